@@ -1,0 +1,70 @@
+# make demo, make test, make lint: each first makes the virtual environment and installs what it needs, once.
+# A file in .venv stands for each extra that is installed; it is redone when setup.cfg or pyproject.toml changes.
+#
+#   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
+#   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
+#   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
+
+VENV        := .venv
+BIN         := $(VENV)/bin
+PYTEST_ARGS :=
+
+.PHONY: help demo test test-slow test-gpu lint clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo        train a Transformer on dates in five languages, then translate unseen ones (about 5 minutes)"
+	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
+	@echo "make test-slow   the tests that train for minutes or check exhaustively"
+	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
+	@echo "make lint        ruff and mypy"
+	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
+
+demo: $(VENV)/extra-data $(VENV)/extra-plot
+	$(BIN)/python examples/translate_dates.py
+
+test: $(VENV)/extra-test
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+test-slow: $(VENV)/extra-test
+	$(BIN)/python -m pytest -q -m "slow and not gpu" $(PYTEST_ARGS)
+
+test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
+	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)
+
+# mypy reads the types of the installed packages: with the test extra there, its verdict is the same everywhere.
+lint: $(VENV)/extra-test $(VENV)/extra-lint
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- The virtual environment ---------------------------------------------------------------------------------
+
+# Installs the project in place (editable), with the extra that the target's name says: .venv/extra-test.
+$(VENV)/extra-%: setup.cfg pyproject.toml | $(VENV)/created
+	@echo "Installing minigrad[$*] into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+# The interpreter is PYTHON, or the first of these that is new enough and can make a virtual environment.
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
+PROBE := import importlib.util as u, sys; \
+         sys.version_info >= (3, 11) or sys.exit("Python %d.%d is too old, 3.11 or newer is needed" % sys.version_info[:2]); \
+         u.find_spec("ensurepip") or sys.exit("it lacks venv; on Debian and Ubuntu: apt install python3-venv")
+
+$(VENV)/created:
+	@chosen=; refused=; \
+	for candidate in $(CANDIDATES); do \
+	    if reason=$$("$$candidate" -c '$(PROBE)' 2>&1); then chosen=$$candidate; break; fi; \
+	    refused="$$refused\n  $$candidate: $$reason"; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	    printf "No Python to make $(VENV) with:$$refused\nInstall one, or name it: make PYTHON=/path/to/python3\n" >&2; \
+	    exit 1; \
+	fi; \
+	rm -rf $(VENV); \
+	"$$chosen" -m venv $(VENV) && echo "Made $(VENV) with $$($(BIN)/python --version)" && touch $@
