@@ -1,0 +1,165 @@
+"""The project around the code: layout, packaging, dependencies, and the make targets."""
+
+import configparser
+import importlib.metadata
+import re
+import subprocess
+import sys
+import zipfile
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("minigrad", "transformer")
+
+
+def setup_cfg() -> configparser.ConfigParser:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    return config
+
+
+def lines(value: str) -> list[str]:
+    return [line for line in value.split("\n") if line and not line.startswith("#")]
+
+
+def distribution(requirement: str) -> str:
+    """The name in a requirement: 'cupy-cuda12x[ctk]>=14' -> 'cupy-cuda12x'."""
+    return re.split(r"[\[<>=!~;\s]", requirement, maxsplit=1)[0]
+
+
+def declared() -> dict[str, str]:
+    """Distribution -> 'core' or its extra, as setup.cfg has it; our own extras within extras left out."""
+    config = setup_cfg()
+    found = {distribution(line): "core" for line in lines(config["options"]["install_requires"])}
+    for extra, requirements in config["options.extras_require"].items():
+        for line in lines(requirements):
+            name = distribution(line)
+            if name != "minigrad":
+                assert name not in found, f"{name} is declared twice"
+                found[name] = extra
+    return found
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+# --- Layout ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("README.md", "CHANGELOG.md", "LICENSE", "setup.cfg", "pyproject.toml", "Makefile", ".gitignore"),
+        *(".ci/run", "docs/design.md", "docs/dependencies.md", "minigrad/py.typed", "transformer/py.typed"),
+    ],
+)
+def test_the_project_has(name):
+    assert (ROOT / name).exists()
+
+
+def test_ci_script_is_executable():
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_setuptools_finds_every_folder_of_the_package(package):
+    patterns = lines(setup_cfg()["options.packages.find"]["include"])
+    for folder in {path.parent for path in modules(package)}:
+        dotted = ".".join(folder.relative_to(ROOT).parts)
+        assert (folder / "__init__.py").exists(), f"{dotted}: pip install would leave it out"
+        assert any(fnmatch(dotted, pattern) for pattern in patterns)
+
+
+def test_only_the_two_packages_are_installed():
+    patterns = lines(setup_cfg()["options.packages.find"]["include"])
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.suffix != ".egg-info"}
+    assert {name for name in folders if any(fnmatch(name, p) for p in patterns)} == set(PACKAGES)
+
+
+# --- Version, metadata -------------------------------------------------------------------------------------
+
+
+def test_the_version_is_written_once():
+    version = setup_cfg()["metadata"]["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    for path in [*modules("minigrad"), *modules("transformer"), ROOT / "pyproject.toml"]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"__version__\s*(:\s*str\s*)?=\s*[\"']", text), f"{path}: use importlib.metadata"
+        assert f'"{version}"' not in text, path
+
+
+def test_the_changelog_has_the_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\]", text, flags=re.MULTILINE)
+    assert headings[:2] == ["Unreleased", setup_cfg()["metadata"]["version"]]
+
+
+def test_installed_metadata():
+    """What pip recorded, when this checkout is what is installed (make test installs it)."""
+    try:
+        installed = importlib.metadata.metadata("minigrad")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the project is not installed; make test does that")
+    config = setup_cfg()
+    assert installed["Version"] == config["metadata"]["version"]
+    assert installed["Requires-Python"] == config["options"]["python_requires"]
+    assert set(installed.get_all("Provides-Extra")) == set(config["options.extras_require"])
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_both_packages_whole(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+    subprocess.run([*command, tmp_path, ROOT], check=True)
+    (wheel,) = tmp_path.glob("minigrad-*.whl")
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    sources = {path.relative_to(ROOT).as_posix() for package in PACKAGES for path in modules(package)}
+    assert names == sources | {"minigrad/py.typed", "transformer/py.typed"}
+
+
+# --- Dependencies ------------------------------------------------------------------------------------------
+
+
+def test_every_dependency_is_explained():
+    text = (ROOT / "docs/dependencies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|$", text, flags=re.MULTILINE)
+    assert {name: where for name, where, _, _ in rows} == declared()
+
+
+def loaded_by(module: str) -> set[str]:
+    """Top-level modules in memory after a fresh interpreter imported ``module``."""
+    code = f"import {module}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest"}
+
+
+def test_import_minigrad_loads_numpy_only():
+    third_party = {"scipy", "safetensors", "tqdm", "threadpoolctl", "click", *EXTRAS}
+    assert loaded_by("minigrad") & third_party == set()
+
+
+def test_import_transformer_loads_no_extra():
+    assert loaded_by("transformer") & EXTRAS == set()
+
+
+# --- make --------------------------------------------------------------------------------------------------
+
+
+def test_make_help_names_every_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (targets,) = re.findall(r"^\.PHONY: (.+)$", makefile, flags=re.MULTILINE)
+    described = set(re.findall(r'@echo "make ([\w-]+)', makefile))
+    assert described == set(targets.split()) - {"help"}
+
+
+def test_make_runs_files_that_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    scripts = re.findall(r"\$\(BIN\)/python ([\w/]+\.py)", makefile)
+    assert scripts
+    assert [name for name in scripts if not (ROOT / name).is_file()] == []
