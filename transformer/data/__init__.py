@@ -1,0 +1,46 @@
+"""Data for sequence-to-sequence training: vocabularies, tokenizers, generated tasks, parallel text, batches.
+
+Everything here is text, integers and NumPy arrays on the host; nothing depends on the engine. The way from
+text to a training step, one file each:
+
+    tasks.py, dates.py  or  parallel.py      pairs of strings
+    vocabulary.py, tokenizer.py              strings to token ids and back
+    batches.py                               token ids to padded arrays
+"""
+
+from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
+from transformer.data.parallel import DataError, read_lines, read_parallel
+from transformer.data.tasks import TASKS, Task, get_task
+from transformer.data.tokenizer import (
+    BytePairTokenizer,
+    CharacterTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    build_tokenizers,
+    tokenizer_from_json,
+)
+from transformer.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "TASKS",
+    "UNK",
+    "Batch",
+    "BytePairTokenizer",
+    "CharacterTokenizer",
+    "DataError",
+    "Task",
+    "Tokenizer",
+    "Vocabulary",
+    "WordTokenizer",
+    "batches_by_length",
+    "build_tokenizers",
+    "collate",
+    "encode_pairs",
+    "get_task",
+    "read_lines",
+    "read_parallel",
+    "tokenizer_from_json",
+]

@@ -1,0 +1,111 @@
+"""Batches: examples of like length, measured in tokens and padded into arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.data.vocabulary import BOS, EOS, PAD
+
+Example = tuple[list[int], list[int]]
+"""Token ids of one sentence pair: the source with its ``EOS``, the target without ``BOS`` and ``EOS``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """B sentence pairs, padded with ``PAD`` to the longest: S source tokens, T steps of the decoder.
+
+    Attributes:
+        source: int64 (B, S), each row the sentence and ``EOS``.
+        target: int64 (B, T + 1), each row ``BOS``, the sentence, ``EOS``. The decoder reads
+            ``target[:, :-1]`` and predicts ``target[:, 1:]``.
+        indices: int64 (B,), which examples these are.
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    indices: NDArray[np.int64]
+
+    @property
+    def num_target_tokens(self) -> int:
+        """How many tokens the decoder is asked to predict: all of ``target`` but ``BOS`` and ``PAD``."""
+        return int(np.count_nonzero(self.target != PAD)) - len(self.target)
+
+
+def encode_pairs(
+    pairs: Sequence[tuple[str, str]], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+) -> list[Example]:
+    """Token ids of each (source, target) pair of texts: ``EOS`` ends the source; the target is as encoded."""
+    return [
+        ([*source_tokenizer.encode(source), EOS], target_tokenizer.encode(target)) for source, target in pairs
+    ]
+
+
+def batches_by_length(
+    examples: Sequence[Example], batch_tokens: int, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Divide ``examples`` into batches of like length; every example is in exactly one.
+
+    The size of a batch is its number of sentences times its longest side, padding included: B × max(S, T) in
+    the terms of ``Batch``. Neither the source nor the target then holds more than ``batch_tokens``
+    positions, which is what bounds memory and time. A sentence that is longer by itself makes a batch of one.
+
+    Sentences of the same two lengths are shuffled among each other and the batches among themselves, both as
+    a function of (``seed``, ``epoch``) alone, so an interrupted epoch can be taken up at any batch.
+
+    Returns:
+        One int64 array of indices into ``examples`` for each batch.
+
+    Raises:
+        ValueError: ``batch_tokens`` is less than 1, or ``seed`` or ``epoch`` is negative.
+    """
+    if batch_tokens < 1:
+        raise ValueError(f"batches_by_length: batch_tokens must be at least 1, got {batch_tokens}")
+    if seed < 0 or epoch < 0:
+        raise ValueError(f"batches_by_length: seed and epoch must not be negative, got {seed} and {epoch}")
+    rng = np.random.default_rng([seed, epoch])
+    source_lengths = np.array([len(source) for source, _ in examples], dtype=np.int64)
+    steps = np.array([len(target) + 1 for _, target in examples], dtype=np.int64)
+    order = rng.permutation(len(examples))
+    # By target, then by source, up and down in turn: where one target length ends and the next begins, the
+    # sources are alike too. lexsort is stable, so sentences of equal lengths stay in the order drawn.
+    zigzag = np.where(steps % 2, source_lengths, -source_lengths)
+    order = order[np.lexsort((zigzag[order], steps[order]))]
+    batches = np.split(order, _cuts(np.maximum(source_lengths, steps)[order].tolist(), batch_tokens))
+    return [batches[i] for i in rng.permutation(len(batches)) if len(batches[i])]
+
+
+def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:
+    """Where to cut a row of sentences of these lengths to keep count × longest within ``batch_tokens``."""
+    cuts, start, longest = [], 0, 0
+    for position, length in enumerate(lengths):
+        longest = max(longest, length)
+        if position > start and longest * (position + 1 - start) > batch_tokens:
+            cuts.append(position)
+            start, longest = position, length
+    return cuts
+
+
+def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int64]) -> Batch:
+    """The padded arrays of ``examples[i] for i in indices``, in that order.
+
+    Raises:
+        ValueError: ``indices`` is empty.
+    """
+    chosen = np.array(indices, dtype=np.int64)
+    if not chosen.size:
+        raise ValueError("collate: a batch needs at least one example, got no indices")
+    return Batch(
+        source=_padded([examples[i][0] for i in chosen]),
+        target=_padded([[BOS, *examples[i][1], EOS] for i in chosen]),
+        indices=chosen,
+    )
+
+
+def _padded(rows: list[list[int]]) -> NDArray[np.int64]:
+    array = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
+    for row, tokens in zip(array, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return array

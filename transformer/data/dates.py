@@ -1,0 +1,84 @@
+"""Dates as people write them in English, French, German, Spanish and Japanese, after Babel and the CLDR.
+
+A style is a pattern of the Unicode locale data markup language (UTS #35): ``EEEE`` the weekday in full,
+``E`` in short, ``MMMM`` and ``MMM`` the month likewise, ``d`` and ``M`` numbers, ``dd`` and ``MM`` with two
+digits, ``y`` the year, text in quotes. Our one addition is ``'{th}'``, the ending of an ordinal: 3rd, 1er.
+
+Purely numeric dates are used only where all writers of the language agree on the order of day and month.
+English is not such a language: 3/4/2021 is a day in March to some and in April to others.
+"""
+
+from datetime import date
+from functools import cache
+from random import Random
+from typing import Any
+
+from transformer.data.extras import require
+
+FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
+
+LANGUAGES = {"en": ("en_US", "en_GB"), "fr": ("fr",), "de": ("de",), "es": ("es",), "ja": ("ja",)}
+"""Languages, drawn equally often, and their locales."""
+
+_LENGTHS = ("full", "long", "medium")
+
+_STYLES = {
+    "en_US": ("E, MMM d, y", "MMMM d y", "EEEE MMMM d y", "MMM d y", "MMMM d'{th}', y", "MMM d'{th}', y",
+              "EEEE, MMMM d'{th}', y"),
+    "en_GB": ("E, d MMM y", "EEEE d MMMM y", "dd MMMM y", "d'{th}' MMMM y", "d'{th}' MMM y",
+              "d'{th}' 'of' MMMM y", "EEEE, d'{th}' MMMM y"),
+    "fr": ("E d MMM y", "dd/MM/y", "d/M/y", "EEEE dd/MM/y", "d'{th}' MMMM y", "EEEE d'{th}' MMMM y",
+           "'le' d'{th}' MMMM y"),
+    "de": ("E, d. MMM y", "d. MMM y", "d.M.y", "d MMMM y", "EEEE, 'den' d. MMMM y", "EEEE, dd.MM.y",
+           "E, d.M.y"),
+    "es": ("E, d MMM y", "d/M/y", "dd/MM/y", "EEEE, d/M/y", "d MMMM y", "EEEE d 'de' MMMM 'de' y",
+           "d 'de' MMM 'de' y"),
+    "ja": ("y年MM月dd日", "y/M/d", "y/M/d(E)", "y年M月d日(E)", "y年M月d日 EEEE", "y.M.d", "y-MM-dd"),
+}
+
+
+@cache
+def date_styles(locale: str) -> tuple[str, ...]:
+    """The patterns in which a locale writes dates: Babel's three standard ones, and common variants.
+
+    Raises:
+        ImportError: Babel is not installed.
+    """
+    formats = _babel_locale(locale).date_formats
+    return tuple(dict.fromkeys((*(formats[length].pattern for length in _LENGTHS), *_STYLES[locale])))
+
+
+def format_date(day: date, locale: str, style: str) -> str:
+    """``day`` written in a style of ``date_styles(locale)``."""
+    pattern = require("babel.dates", "writing dates").parse_pattern(style)
+    text: str = pattern.apply(day, _babel_locale(locale))
+    return text.replace("{th}", _ordinal_ending(day.day, locale))
+
+
+def draw_date(rng: Random) -> tuple[str, str]:
+    """A random day from 1900 to 2099, in a random language, locale and style, as (human text, ISO 8601).
+
+    In languages with capitals, one text in five is all in lower case and one in five all in upper case.
+
+    Raises:
+        ImportError: Babel is not installed.
+    """
+    day = date.fromordinal(rng.randint(FIRST.toordinal(), LAST.toordinal()))
+    locale = rng.choice(LANGUAGES[rng.choice(tuple(LANGUAGES))])
+    text = format_date(day, locale, rng.choice(date_styles(locale)))
+    case = rng.choice((str, str, str, str.lower, str.upper))
+    return case(text), day.isoformat()
+
+
+@cache
+def _babel_locale(locale: str) -> Any:
+    return require("babel", "the task 'dates'").Locale.parse(locale)
+
+
+def _ordinal_ending(day: int, locale: str) -> str:
+    """What follows the day in 1st, 2nd, 3rd, 4th, 11th; in French only the first is an ordinal, 1er."""
+    if locale == "fr":
+        return "er" if day == 1 else ""
+    if day in (11, 12, 13):
+        return "th"
+    return {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")

@@ -1,0 +1,20 @@
+"""Optional libraries, imported when they are first needed."""
+
+import importlib
+from typing import Any
+
+
+def require(module: str, purpose: str) -> Any:
+    """Import ``module``, one of the optional libraries of the ``data`` extra, and return it.
+
+    Raises:
+        ImportError: it is not installed; the message names ``purpose`` and the extra to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # the library is there, and something that it needs is not: its own message says what
+        message = f"{purpose} needs the package {package!r}: install it with  pip install 'minigrad[data]'"
+        raise ImportError(message, name=package) from None

@@ -1,0 +1,70 @@
+"""Parallel text: two files, one sentence a line, line i of one the translation of line i of the other."""
+
+import codecs
+from os import PathLike
+
+Path = str | PathLike[str]
+
+
+class DataError(ValueError):
+    """A file is not what it should be. The message is one line for the user: file, line and what is wrong."""
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, without their ends.
+
+    A line ends with a line feed or with carriage return and line feed, and with nothing else: form feeds,
+    vertical tabs and U+2028, at which ``str.splitlines`` would split, stay inside a sentence and keep two
+    files in step. A byte order mark at the start is dropped, and the last line need not be ended.
+
+    Raises:
+        DataError: the file cannot be read, or is not UTF-8 (the message has the line).
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    rows = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    if not rows[-1]:
+        rows.pop()
+    lines = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            lines.append(row.removesuffix(b"\r").decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}, line {number}: not valid UTF-8 (byte {row[error.start]:#04x}); convert the file"
+            ) from error
+    return lines
+
+
+def read_parallel(source_path: Path, target_path: Path) -> list[tuple[str, str]]:
+    """Read a pair of parallel files (see ``read_lines``) into (source, target) pairs, in order.
+
+    A line that is blank in both files is passed over.
+
+    Raises:
+        DataError: a file is missing, empty or not UTF-8, their line counts differ, or a line is blank in one
+            only.
+    """
+    sources, targets = read_lines(source_path), read_lines(target_path)
+    for path, lines in ((source_path, sources), (target_path, targets)):
+        if not any(line.strip() for line in lines):
+            raise DataError(f"{path} is empty: it has no line with text")
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{source_path} has {len(sources):,} lines, {target_path} has {len(targets):,}; "
+            "parallel files need the same number"
+        )
+    pairs = [(source, target) for source, target in zip(sources, targets, strict=True)]
+    for path, side in ((source_path, 0), (target_path, 1)):
+        blank = [i + 1 for i, pair in enumerate(pairs) if not pair[side].strip() and pair[1 - side].strip()]
+        if blank:
+            raise DataError(f"{path} is blank at {_line_numbers(blank)}, where the other file has text")
+    return [pair for pair in pairs if pair[0].strip()]
+
+
+def _line_numbers(numbers: list[int], shown: int = 5) -> str:
+    words = ("line " if len(numbers) == 1 else "lines ") + ", ".join(map(str, numbers[:shown]))
+    return words if len(numbers) <= shown else f"{words} and {len(numbers) - shown:,} more"

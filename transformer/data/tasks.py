@@ -1,0 +1,131 @@
+"""Generated tasks: endless pairs of strings whose right answer is known, split by a hash of the source."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from string import ascii_lowercase as ALPHABET
+
+from transformer.data.dates import draw_date
+
+Pair = tuple[str, str]
+Belongs = Callable[[str], bool]
+
+SPLITS = ("train", "valid", "test")
+LONGEST = 10  # symbols in a string of copy, reverse and sort
+FEW = 200  # a length with fewer distinct strings than this is not divided among the splits
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task that a program can set and mark.
+
+    Attributes:
+        name: as on the command line.
+        description: one line, for people.
+        tokenizer_kind: the kind of tokenizer that suits its text: ``"words"`` or ``"characters"``.
+        draw: makes one (source, target) pair from a generator and a function that says whether a source
+            belongs to the wanted split.
+    """
+
+    name: str
+    description: str
+    tokenizer_kind: str
+    draw: Callable[[Random, Belongs], Pair]
+
+    def pairs(self, split: str, count: int, seed: int) -> list[Pair]:
+        """``count`` random (source, target) pairs of a split, a function of the arguments alone.
+
+        A pair may come more than once. Fewer pairs with the same seed are the beginning of more.
+
+        Args:
+            split: ``"train"``, ``"valid"`` or ``"test"``. No source is in two of them, whatever the seeds,
+                except strings of copy, reverse and sort so short that there are fewer than 200 of their
+                length.
+
+        Raises:
+            ValueError: unknown split, or negative count.
+            ImportError: the task is ``dates``, and Babel is not installed.
+        """
+        if split not in SPLITS:
+            raise ValueError(f"Task.pairs: unknown split {split!r}; there are {', '.join(SPLITS)}")
+        if count < 0:
+            raise ValueError(f"Task.pairs: count must not be negative, got {count}")
+        rng = Random(f"{self.name} {split} {seed}")
+        return [self.draw(rng, lambda source: split_of(source) == split) for _ in range(count)]
+
+
+def split_of(source: str) -> str:
+    """The split that a source belongs to: of 20 sources, on average 18 ``train``, 1 ``valid`` and 1 ``test``.
+
+    The hash is the same in every process and on every machine, which Python's own ``hash`` of strings is not.
+    """
+    digest = hashlib.blake2b(source.encode("utf-8"), digest_size=8).digest()
+    return {0: "test", 1: "valid"}.get(int.from_bytes(digest, "big") % 20, "train")
+
+
+def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callable[[Random, Belongs], Pair]:
+    """Strings of 1 to 10 symbols, each length equally likely, and what ``answer`` makes of them."""
+
+    def draw(rng: Random, belongs: Belongs) -> Pair:
+        # The length is settled first: were it drawn anew with each refusal, short strings, which no split
+        # refuses, would crowd out the others.
+        length = rng.randint(1, LONGEST)
+        while True:
+            symbols = rng.choices(alphabet, k=length)
+            source = " ".join(symbols)
+            if len(alphabet) ** length < FEW or belongs(source):
+                return source, " ".join(answer(symbols))
+
+    return draw
+
+
+def _reversed(symbols: list[str]) -> list[str]:
+    return symbols[::-1]
+
+
+def _draw_addition(rng: Random, belongs: Belongs) -> Pair:
+    """Two numbers of 1 to 3 digits, four in five of them of 3, and their sum."""
+    while True:
+        x, y = (rng.choice(_NUMBERS[digits]) for digits in rng.choices((1, 2, 3), weights=(1, 3, 16), k=2))
+        source = f"{_spaced(x)} + {_spaced(y)}"
+        if belongs(source):
+            return source, _spaced(x + y)
+
+
+_NUMBERS = {1: range(10), 2: range(10, 100), 3: range(100, 1000)}
+
+
+def _spaced(number: int) -> str:
+    return " ".join(str(number))
+
+
+def _draw_date(rng: Random, belongs: Belongs) -> Pair:
+    while True:
+        source, target = draw_date(rng)
+        if belongs(source):
+            return source, target
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task("copy", "repeat letters a-j:  c a b → c a b", "words", _symbols(ALPHABET[:10], list)),
+        Task("reverse", "letters a-z backwards:  c a b → b a c", "words", _symbols(ALPHABET, _reversed)),
+        Task("sort", "letters a-j in order:  c a b → a b c", "words", _symbols(ALPHABET[:10], sorted)),
+        Task("addition", "add numbers of up to 3 digits:  1 2 3 + 4 5 6 → 5 7 9", "words", _draw_addition),
+        Task("dates", "human dates to ISO 8601:  March 3rd, 2021 → 2021-03-03", "characters", _draw_date),
+    )
+}
+"""Every generated task by its name."""
+
+
+def get_task(name: str) -> Task:
+    """The task called ``name``.
+
+    Raises:
+        ValueError: there is none; the message names those there are.
+    """
+    if name not in TASKS:
+        raise ValueError(f"unknown task {name!r}; there are {', '.join(TASKS)}")
+    return TASKS[name]

@@ -1,0 +1,84 @@
+"""Vocabulary: the two-way table between tokens and integer ids."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+
+
+class Vocabulary:
+    """Tokens numbered from 0, the four specials ``<pad> <bos> <eos> <unk>`` always first.
+
+    Args:
+        tokens: the ordinary tokens, in the order of their ids, which start at 4. A list that begins with all
+            four specials is accepted too, so that ``Vocabulary(other.tokens)`` is a copy of ``other``.
+
+    Raises:
+        ValueError: a token occurs twice, or one is spelt like a special.
+    """
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        ordinary = tuple(tokens)
+        if ordinary[: len(SPECIALS)] == SPECIALS:
+            ordinary = ordinary[len(SPECIALS) :]
+        self._tokens = SPECIALS + ordinary
+        self._ids = {token: index for index, token in enumerate(ordinary, start=len(SPECIALS))}
+        reserved = [token for token in SPECIALS if token in self._ids]
+        if reserved:
+            raise ValueError(f"Vocabulary: {reserved[0]!r} is the name of a special token; leave it out")
+        if len(self._ids) != len(ordinary):
+            token, count = Counter(ordinary).most_common(1)[0]
+            raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct")
+
+    @classmethod
+    def build(
+        cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None, min_count: int = 1
+    ) -> "Vocabulary":
+        """Number the tokens of a corpus by falling frequency; equally frequent ones by their text.
+
+        Args:
+            token_lists: the tokens of each sentence. Tokens spelt like a special are passed over.
+            max_size: keep the most frequent, so that ``len(vocabulary) <= max_size``, specials included.
+            min_count: keep tokens that occur at least this often.
+
+        Raises:
+            ValueError: ``max_size`` leaves no room for the four specials.
+        """
+        if max_size is not None and max_size < len(SPECIALS):
+            raise ValueError(
+                f"Vocabulary.build: max_size={max_size} has no room for the {len(SPECIALS)} specials"
+            )
+        counts = Counter(token for tokens in token_lists for token in tokens)
+        kept = [token for token, count in counts.items() if count >= min_count and token not in SPECIALS]
+        kept.sort(key=lambda token: (-counts[token], token))
+        return cls(kept if max_size is None else kept[: max_size - len(SPECIALS)])
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens)"
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """All tokens, specials included; ``tokens[i]`` is the token with id i."""
+        return self._tokens
+
+    def id_of(self, token: str) -> int:
+        """The id of a token of some text; ``UNK`` if it is unknown.
+
+        No text names a special: ``id_of("<eos>")`` is ``UNK``, and a sentence that literally holds ``<eos>``
+        cannot end itself. The specials' ids are the constants ``PAD``, ``BOS``, ``EOS`` and ``UNK``.
+        """
+        return self._ids.get(token, UNK)
+
+    def token_of(self, index: int) -> str:
+        """The token with id ``index``.
+
+        Raises:
+            IndexError: there is no such id; negative ones are never counted from the end.
+        """
+        if not 0 <= index < len(self._tokens):
+            raise IndexError(f"Vocabulary: id {index} is not among the ids 0 to {len(self._tokens) - 1}")
+        return self._tokens[index]
