@@ -1,0 +1,142 @@
+"""Scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762, equation 1).
+
+One convention for masks: boolean, **True = may attend**, broadcastable to (batch, heads, queries, keys). A query that
+may attend to nothing has zero weights, zero output and zero gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.autograd import TensorBase
+from minigrad.device import is_array, module_for, xp
+from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
+from minigrad.functional.normalization import row_dot
+from minigrad.functional.softmax import softmax
+from minigrad.primitive import Saved, primitive
+from minigrad.tap import tap
+
+
+def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
+    """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, queries, keys)."""
+    scores = tap("scores", ops.matmul(query, key.mT))  # (B, H, T, D/H) @ (B, H, D/H, S) -> (B, H, T, S)
+    scaled = tap("scaled", scores * scale)
+    masked = scaled if mask is None else tap("masked", ops.where(mask, scaled, -math.inf))
+    return tap("weights", softmax(masked, axis=-1))
+
+
+def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
+    """attention as a composition of small operations."""
+    weights = attention_weights(query, key, mask, scale)
+    return tap("context", ops.matmul(drop(weights, dropped, p), value))
+
+
+def drop(weights: Any, dropped: Any, p: float) -> Any:
+    """The weights after dropout with the mask `dropped` (None: unchanged)."""
+    return weights if dropped is None else tap("dropped_weights", dropout_with_mask(weights, dropped, p))
+
+
+@primitive(composition=attention_by_steps)
+def attention(query, key, value, mask, dropped, p, scale):
+    """``A V`` with ``A = softmax(Q Kᵀ · scale)``; keeps the weights A for the backward pass."""
+    namespace = xp(query)
+    weights = (query * scale) @ key.mT  # S = scale · Q Kᵀ; from here on, in place
+    if mask is not None:
+        weights = namespace.where(mask, weights, weights.dtype.type(-math.inf))
+    if weights.shape[-1]:
+        top = weights.max(axis=-1, keepdims=True)
+        weights -= top if mask is None else namespace.where(top == -math.inf, top.dtype.type(0), top)
+    namespace.exp(weights, out=weights)
+    total = weights.sum(axis=-1, keepdims=True)
+    weights /= total if mask is None else namespace.where(total == 0, total.dtype.type(1), total)
+    kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
+    return kept @ value, Saved(weights=weights)
+
+
+@attention.joint_gradient("query", "key", "value")
+def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
+    # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
+    weights = saved.weights
+    # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
+    grad_value = None
+    if needs.value:
+        kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
+        grad_value = kept.mT @ g
+    if not (needs.query or needs.key):
+        return None, None, grad_value
+    grad_weights = g @ value.mT
+    # forward: A' = A ∘ mask / (1 - p)      so here: dA = dA' ∘ mask / (1 - p)
+    if dropped is not None:
+        grad_weights *= dropped
+        grad_weights *= 1 / (1 - p)
+    # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is 0, so masked cells too
+    grad_weights -= row_dot(weights, grad_weights)
+    grad_weights *= weights
+    # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
+    grad_weights *= scale
+    grad_query = grad_weights @ key if needs.query else None
+    grad_key = grad_weights.mT @ query if needs.key else None
+    return grad_query, grad_key, grad_value
+
+
+def check_mask(mask: Any, shape: tuple[int, ...], operation: str) -> Any:
+    """The raw mask, having checked that it is boolean and broadcasts to `shape`; None stays None."""
+    if mask is None:
+        return None
+    raw = mask._data if isinstance(mask, TensorBase) else mask
+    if not is_array(raw) or raw.dtype.kind != "b":
+        raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a key; "
+                        f"got {getattr(raw, 'dtype', type(raw).__name__)}")
+    fits = len(raw.shape) <= len(shape) and all(
+        m in (1, n) for m, n in zip(raw.shape[::-1], shape[::-1], strict=False))
+    if not fits:
+        raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
+                         f"(…, queries, keys) = {tuple(shape)}")
+    return raw
+
+
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, scale: float | None = None, *, dropped: Any = None,
+                                 return_weights: bool = False) -> Any:
+    """``softmax(Q Kᵀ / √d) V``.
+
+    Args:
+        query: (…, T, d)
+        key: (…, S, d)
+        value: (…, S, d_v)
+        attn_mask: boolean, True = may attend, broadcastable to (…, T, S).
+        dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
+        is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
+        scale: in place of ``1/√d``.
+        dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
+        return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
+
+    Returns:
+        (…, T, d_v), or that and the weights.
+    """
+    if query.ndim < 2 or key.ndim < 2 or value.ndim < 2 or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, got "
+                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
+    check_probability(dropout_p, "scaled_dot_product_attention")
+    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    shape = (*lead, query.shape[-2], key.shape[-2])
+    mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
+    if is_causal:
+        namespace = module_for(query.device)
+        causal = namespace.tril(namespace.ones(shape[-2:], dtype=bool))
+        mask = causal if mask is None else mask & causal
+    if dropped is None and dropout_p > 0:
+        dropped = dropout_mask(shape, dropout_p, query.device)
+    elif dropped is not None:
+        dropped = check_mask(dropped, shape, "scaled_dot_product_attention (dropped)")
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if return_weights:
+        weights = attention_weights(query, key, mask, scale)
+        return tap("context", ops.matmul(drop(weights, dropped, dropout_p), value)), weights
+    same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+    form = attention if same_lead else attention_by_steps  # the fused twin has no broadcasting of its own
+    return form(query, key, value, mask, dropped, dropout_p, scale)

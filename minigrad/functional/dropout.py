@@ -1,0 +1,48 @@
+"""Dropout (Srivastava et al. 2014). The mask is drawn outside and passed in, so that it can be frozen and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import ops, random
+from minigrad.primitive import primitive
+
+
+def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
+    """dropout_with_mask as a composition of small operations."""
+    return ops.where(mask, input / (1 - p), 0.0)
+
+
+@primitive(composition=dropout_by_steps)
+def dropout_with_mask(input, mask, p):
+    """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere."""
+    out = input * mask
+    out *= 1 / (1 - p)
+    return out
+
+
+dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p))
+
+
+def check_probability(p: float, operation: str) -> None:
+    """ValueError unless ``0 <= p < 1``."""
+    if not 0 <= p < 1:
+        raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
+
+
+def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
+    """A boolean array, true with probability ``1 - p``, drawn with the next key of `minigrad.random`."""
+    return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
+    """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
+
+    Args:
+        input: a tensor of any shape.
+        p: the probability of zeroing an element, in [0, 1).
+    """
+    check_probability(p, "dropout")
+    if not training or p == 0:
+        return input
+    return dropout_with_mask(input, dropout_mask(input.shape, p, input.device), p)

@@ -1,0 +1,85 @@
+"""Looking up rows of a table by integer ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.autograd import TensorBase
+from minigrad.device import add_at, asarray_on, device_of, is_array, is_host, xp
+from minigrad.ops.indexing import put_into_zeros
+from minigrad.primitive import primitive
+
+
+def embedding_by_steps(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """embedding as plain indexing; the padding row is read from a constant, so that no gradient reaches it."""
+    out = weight[input]
+    return out if padding_idx is None else ops.where((input == padding_idx)[..., None], out.detach(), out)
+
+
+@primitive(composition=embedding_by_steps)
+def lookup(input, weight, padding_idx=None):
+    """``weight[input]``."""
+    return xp(weight).take(weight, input, axis=0)
+
+
+def lookup_gradient(g, input, weight_shape, padding_idx):
+    if padding_idx is not None:
+        g = ops.where((input != padding_idx)[..., None], g, 0.0)
+    return put_into_zeros(g, input, weight_shape)
+
+
+def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
+    """Add each row of g to the row of `buffer` that its id names: equal ids are brought together and summed first."""
+    ids, g = input.reshape(-1), g.reshape(-1, g.shape[-1])
+    if not is_host(g):
+        if padding_idx is not None:
+            g = g * (ids != padding_idx)[:, None]
+        add_at(buffer, ids, g)
+        return
+    if padding_idx is not None:
+        kept = ids != padding_idx
+        ids, g = ids[kept], g[kept]
+    if not ids.size:
+        return
+    ids = np.where(ids < 0, ids + len(buffer), ids)
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    buffer[ids[starts]] += np.add.reduceat(g[order], starts, axis=0)
+
+
+lookup.gradient(weight=lookup_gradient)
+lookup.accumulating_gradient(weight=add_rows)
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+    """The rows of `weight` at the ids in `input`.
+
+    Args:
+        input: integer ids (…), a tensor or an array; checked against [0, num_embeddings) while on the host.
+        weight: (num_embeddings, embedding_dim)
+        padding_idx: an id whose row receives no gradient.
+
+    Returns:
+        (…, embedding_dim)
+
+    Raises:
+        TypeError: ids that are not integers.
+        IndexError: an id out of range, negative ones included.
+    """
+    ids = input._data if isinstance(input, TensorBase) else input
+    ids = ids if is_array(ids) else asarray_on(device_of(weight.data), ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"embedding: ids must be integers, got {ids.dtype}")
+    check_ids(ids, weight.shape[0], "embedding")
+    return lookup(ids, weight, padding_idx)
+
+
+def check_ids(ids: Any, size: int, operation: str) -> None:
+    """IndexError for an id out of [0, size). Ids on a GPU are not read back for this."""
+    if is_host(ids) and ids.size and (ids.min() < 0 or ids.max() >= size):
+        worst = ids.min() if ids.min() < 0 else ids.max()
+        raise IndexError(f"{operation}: id {int(worst)} is out of range; ids must be in [0, {size})")

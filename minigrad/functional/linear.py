@@ -1,0 +1,44 @@
+"""The affine map ``y = x Wᵀ + b``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import ops
+from minigrad.ops.linalg import batched_matmul, rows
+from minigrad.primitive import primitive
+from minigrad.tensor import as_tensor
+
+
+def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
+    """linear as a composition of small operations."""
+    product = ops.matmul(as_tensor(input), as_tensor(weight).mT)
+    return product if bias is None else product + bias
+
+
+@primitive(composition=linear_by_steps)
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias``, as one 2-D matrix product over all rows.
+
+    Args:
+        input: (…, in_features)
+        weight: (out_features, in_features)
+        bias: (out_features,) or None
+
+    Returns:
+        (…, out_features)
+    """
+    if weight.ndim != 2 or input.shape[-1:] != weight.shape[1:]:
+        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and {tuple(weight.shape)}")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"linear: bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and {tuple(weight.shape)}")
+    out = rows(input) @ weight.mT
+    if bias is not None:
+        out += bias
+    return out.reshape(*input.shape[:-1], weight.shape[0])
+
+
+# forward: Y = X Wᵀ + b.  With G = dY:  dX = G W,  dW = Gᵀ X,  db = Σ_rows G.
+linear.gradient(input=lambda g, weight: batched_matmul(rows(g), weight).reshape((*g.shape[:-1], weight.shape[1])),
+                weight=lambda g, input: batched_matmul(rows(g).mT, rows(input)),
+                bias=lambda g: rows(g).sum(axis=0))

@@ -1,0 +1,72 @@
+"""Layer normalisation (Ba, Kiros and Hinton 2016, arXiv:1607.06450)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import ops
+from minigrad.device import xp
+from minigrad.ops.linalg import rows
+from minigrad.primitive import Saved, primitive
+from minigrad.tap import tap
+
+
+def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """layer_norm as a composition of small operations."""
+    mean = tap("mean", ops.mean(input, axis=-1, keepdims=True))
+    centered = tap("centered", input - mean)
+    variance = tap("variance", ops.mean(centered * centered, axis=-1, keepdims=True))
+    out = tap("normalized", centered / ops.sqrt(variance + eps))
+    if weight is not None:
+        out = out * weight
+    return out if bias is None else out + bias
+
+
+@primitive(composition=layer_norm_by_steps)
+def layer_norm(input, weight=None, bias=None, eps=1e-5):
+    """Each row shifted to mean 0 and scaled to variance 1, then ``· weight + bias``.
+
+    Args:
+        input: (…, D)
+        weight, bias: (D,) or None
+        eps: added to the variance (which divides by D, not D - 1)
+
+    Returns:
+        (…, D)
+    """
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.shape != input.shape[-1:]:
+            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and {tuple(input.shape)}")
+    namespace = xp(input)
+    mean = input.mean(axis=-1, keepdims=True)
+    out = input - mean
+    rstd = 1 / namespace.sqrt(row_dot(out, out) / input.shape[-1] + eps)
+    out *= rstd  # x̂
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
+    return out, Saved(mean=mean, rstd=rstd)
+
+
+@layer_norm.joint_gradient("input", "weight", "bias")
+def layer_norm_gradient(g, input, weight, saved, needs):
+    # forward: out = x̂ · weight + bias            so here: dbias = Σ g,  dweight = Σ g x̂,  dx̂ = g · weight
+    normalized = (input - saved.mean) * saved.rstd
+    grad_bias = rows(g).sum(axis=0) if needs.bias else None
+    grad_weight = rows(g * normalized).sum(axis=0) if needs.weight else None
+    if not needs.input:
+        return None, grad_weight, grad_bias
+    h = g if weight is None else g * weight
+    # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),
+    # where the two means are what reaches x through the mean and through rstd.
+    normalized *= row_dot(h, normalized) / input.shape[-1]
+    grad_input = h - h.mean(axis=-1, keepdims=True)
+    grad_input -= normalized
+    grad_input *= saved.rstd
+    return grad_input, grad_weight, grad_bias
+
+
+def row_dot(x: Any, y: Any) -> Any:
+    """``Σ_d x[…, d] y[…, d]``, with the last axis kept: (…, 1). No product array is made."""
+    return xp(x).einsum("...d,...d->...", x, y)[..., None]

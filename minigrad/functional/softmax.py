@@ -1,0 +1,56 @@
+"""softmax and log_softmax: the composition one steps through, and its fused twin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minigrad import ops
+from minigrad.device import xp
+from minigrad.primitive import primitive
+from minigrad.tap import tap
+
+
+def softmax_by_steps(x: Any, axis: int = -1) -> Any:
+    """softmax as a composition of small operations."""
+    top = x.max(axis=axis, keepdims=True).detach()  # any constant would do: it cancels, but keeps exp from overflowing
+    shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
+    exponentials = tap("exponentials", ops.exp(shifted))
+    total = tap("total", exponentials.sum(axis=axis, keepdims=True))
+    return exponentials / ops.where(total == 0, 1.0, total)
+
+
+@primitive(floating=True, composition=softmax_by_steps)
+def softmax(x, axis=-1):
+    """``out = eˣ / Σ eˣ`` along `axis`: positive, summing to 1. A row of -inf alone (nothing allowed) gives zeros.
+
+    Args:
+        x: any shape, floating.
+        axis: the axis that sums to 1.
+    """
+    namespace = xp(x)
+    top = x.max(axis=axis, keepdims=True)
+    out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)
+    namespace.exp(out, out=out)
+    total = out.sum(axis=axis, keepdims=True)
+    out /= namespace.where(total == 0, x.dtype.type(1), total)
+    return out
+
+
+# The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
+softmax.gradient(x=lambda g, out, axis: out * (g - (g * out).sum(axis=axis, keepdims=True)))
+
+
+def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
+    """log_softmax as a composition of small operations."""
+    return x - tap("logsumexp", ops.logsumexp(x, axis=axis, keepdims=True))
+
+
+@primitive(floating=True, composition=log_softmax_by_steps)
+def log_softmax(x, axis=-1):
+    """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow."""
+    return x - ops.logsumexp(x, axis, True)
+
+
+# out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.
+log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * g.sum(axis=axis, keepdims=True))

@@ -1,0 +1,165 @@
+"""Reductions and scans. ``axis`` is None (all axes), an int or a tuple, as in NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minigrad.device import xp
+from minigrad.ops.elementwise import div, equal, exp, where
+from minigrad.ops.shape import broadcast_to, flip, reshape
+from minigrad.primitive import primitive
+
+Axis = int | tuple[int, ...] | None
+
+
+def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist."""
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise IndexError(f"axis {a} is out of range for {ndim} dimensions")
+    normal = sorted({a % ndim for a in axes}) if ndim else []
+    if len(normal) != len(tuple(axes)):
+        raise ValueError(f"axis {axis} names a dimension twice")
+    return tuple(normal)
+
+
+def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
+    """Put the reduced axes of `g` back, with length 1."""
+    if keepdims or not shape:
+        return g
+    axes = normalize_axes(axis, len(shape))
+    return reshape(g, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def expand_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
+    """Spread the gradient of a sum back over the axes that were summed: the transpose of summing is repeating."""
+    return broadcast_to(keep_reduced(g, shape, axis, keepdims), shape)
+
+
+def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
+    """How many elements go into each result of a reduction over `axis`."""
+    return math.prod(shape[a] for a in normalize_axes(axis, len(shape)))
+
+
+@primitive
+def sum(x, axis=None, keepdims=False):
+    """The sum over `axis`."""
+    return x.sum(axis=axis, keepdims=keepdims)
+
+
+sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
+
+
+@primitive(floating=True)
+def mean(x, axis=None, keepdims=False):
+    """The mean over `axis`; integers give float32."""
+    return x.mean(axis=axis, keepdims=keepdims)
+
+
+mean.gradient(x=lambda g, x_shape, axis, keepdims:
+              expand_reduced(g, x_shape, axis, keepdims) / reduced_size(x_shape, axis))
+
+
+@primitive(floating=True)
+def var(x, axis=None, correction=0, keepdims=False):
+    """The variance over `axis`, ``Σ(x - mean)² / (n - correction)``. NumPy's default: correction 0."""
+    return x.var(axis=axis, ddof=correction, keepdims=keepdims)
+
+
+# d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
+var.gradient(x=lambda g, x, x_shape, axis, correction, keepdims:
+             expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True))
+             * (2.0 / (reduced_size(x_shape, axis) - correction)))
+
+
+def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
+    """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
+    shape = x.shape
+    attains = equal(x, keep_reduced(out, shape, axis, keepdims)).astype(g.dtype)
+    return attains * div(keep_reduced(g, shape, axis, keepdims), attains.sum(axis=axis, keepdims=True))
+
+
+@primitive
+def max(x, axis=None, keepdims=False):
+    """The maximum over `axis`; elements that tie for it share the gradient equally."""
+    return x.max(axis=axis, keepdims=keepdims)
+
+
+max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
+
+
+@primitive
+def min(x, axis=None, keepdims=False):
+    """The minimum over `axis`; elements that tie for it share the gradient equally."""
+    return x.min(axis=axis, keepdims=keepdims)
+
+
+min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
+
+
+@primitive(floating=True)
+def logsumexp(x, axis=None, keepdims=False):
+    """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first. All -inf gives -inf, gradient 0."""
+    namespace = xp(x)
+    top = x.max(axis=axis, keepdims=True)
+    top = namespace.where(namespace.isfinite(top), top, 0)
+    total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
+    # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
+    out = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf) + top
+    return out if keepdims else out.reshape(x.sum(axis=axis).shape)
+
+
+# d logsumexp / dx = softmax(x) = exp(x - logsumexp(x))
+def logsumexp_gradient(g, x, out, axis, keepdims):
+    out = keep_reduced(out, x.shape, axis, keepdims)
+    finite = out > -math.inf
+    return keep_reduced(g, x.shape, axis, keepdims) * where(finite, exp(x - where(finite, out, 0.0)), 0.0)
+
+
+logsumexp.gradient(x=logsumexp_gradient)
+
+
+@primitive
+def cumsum(x, axis):
+    """The running sum along `axis`."""
+    return x.cumsum(axis=axis)
+
+
+# outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
+cumsum.gradient(x=lambda g, axis: flip(cumsum(flip(g, axis), axis), axis))
+
+
+@primitive
+def argmax(x, axis=None, keepdims=False):
+    """The index of the (first) maximum along `axis`, int64. Has no gradient."""
+    out = x.argmax(axis=axis)
+    if not keepdims:
+        return out
+    return out.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(out, axis)
+
+
+@primitive
+def argmin(x, axis=None, keepdims=False):
+    """The index of the (first) minimum along `axis`, int64. Has no gradient."""
+    out = x.argmin(axis=axis)
+    if not keepdims:
+        return out
+    return out.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(out, axis)
+
+
+@primitive
+def any(x, axis=None, keepdims=False):
+    """Whether any element is true. Has no gradient."""
+    return x.any(axis=axis, keepdims=keepdims)
+
+
+@primitive
+def all(x, axis=None, keepdims=False):
+    """Whether all elements are true. Has no gradient."""
+    return x.all(axis=axis, keepdims=keepdims)
+
+
+for _index in (argmax, argmin, any, all):
+    _index.no_gradient()

@@ -1,0 +1,487 @@
+"""How an operation is defined: a plain function on arrays, and beside it the rules for its gradient.
+
+    @primitive(broadcasts=True)
+    def mul(x, y):
+        return x * y
+
+    mul.gradient(x=lambda g, y: g * y,
+                 y=lambda g, x: g * x)
+
+A rule is the vector-Jacobian product for one input: given ``g``, the gradient of the output, it returns the gradient
+of that input. **The names of its parameters say what it needs**, and the tape keeps nothing else alive:
+
+======================  =====================================================================================
+``g``                   the gradient of the output
+``x`` (a parameter)     the array given for that parameter, or the static value
+``x_shape`` and so on   its shape, dtype (``x_dtype``), device alone (for ``*xs``: ``xs_shapes``, a tuple)
+``out``                 the output
+``needs``               in joint rules: which inputs require a gradient, by name (for ``*xs``: by position)
+``saved``               in joint rules: the `Saved` values that the forward returned beside its output
+======================  =====================================================================================
+
+A primitive given arrays returns an array, given tensors a tensor. Rules therefore call other primitives, operators
+and the methods that arrays and tensors share; the ordinary backward runs them on raw arrays, ``create_graph`` runs
+the same ones on tensors. Rules never write to ``g`` or to saved values; broadcasting and dtypes are the engine's
+business, not theirs.
+
+An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). A *fused* op
+names its ``composition``: the same function written with smaller ops. The composition is what runs under
+``fused(False)``, and what is recorded in its place when a joint rule has to be differentiated again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad.autograd import Array, Node, TensorBase, fused_kernels, gradient_target, recording, wrap
+from minigrad.device import device_of, is_array, is_host, on_device_of, xp
+
+RESERVED = frozenset({"g", "out", "needs", "saved"})
+
+
+class Saved:
+    """Values that a fused forward keeps for its joint rule: ``Saved(mean=mean, rstd=rstd)``, read as ``saved.mean``."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+class Call(NamedTuple):
+    """One input's rule, ready to run: `picks` are the positions of its arguments in ``(g, needs, *saved)``."""
+
+    name: str
+    function: Callable[..., Any]
+    picks: tuple[int, ...]
+    accumulate: Callable[..., None] | None
+    accumulate_picks: tuple[int, ...]
+
+
+class Plan:
+    """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called."""
+
+    __slots__ = ("calls", "expands", "joint", "keep", "needs", "wanted")
+
+    def __init__(self, needs: Any, wanted: tuple[int, ...], keep: tuple[tuple[str, int], ...], calls: tuple[Call, ...],
+                 joint: tuple[Callable[..., Any], tuple[int, ...]] | None, expands: bool) -> None:
+        self.needs, self.wanted, self.keep = needs, wanted, keep
+        self.calls, self.joint, self.expands = calls, joint, expands
+
+    def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
+        """Of a joint rule's results, those of the inputs that need a gradient."""
+        if not isinstance(results, (tuple, list)) or len(results) != len(self.needs):
+            raise TypeError(f"{primitive.name}: its joint gradient rule must return one gradient for each of its "
+                            f"{len(self.needs)} inputs (None where none is needed)")
+        return [results[i] for i in self.wanted]
+
+
+class Primitive:
+    """An operation with gradient rules. Made by `primitive`; called like the function it wraps.
+
+    Args to `primitive`:
+        broadcasts: the operands broadcast against each other by NumPy's rules: their dtypes are promoted together,
+            and each gradient is summed back to its operand's shape. Any other mismatch of shapes is an error.
+        floating: integer and boolean inputs become float32 first (``exp`` of integers is float32).
+        composition: the same function written with smaller ops (see the module's docstring).
+    """
+
+    def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
+                 composition: Callable[..., Any] | None = None) -> None:
+        self.forward, self.name = forward, forward.__name__
+        self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
+        self.__doc__ = forward.__doc__
+        self.__wrapped__ = forward
+        self.broadcasts, self.floating, self.composition = broadcasts, floating, composition
+        self.signature = inspect.signature(forward)
+        parameters = list(self.signature.parameters.values())
+        self.parameters = [p.name for p in parameters]
+        self.variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        clash = RESERVED.intersection(self.parameters)
+        if clash:
+            raise TypeError(f"{self.name}: parameter name {sorted(clash)[0]!r} is reserved for gradient rules; rename it")
+        self._arity = len(parameters)
+        self.inputs: tuple[str, ...] = ()
+        self._positions: tuple[int, ...] = ()
+        self._rules: dict[str, Callable[..., Any]] = {}
+        self._accumulating: dict[str, Callable[..., Any]] = {}
+        self._joint: Callable[..., Any] | None = None
+        self._has_saved = False
+        self._never_differentiable = False
+        self._plans: dict[tuple[bool, ...], Plan] = {}
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}{self.signature}>"
+
+    # ----------------------------------------------------------------- declaring rules
+
+    def _declare_inputs(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name not in self.parameters:
+                raise TypeError(f"{self.name}: a gradient rule is given for {name!r}, which is not a parameter; "
+                                f"the parameters are {', '.join(self.parameters)}")
+        self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
+        self._positions = tuple(self.parameters.index(p) for p in self.inputs)
+        self._plans.clear()
+
+    def gradient(self, **rules: Callable[..., Any]) -> None:
+        """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
+        self._declare_inputs(list(rules))
+        for name, rule in rules.items():
+            self._check_names(rule)
+            self._rules[name] = rule
+
+    def accumulating_gradient(self, **rules: Callable[..., Any]) -> None:
+        """Rules that *add into* a buffer of the input's shape in place of returning a new array: ``rule(buffer, g, …)``.
+
+        Used where the gradient touches few entries of a large input (indexing). The plain rule of the same input,
+        which must exist too, serves ``create_graph``.
+        """
+        for name, rule in rules.items():
+            if name not in self._rules:
+                raise TypeError(f"{self.name}: give the plain rule for {name!r} before the accumulating one")
+            self._check_names(rule, skip=1)
+            self._accumulating[name] = rule
+        self._plans.clear()
+
+    def joint_gradient(self, *inputs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorate the one rule that returns the gradients of all `inputs`, in this order, None where not needed.
+
+        A joint rule works on raw arrays only if the primitive has a composition, which then serves ``create_graph``.
+        """
+        self._declare_inputs(inputs)
+
+        def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+            names = self._check_names(rule)
+            self._joint, self._has_saved = rule, "saved" in names
+            if self._has_saved and self.composition is None:
+                raise TypeError(f"{self.name}: a rule that uses saved values needs a composition to be differentiated again")
+            return rule
+
+        return register
+
+    def no_gradient(self) -> Primitive:
+        """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
+        self._never_differentiable = True
+        return self
+
+    def _check_names(self, rule: Callable[..., Any], skip: int = 0) -> list[str]:
+        names = list(inspect.signature(rule).parameters)[skip:]
+        for name in names:
+            self._source(name)
+        return names
+
+    def _source(self, name: str) -> tuple[str, int]:
+        """Where a rule's argument comes from: ("value" | "shape" | "dtype" | "device", parameter), or a reserved name."""
+        if name in RESERVED:
+            return name, -1
+        if name in self.parameters:
+            return "value", self.parameters.index(name)
+        for suffix, kind in (("_shape", "shape"), ("_shapes", "shape"), ("_dtype", "dtype"), ("_device", "device")):
+            stem = name.removesuffix(suffix)
+            if stem != name and stem in self.parameters:
+                return kind, self.parameters.index(stem)
+        raise TypeError(f"{self.name}: a gradient rule asks for {name!r}; it may ask for g, out, needs, saved, "
+                        f"{', '.join(self.parameters)}, and …_shape, …_dtype or …_device of those")
+
+    # ----------------------------------------------------------------- calling
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.variadic:
+            return self._call_variadic(args, kwargs)
+        if kwargs or len(args) != self._arity:
+            args = self._bind(args, kwargs)
+        for argument in args:
+            if isinstance(argument, TensorBase):
+                break
+        else:
+            return self._on_arrays(args)
+        if self.composition is not None and not fused_kernels.get():
+            return self.composition(*args)
+
+        raw: list[Any] = list(args)
+        needs = []
+        for position in self._positions:
+            argument = args[position]
+            if isinstance(argument, TensorBase):
+                raw[position] = argument._data
+                needs.append(argument._requires_grad)
+            else:
+                needs.append(False)
+                if argument is not None and not isinstance(argument, (int, float)):
+                    raw[position] = self._operand(argument, args)
+        if len(needs) != len(args):
+            self._unwrap_statics(raw)
+        if self.broadcasts or self.floating:
+            self._promote(raw)
+        return self._run(args, raw, needs, [args[p] for p in self._positions])
+
+    def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        statics = self._bind((), kwargs)[1:]
+        if not any(isinstance(a, TensorBase) for a in args):
+            return self._on_arrays(args, kwargs)
+        raw = [a._data if isinstance(a, TensorBase) else self._operand(a, args) for a in args]
+        if self.broadcasts:
+            self._promote_all(raw)
+        needs = [isinstance(a, TensorBase) and a._requires_grad for a in args]
+        return self._run((args, *statics), [tuple(raw), *statics], needs, args)
+
+    def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        result = self.forward(*args, **(kwargs or {}))
+        return result[0] if self._has_saved else result
+
+    def _run(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
+        """Run the forward on raw arrays, and record it if an input needs a gradient."""
+        arguments = raw if not self.variadic else raw[0]
+        keywords = {} if not self.variadic else dict(zip(self.parameters[1:], raw[1:], strict=True))
+        anchor = self._check_devices(raw)
+        try:
+            if anchor is None:
+                out = self.forward(*arguments, **keywords)
+            else:
+                with on_device_of(anchor):
+                    out = self.forward(*arguments, **keywords)
+        except (ValueError, TypeError, IndexError) as error:
+            raise self._explain(error, raw) from error
+        saved_values = None
+        if self._has_saved:
+            out, saved_values = out
+
+        tick = None
+        base = getattr(out, "base", None)
+        if base is not None:  # a view shares the change tick of what it looks into
+            for tensor in inputs:
+                if isinstance(tensor, TensorBase) and (base is tensor._data or base is getattr(tensor._data, "base", None)):
+                    tick = tensor._tick
+                    break
+        if True not in needs or self._never_differentiable or not recording.get():
+            return wrap(out, None, tick)
+
+        plan = self._plans.get(tuple(needs)) or self._plan(tuple(needs))
+        tensor = wrap(out, None, tick)
+        saved, ticks = [], []
+        for kind, position in plan.keep:
+            if kind == "value":
+                value = raw[position]
+                saved.append(value)
+                for source in args[position] if self.variadic and position == 0 else (args[position],):
+                    if isinstance(source, TensorBase):
+                        ticks.append((source._tick, source._tick[0]))
+            elif kind == "shape":
+                value = raw[position]
+                saved.append(np.shape(value) if not isinstance(value, tuple) else tuple([v.shape for v in value]))
+            elif kind == "dtype":
+                saved.append(getattr(raw[position], "dtype", None))
+            elif kind == "device":
+                saved.append(device_of(raw[position]))
+            elif kind == "out":
+                saved.append(tensor._data)
+                ticks.append((tensor._tick, tensor._tick[0]))
+            else:
+                saved.append(saved_values)
+        parents = tuple([gradient_target(inputs[i]) for i in plan.wanted])
+        tensor._node = Node(self, plan, parents, tuple(saved), tuple(ticks), tensor._data.shape, tensor._data.dtype)
+        tensor._requires_grad = True
+        return tensor
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters, defaults filled in."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}{self.signature}: {error}") from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _operand(self, value: Any, args: Sequence[Any]) -> Any:
+        """A differentiable argument that is not a tensor: NumPy scalars are weak, lists become arrays."""
+        if is_array(value):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, (list, tuple)):
+            like = next(a for a in args if isinstance(a, TensorBase))._data
+            array = np.asarray(value)
+            if array.dtype.kind not in "biuf":
+                raise TypeError(f"{self.name}: cannot use {value!r} as an operand; give a Tensor, an array or numbers")
+            return xp(like).asarray(array.astype(np.float32) if array.dtype.kind == "f" else array)
+        raise TypeError(f"{self.name}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a number")
+
+    def _unwrap_statics(self, raw: list[Any]) -> None:
+        for position, value in enumerate(raw):
+            if isinstance(value, TensorBase):
+                if value._requires_grad and recording.get() and not self._never_differentiable:
+                    raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
+                                    "but the tensor given for it requires a gradient; use .detach() if none is wanted")
+                raw[position] = value._data
+            elif self._never_differentiable and isinstance(value, (np.generic, list)):
+                raw[position] = value.item() if isinstance(value, np.generic) else np.asarray(value)
+
+    def _check_devices(self, raw: list[Any]) -> Array | None:
+        """None if every array is in host memory; else one array of the device, having checked that they agree."""
+        anchor, host = None, False
+        for value in raw[0] if self.variadic else raw:
+            if type(value) is np.ndarray:
+                host = True
+            elif is_array(value) and not is_host(value):
+                if anchor is not None and device_of(value) != device_of(anchor):
+                    raise ValueError(f"{self.name}: operands on {device_of(anchor)} and {device_of(value)}; "
+                                     "move one with .to(device)")
+                anchor = value
+        if anchor is not None and host:
+            raise ValueError(f"{self.name}: operands on cpu and {device_of(anchor)}; move one with .to(device)")
+        return anchor
+
+    def _promote(self, raw: list[Any]) -> None:
+        """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do."""
+        positions = self._positions or range(len(raw))
+        first, mixed, weak_float = None, False, False
+        for position in positions:
+            dtype = getattr(raw[position], "dtype", None)
+            if dtype is None:
+                weak_float = weak_float or isinstance(raw[position], float)
+            elif first is None:
+                first = dtype
+            elif dtype is not first and dtype != first:
+                mixed = True
+        if first is None or (first.kind == "f" and not mixed):
+            return
+        floats = [raw[p].dtype for p in positions if getattr(raw[p], "dtype", None) is not None and raw[p].dtype.kind == "f"]
+        if floats:
+            target = np.result_type(*floats)
+        elif self.floating or weak_float:
+            target = np.dtype(np.float32)
+        else:
+            return
+        for position in positions:
+            if getattr(raw[position], "dtype", None) is not None and raw[position].dtype.kind != "f":
+                raw[position] = raw[position].astype(target)
+
+    def _promote_all(self, raw: list[Any]) -> None:
+        floats = [a.dtype for a in raw if a.dtype.kind == "f"]
+        if floats and len(floats) < len(raw):
+            target = np.result_type(*floats)
+            raw[:] = [a if a.dtype.kind == "f" else a.astype(target) for a in raw]
+
+    def _explain(self, error: Exception, raw: list[Any]) -> Exception:
+        """The same kind of error, its message naming the operation and the operands."""
+        values = raw[0] if self.variadic else raw
+        shown = [f"{tuple(v.shape)} {v.dtype}" if is_array(v) else repr(v)[:40] for v in values]
+        kind = next(k for k in (IndexError, ValueError, TypeError) if isinstance(error, k))
+        message = str(error)
+        if message.startswith(f"{self.name}: "):
+            return kind(message)
+        return kind(f"{self.name}: {message} [operands: {'; '.join(shown)}]")
+
+    # ----------------------------------------------------------------- for the backward pass
+
+    def _plan(self, needs: tuple[bool, ...]) -> Plan:
+        names = self.inputs if not self.variadic else [self.parameters[0]] * len(needs)
+        wanted = tuple(i for i, need in enumerate(needs) if need)
+        expands = self._joint is not None and self.composition is not None
+        keep: list[tuple[str, int]] = []
+
+        def picks(rule: Callable[..., Any], skip: int = 0) -> tuple[int, ...]:
+            positions = []
+            for name in list(inspect.signature(rule).parameters)[skip:]:
+                source = self._source(name)
+                if source[0] in ("g", "needs"):
+                    positions.append(("g", "needs").index(source[0]))
+                else:
+                    if source not in keep:
+                        keep.append(source)
+                    positions.append(2 + keep.index(source))
+            return tuple(positions)
+
+        calls, joint = [], None
+        if self._joint is not None:
+            joint = (self._joint, picks(self._joint))
+            if expands:  # the composition is called with every argument
+                keep += [("value", i) for i in range(self._arity) if ("value", i) not in keep]
+        else:
+            for i in wanted:
+                name = names[i]
+                if name not in self._rules:
+                    raise TypeError(f"{self.name}: the gradient rule for the argument {name!r} is missing")
+                adding = self._accumulating.get(name)
+                calls.append(Call(name, self._rules[name], picks(self._rules[name]), adding,
+                                  picks(adding, skip=1) if adding else ()))
+        by_name: Any = needs if self.variadic else dict(zip(names, needs, strict=True))
+        plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(keep), tuple(calls), joint, expands)
+        self._plans[needs] = plan
+        return plan
+
+    def rejoin(self, node: Node) -> tuple[Any, ...]:
+        """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
+        parents = dict(zip(node.plan.wanted, node.parents, strict=True))
+
+        def join(value: Any, index: int) -> Any:
+            if not is_array(value):
+                return value
+            target = parents.get(index)
+            return target if isinstance(target, TensorBase) else wrap(value, target)
+
+        values = []
+        for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
+            if kind == "value" and self.variadic and position == 0:
+                values.append(tuple(join(v, i) for i, v in enumerate(value)))
+            elif kind == "value" and position in self._positions:
+                values.append(join(value, self._positions.index(position)))
+            elif kind == "out":
+                values.append(wrap(value, node))
+            else:
+                values.append(value)
+        return tuple(values)
+
+    def expand(self, node: Node) -> Any:
+        """Record the composition on the inputs of `node`, which keeps all of them."""
+        if self.composition is None:
+            raise TypeError(f"{self.name}: there is no composition to expand")
+        by_position = {position: value
+                       for (kind, position), value in zip(node.plan.keep, self.rejoin(node), strict=True) if kind == "value"}
+        return self.composition(*[by_position[i] for i in range(self._arity)])
+
+    def conform(self, gradient: Any, target: Any, name: str = "") -> Any:
+        """A rule's result in the shape and dtype of its target: summed over broadcast axes, cast."""
+        leaf = target._data if isinstance(target, TensorBase) else target
+        shape = gradient.shape
+        if shape != leaf.shape:
+            if not self.broadcasts:
+                raise ValueError(f"{self.name}: its gradient rule{f' for {name!r}' if name else ''} returned shape "
+                                 f"{tuple(shape)} for an input of shape {tuple(leaf.shape)}")
+            gradient = sum_to(gradient, leaf.shape)
+        return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
+
+
+class Needs:
+    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
+
+    def __init__(self, by_name: dict[str, bool]) -> None:
+        self.__dict__.update(by_name)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
+        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
+
+
+def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `gradient` (array or tensor) over the axes along which `shape` was broadcast: the transpose of broadcasting."""
+    extra = gradient.ndim - len(shape)
+    axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
+    if axes:
+        gradient = gradient.sum(axis=axes)
+    return gradient if gradient.shape == shape else gradient.reshape(shape)
+
+
+def primitive(forward: Callable[..., Any] | None = None, *, broadcasts: bool = False, floating: bool = False,
+              composition: Callable[..., Any] | None = None) -> Any:
+    """Make a `Primitive` of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``."""
+    if forward is None:
+        return lambda function: Primitive(function, broadcasts, floating, composition)
+    return Primitive(forward, broadcasts, floating, composition)

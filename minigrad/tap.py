@@ -1,0 +1,46 @@
+"""The seam through which a study of the inner steps of a computation enters: `tap`.
+
+The readable compositions name their steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the
+call returns its argument and costs one look at a context variable. Inside, the visitor sees every named tensor in
+order, may keep it (and, after ``retain_grad()`` and a backward, its gradient), and may return another tensor to use
+in its place: that is how a finite difference nudges an inner value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
+
+from minigrad.autograd import TensorBase, fused
+
+T = TypeVar("T", bound=TensorBase)
+Visitor = Callable[[str, TensorBase], TensorBase]
+
+_visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
+
+
+def tap(name: str, tensor: T) -> T:
+    """Show `tensor` to the visitor, if there is one; returns it, or what the visitor puts in its place."""
+    visitor = _visitor.get()
+    if visitor is None:
+        return tensor
+    replacement = visitor(name, tensor)
+    if not isinstance(replacement, TensorBase) or replacement._data.shape != tensor._data.shape:
+        raise ValueError(f"tap {name!r}: the visitor must return a tensor of shape {tuple(tensor._data.shape)}")
+    return replacement  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def tapping(visitor: Visitor) -> Iterator[None]:
+    """Send every tapped tensor inside the block to ``visitor(name, tensor) -> tensor``; runs on compositions.
+
+    Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps.
+    """
+    token = _visitor.set(visitor)
+    try:
+        with fused(False):
+            yield
+    finally:
+        _visitor.reset(token)

@@ -1,0 +1,539 @@
+"""The Tensor that people use: an array with operators and methods, each of which calls one op.
+
+It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad import autograd, ops
+from minigrad.autograd import Array, TensorBase, recording, register_tensor_class, wrap
+from minigrad.device import asarray_on, device_of, is_array, on_device_of, parse_device, to_device, to_numpy
+
+Axis = int | tuple[int, ...] | None
+
+
+def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
+    """An array with memory of its own: Python numbers and lists become float32, int64 or bool; arrays keep their dtype."""
+    if isinstance(data, TensorBase):
+        data = data._data
+    if not is_array(data):
+        listed = not isinstance(data, np.generic)
+        try:
+            data = np.asarray(data.tolist() if isinstance(data, TensorBase) else _unwrap_nested(data))
+        except ValueError as error:
+            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
+        if listed and dtype is None and data.dtype.kind in "fiu":
+            data = data.astype(np.float32 if data.dtype.kind == "f" else np.int64)
+        if listed and dtype is None and data.size == 0:
+            data = data.astype(np.float32)
+    if data.dtype.kind not in "biuf":
+        raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {data.dtype}")
+    target = device_of(data) if device is None else parse_device(device)
+    moved = to_device(data, target)
+    with on_device_of(moved):
+        return moved.astype(data.dtype if dtype is None else np.dtype(dtype), copy=moved is data)
+
+
+def _unwrap_nested(data: Any) -> Any:
+    """Nested lists with host tensors inside, as nested lists of arrays."""
+    if isinstance(data, TensorBase):
+        return to_numpy(data._data)
+    return [_unwrap_nested(item) for item in data] if isinstance(data, (list, tuple)) else data
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array that can record what is done with it.
+
+    Args:
+        data: numbers, nested lists, an array, or a tensor; **copied** (`from_numpy` shares memory).
+        dtype: by default the array's own; Python floats become float32, ints int64.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; by default where the data is.
+        requires_grad: whether `backward` computes ``.grad`` for it; floating dtypes only.
+
+    Raises:
+        TypeError: data that is not numeric; ``requires_grad`` for integers or booleans.
+        ValueError: nested lists of irregular shape; an unknown device.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy functions refuse a Tensor, and ``ndarray * tensor`` asks the Tensor: the graph is never cut
+    __array_priority__ = 1000
+
+    def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> None:
+        self._data = _to_array(data, dtype, device)
+        self._node = None
+        self._tick = [0]
+        self.grad = None
+        self._requires_grad = False
+        self.requires_grad = requires_grad
+
+    # ----------------------------------------------------------------- what it is
+
+    @property
+    def data(self) -> Array:
+        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` afterwards."""
+        return self._data
+
+    @data.setter
+    def data(self, array: Any) -> None:
+        self._data = array._data if isinstance(array, TensorBase) else array
+        self.bump_tick()
+
+    def bump_tick(self) -> None:
+        """Tell the tape that the raw array was changed in place, so that a stale saved value is an error."""
+        self._tick[0] += 1
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self._data.dtype.kind != "f":
+            raise TypeError(f"requires_grad: only floating tensors can require gradients, this one is {self._data.dtype}")
+        if not value and self._node is not None:
+            raise RuntimeError("requires_grad: this tensor is the result of a recorded operation; use .detach()")
+        self._requires_grad = bool(value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        return self._data.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._data.dtype
+
+    @property
+    def device(self) -> str:
+        """``"cpu"`` or ``"cuda:N"``."""
+        return device_of(self._data)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self._node is None
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The last two axes swapped."""
+        if self.ndim < 2:
+            raise ValueError(f"mT: needs at least two dimensions, got shape {self.shape}")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """All axes reversed."""
+        return self.transpose()
+
+    def __repr__(self) -> str:
+        with np.printoptions(precision=4, threshold=60, edgeitems=3):
+            values = np.array2string(to_numpy(self._data), separator=", ", prefix=type(self).__name__ + "(")
+        origin = f", op={self._node.primitive.name}" if self._node is not None else ""
+        origin += ", requires_grad=True" if self._node is None and self._requires_grad else ""
+        return f"{type(self).__name__}({values}, shape={self.shape}, dtype={self.dtype}, device={self.device}{origin})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else str(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    __hash__ = object.__hash__
+
+    # ----------------------------------------------------------------- out of the engine
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ValueError(f"item: needs exactly one element, the shape is {self.shape}")
+        return self._data.item()
+
+    def tolist(self) -> Any:
+        return to_numpy(self._data).tolist()
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values on the host: a read-only view, or a copy from a GPU."""
+        array = to_numpy(self._data).view()
+        array.flags.writeable = False
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if self._requires_grad:
+            raise TypeError("np.asarray: this tensor requires a gradient, which NumPy would lose; use .detach().numpy()")
+        if self.device != "cpu":
+            raise TypeError(f"np.asarray: this tensor is on {self.device}; use .numpy() to copy it to the host")
+        array = self.numpy()
+        return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only integer tensors can be an index, this one is {self.dtype}")
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use .any() or .all()")
+        return bool(self.item())
+
+    def __reduce__(self) -> Any:
+        if self._requires_grad:
+            raise TypeError("a tensor that requires a gradient cannot be serialised; use .detach() (or a state_dict)")
+        return type(self), (to_numpy(self._data),)
+
+    def __copy__(self) -> Tensor:
+        raise TypeError("copy.copy of a tensor is ambiguous; use .detach() to share memory, .clone() or deepcopy to copy")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self._node is not None:
+            raise RuntimeError("deepcopy: this tensor is the result of a recorded operation; use .detach() first")
+        if id(self) not in memo:
+            copy = wrap(self._data.copy())
+            copy.__class__ = type(self)
+            copy._requires_grad = self._requires_grad
+            copy.grad = None if self.grad is None else self.grad.__deepcopy__(memo)
+            memo[id(self)] = copy
+        return memo[id(self)]
+
+    # ----------------------------------------------------------------- gradients
+
+    def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
+        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.autograd.backward`."""
+        autograd.backward(self, gradient, retain_graph)
+
+    def retain_grad(self) -> None:
+        """Let `backward` fill ``.grad`` of this tensor although it is not a leaf."""
+        if not self._requires_grad:
+            raise RuntimeError("retain_grad: this tensor does not require a gradient")
+        if self._node is not None:
+            self._node.retained = weakref.ref(self)
+
+    def detach(self) -> Tensor:
+        """The same memory, outside the graph."""
+        return wrap(self._data, None, self._tick)
+
+    def clone(self) -> Tensor:
+        """A recorded copy."""
+        return ops.astype(self, self.dtype)
+
+    def requires_grad_(self, value: bool = True) -> Tensor:
+        """Set ``requires_grad`` in place; returns the tensor."""
+        self.requires_grad = value
+        return self
+
+    # ----------------------------------------------------------------- changes in place
+
+    def _check_writable(self, operation: str) -> None:
+        if self._node is not None:
+            raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation ({self._node.primitive.name}) "
+                               "and cannot be changed in place; build a new one with minigrad.where")
+        if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
+            raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; use .clone() first")
+
+    def _raw_values(self, value: Any, operation: str) -> Any:
+        if isinstance(value, TensorBase):
+            if value._requires_grad and recording.get():
+                raise RuntimeError(f"{operation}: the values require a gradient, which a change in place would lose; "
+                                   "use minigrad.where, or .detach() them")
+            return to_device(value._data, self.device)
+        if isinstance(value, (int, float)):
+            return value
+        return asarray_on(self.device, value, self.dtype)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_writable("t[...] = value")
+        with on_device_of(self._data):
+            self._data[_raw_index(index)] = self._raw_values(value, "t[...] = value")
+        self.bump_tick()
+
+    def copy_(self, source: Any) -> Tensor:
+        """Overwrite the values in place with those of `source` (a tensor, array or number that broadcasts to this shape)."""
+        self._check_writable("copy_")
+        with on_device_of(self._data):
+            self._data[...] = self._raw_values(source, "copy_")
+        self.bump_tick()
+        return self
+
+    # ----------------------------------------------------------------- operators
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops.sub(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops.sub(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops.mul(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops.mul(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops.div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops.div(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops.power(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops.power(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops.matmul(self, as_tensor(other, self))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops.matmul(as_tensor(other, self), self)
+
+    def __neg__(self) -> Tensor:
+        return ops.neg(self)
+
+    def __abs__(self) -> Tensor:
+        return ops.absolute(self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops.logical_and(self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return ops.logical_and(other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops.logical_or(self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return ops.logical_or(other, self)
+
+    def __invert__(self) -> Tensor:
+        return ops.logical_not(self)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.equal(self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops.greater_equal(self, other)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return ops.getitem(self, _raw_index(index))
+
+    # ----------------------------------------------------------------- methods, by NumPy's names
+
+    def exp(self) -> Tensor:
+        return ops.exp(self)
+
+    def log(self) -> Tensor:
+        return ops.log(self)
+
+    def sqrt(self) -> Tensor:
+        return ops.sqrt(self)
+
+    def tanh(self) -> Tensor:
+        return ops.tanh(self)
+
+    def sigmoid(self) -> Tensor:
+        return ops.sigmoid(self)
+
+    def relu(self) -> Tensor:
+        return ops.relu(self)
+
+    def abs(self) -> Tensor:
+        return ops.absolute(self)
+
+    def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
+        return ops.clip(self, min, max)
+
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.sum(self, axis, keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.mean(self, axis, keepdims)
+
+    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
+        return ops.var(self, axis, correction, keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.max(self, axis, keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.min(self, axis, keepdims)
+
+    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.logsumexp(self, axis, keepdims)
+
+    def cumsum(self, axis: int) -> Tensor:
+        return ops.cumsum(self, axis)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return ops.argmax(self, axis, keepdims)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.any(self, axis, keepdims)
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.all(self, axis, keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
+        return ops.reshape(self, _ints(shape))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
+        order = _ints(axes) if axes and axes != (None,) else None
+        return ops.transpose(self, order)
+
+    def permute(self, *axes: Any) -> Tensor:
+        """PyTorch's name for `transpose` with all axes named."""
+        return ops.transpose(self, _ints(axes))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        return ops.swapaxes(self, axis1, axis2)
+
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        return ops.squeeze(self, axis)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """PyTorch's name for `minigrad.expand_dims`."""
+        return ops.expand_dims(self, axis)
+
+    def expand(self, *shape: Any) -> Tensor:
+        """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
+        wanted = _ints(shape)
+        lead = len(wanted) - self.ndim
+        own = (*(1,) * lead, *self.shape)
+        return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
+
+    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+        return ops.split(self, sizes, axis)
+
+    def flip(self, axis: Axis = None) -> Tensor:
+        return ops.flip(self, axis)
+
+    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+        return ops.take(self, _index_array(indices, self), axis)
+
+    def gather(self, indices: Any, axis: int) -> Tensor:
+        return ops.gather(self, _index_array(indices, self), axis)
+
+    def masked_fill(self, mask: Any, value: float) -> Tensor:
+        return ops.masked_fill(self, mask, value)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """A recorded copy in another dtype."""
+        target = np.dtype(dtype)
+        return ops.astype(self, target) if target.kind == "f" else wrap(self._data.astype(target))
+
+    def to(self, device: str) -> Tensor:
+        """This tensor on another device: itself if it is there already, else a recorded copy."""
+        return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
+
+
+register_tensor_class(Tensor)
+
+
+def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
+    """``(2, 3)`` from ``(2, 3)`` or ``((2, 3),)``."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = tuple(values[0])
+    return tuple(v.__index__() for v in values)
+
+
+def _raw_index(index: Any) -> Any:
+    """An index with its tensors unwrapped and its lists made arrays."""
+    if isinstance(index, tuple):
+        return tuple(_raw_index(part) for part in index)
+    if isinstance(index, TensorBase):
+        return index._data
+    return np.asarray(index, dtype=None if len(index) else np.int64) if isinstance(index, list) else index
+
+
+def _index_array(indices: Any, like: Tensor) -> Any:
+    raw = _raw_index(indices)
+    raw = raw if is_array(raw) else asarray_on(like.device, raw, None)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {raw.dtype}")
+    return raw
+
+
+def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
+    """`data` itself if it is a tensor; arrays are shared, anything else is copied to the device of `like`."""
+    if isinstance(data, Tensor):
+        return data
+    if is_array(data):
+        return wrap(data)
+    return Tensor(data, device=None if like is None else like.device)
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the memory of `array`."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: expected a numpy.ndarray, got {type(array).__name__}")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"from_numpy: data must be boolean, integer or floating, got dtype {array.dtype}")
+    return wrap(array)
+
+
+def _filled(shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
+    return Tensor(np.full(shape, value, dtype), device=device, requires_grad=requires_grad)
+
+
+def zeros(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros."""
+    return _filled(shape, 0, dtype, device, requires_grad)
+
+
+def ones(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of ones."""
+    return _filled(shape, 1, dtype, device, requires_grad)
+
+
+def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor filled with `value`."""
+    return _filled(shape, value, dtype, device, requires_grad)
+
+
+def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:
+    """``arange(stop)``, ``arange(start, stop)`` or ``arange(start, stop, step)``; int64, or float32 if a bound is a float."""
+    kind = np.float32 if any(isinstance(b, float) for b in bounds) else np.int64
+    return Tensor(np.arange(*bounds, dtype=dtype or kind), device=device)
