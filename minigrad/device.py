@@ -1,0 +1,287 @@
+"""Where arrays live: the one module that knows both NumPy and CuPy.
+
+The device follows the array. ``xp(array)`` is the namespace of the array it is given (``numpy``, or ``cupy``
+for an array on a GPU), so an operation's body is written once and runs wherever its operands are; nothing
+global decides it. Devices have canonical names: ``"cpu"``, ``"cuda:0"``, ``"cuda:1"``, ...
+
+CuPy is imported when a GPU is first asked for, never before. ``array_module`` is the one seam through which
+another CuPy-like module may serve the ``cuda`` devices; the tests use it on machines that have no GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, NoReturn
+
+import numpy
+
+
+class DeviceError(RuntimeError):
+    """A device that was asked for cannot be used here; the message is one line and names the remedy."""
+
+
+# --- Which namespace serves an array --------------------------------------------------------------
+
+
+class _Namespaces(dict[type, Any]):
+    """Type -> the namespace that serves it, None for what is no array; each type is classified once."""
+
+    def __missing__(self, kind: type) -> Any:
+        namespace = None
+        if issubclass(kind, (numpy.ndarray, numpy.generic, bool, int, float, complex)):
+            namespace = numpy
+        elif kind.__module__.partition(".")[0] == "cupy":  # made by the caller, so CuPy is imported and works
+            cupy = importlib.import_module("cupy")
+            namespace = cupy if issubclass(kind, cupy.ndarray) else None
+        self[kind] = namespace
+        return namespace
+
+
+_namespaces = _Namespaces()
+_special_functions: dict[Any, Any] = {}  # a CuPy-like namespace -> its module of special functions
+_cuda_module: Any = None  # the namespace that serves the "cuda" devices, once one has been asked for
+
+
+def xp(array: Any) -> Any:
+    """The namespace that serves ``array``: ``numpy`` for host arrays and numbers, else its array module.
+
+    Raises TypeError for anything that is neither an array nor a number (a list, a Tensor).
+    """
+    return _namespaces[type(array)] or _refuse(array)
+
+
+def _refuse(x: Any) -> NoReturn:
+    kind = f"{type(x).__module__}.{type(x).__qualname__}"
+    raise TypeError(f"expected an array (NumPy's or CuPy's) or a number, got {kind}")
+
+
+def is_array(x: Any) -> bool:
+    """Whether ``x`` is an array, NumPy's or CuPy's, as opposed to a number, a list or a Tensor."""
+    namespace = _namespaces[type(x)]
+    return isinstance(x, numpy.ndarray) if namespace is numpy else namespace is not None
+
+
+def is_host(x: Any) -> bool:
+    """Whether ``x`` is an array in host memory, or a number."""
+    return _namespaces[type(x)] is numpy
+
+
+@contextlib.contextmanager
+def array_module(namespace: Any, special: Any) -> Iterator[None]:
+    """Let ``namespace``, a module like ``cupy``, serve the ``cuda`` devices within the ``with`` block.
+
+    ``special`` is its counterpart of ``cupyx.scipy.special``. The setting is process-wide, for tests. Arrays
+    of real CuPy may be in use at the same time: which namespace serves an array follows from its type.
+    """
+    global _cuda_module
+    before = _cuda_module, dict(_namespaces), dict(_special_functions)
+    _cuda_module = _namespaces[namespace.ndarray] = namespace
+    _special_functions[namespace] = special
+    try:
+        yield
+    finally:
+        _cuda_module, namespaces, specials = before
+        _restore(_namespaces, namespaces)
+        _restore(_special_functions, specials)
+
+
+def _restore(table: dict[Any, Any], saved: dict[Any, Any]) -> None:
+    table.clear()
+    table.update(saved)
+
+
+# --- Device names ---------------------------------------------------------------------------------
+
+
+def parse_device(device: str) -> str:
+    """The canonical name of a device: ``"cpu"``, or ``"cuda:N"`` (``"cuda"`` means ``"cuda:0"``).
+
+    Raises TypeError for what is not a string and ValueError for any other name. It does not ask whether the
+    device exists: see ``require_cuda``.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a string such as 'cpu' or 'cuda:0', got {type(device).__name__}")
+    if device == "cpu":
+        return device
+    match = re.fullmatch(r"cuda(?::(0|[1-9][0-9]*))?", device)
+    if match is None:
+        raise ValueError(f"unknown device {device!r}; use 'cpu', 'cuda' or 'cuda:N' with N = 0, 1, ...")
+    return f"cuda:{int(match[1] or 0)}"
+
+
+def device_of(array: Any) -> str:
+    """The canonical name of the device that holds ``array``."""
+    return "cpu" if xp(array) is numpy else f"cuda:{array.device.id}"
+
+
+def _index(device: str) -> int:
+    return int(device.partition(":")[2])
+
+
+def module_for(device: str) -> Any:
+    """The namespace that makes arrays on ``device``; DeviceError, with the remedy, if it cannot be used."""
+    device = parse_device(device)
+    return numpy if device == "cpu" else require_cuda(_index(device))
+
+
+# --- Transfers ------------------------------------------------------------------------------------
+
+_NO_CONTEXT: AbstractContextManager[Any] = contextlib.nullcontext()
+
+
+def on_device_of(array: Any) -> AbstractContextManager[Any]:
+    """A context in which new arrays are made on ``array``'s device. Host arrays share one empty context."""
+    return _NO_CONTEXT if xp(array) is numpy else array.device
+
+
+def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
+    """``array`` on the host: a host array itself, a copy of a GPU array (which waits for the GPU)."""
+    module = xp(array)
+    return numpy.asarray(array) if module is numpy else module.asnumpy(array)
+
+
+def to_device(array: Any, device: str) -> Any:
+    """``array`` on ``device``: the same object if it is there already, else a copy."""
+    device = parse_device(device)
+    if is_array(array) and device_of(array) == device:
+        return array
+    if device == "cpu":
+        return to_numpy(array)
+    module = require_cuda(_index(device))
+    with module.cuda.Device(_index(device)):
+        if xp(array) is module:
+            return module.array(array)  # from another GPU: copies to the current device
+        return module.asarray(to_numpy(array))
+
+
+def asarray_on(device: str, data: Any, dtype: Any = None) -> Any:
+    """``data`` (an array, a number, or nested lists) as an array of ``dtype`` on ``device``.
+
+    Like ``numpy.asarray`` it shares memory with an array that has that dtype and device already.
+    """
+    if not is_array(data):
+        data = numpy.asarray(data, dtype=dtype)
+    with on_device_of(data):
+        data = data if dtype is None else data.astype(dtype, copy=False)
+    return to_device(data, device)
+
+
+def synchronize(device: str) -> None:
+    """Wait until ``device`` has finished the work given to it; nothing to wait for on the host."""
+    device = parse_device(device)
+    if device != "cpu":
+        require_cuda(_index(device)).cuda.Device(_index(device)).synchronize()
+
+
+# --- Is a GPU usable? -----------------------------------------------------------------------------
+
+_INSTALL = "pip install 'minigrad[cuda12]' (or 'minigrad[cuda13]' for a CUDA 13 driver)"
+
+
+class CudaStatus(NamedTuple):
+    """What ``cuda_status`` found: the number of usable GPUs or, when there is none, why, in one line."""
+
+    devices: int
+    reason: str
+
+
+def cuda_status() -> CudaStatus:
+    """How many GPUs can be used, found by using one. It imports CuPy, and never raises."""
+    try:
+        return CudaStatus(_find_cuda().cuda.runtime.getDeviceCount(), "")
+    except DeviceError as error:
+        return CudaStatus(0, str(error))
+
+
+def require_cuda(index: int = 0) -> Any:
+    """The namespace that serves ``cuda:index``; DeviceError, naming cause and remedy, if none does."""
+    module = _find_cuda()
+    count = module.cuda.runtime.getDeviceCount()
+    if index >= count:
+        raise DeviceError(f"there is no cuda:{index}; this machine has {count} (cuda:0 to cuda:{count - 1})")
+    return module
+
+
+def _find_cuda() -> Any:
+    """CuPy, imported and tried, or the module in its place; DeviceError with one of three messages.
+
+    That CuPy can be imported says little: it needs no driver for that, and loads cuBLAS and the run-time
+    compiler only when it first uses them. So a kernel is compiled and a product computed, once.
+    """
+    global _cuda_module
+    if _cuda_module is None:
+        try:
+            cupy = importlib.import_module("cupy")
+        except ModuleNotFoundError as error:
+            if error.name != "cupy":
+                raise _library_missing(error) from error
+            raise DeviceError(f"CuPy is not installed, and cuda devices need it: {_INSTALL}") from error
+        except ImportError as error:  # CuPy wraps the loader's own message, its cause, in a long banner
+            raise _library_missing(error.__cause__ or error) from error
+        _try_first_gpu(cupy)
+        _cuda_module = cupy
+    return _cuda_module
+
+
+def _try_first_gpu(cupy: Any) -> None:
+    try:
+        if cupy.cuda.runtime.getDeviceCount() == 0:
+            raise _no_gpu("the driver reports no device")
+        with cupy.cuda.Device(0):
+            square = cupy.ones((2, 2), dtype=cupy.float32) + 1  # compiled at run time, by NVRTC
+            cupy.asnumpy(square @ square)  # computed by cuBLAS
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise _no_gpu(error) from error
+    except DeviceError:
+        raise
+    except (ImportError, OSError, RuntimeError, cupy.cuda.compiler.CompileException) as error:
+        raise _library_missing(error) from error
+
+
+def _no_gpu(reason: object) -> DeviceError:
+    return DeviceError(
+        f"CuPy is installed, but there is no usable GPU: {_one_line(reason)}; "
+        "check the driver with nvidia-smi, or use the device cpu"
+    )
+
+
+def _library_missing(reason: object) -> DeviceError:
+    return DeviceError(
+        f"CuPy is installed, but a library it needs is missing: {_one_line(reason)}; "
+        f"CuPy and the CUDA libraries come together by {_INSTALL}"
+    )
+
+
+def _one_line(reason: object) -> str:
+    return " ".join(str(reason).split())
+
+
+# --- Where the two namespaces differ --------------------------------------------------------------
+
+
+def add_at(array: Any, index: Any, values: Any) -> None:
+    """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
+
+    On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits.
+    """
+    with on_device_of(array):
+        xp(array).add.at(array, index, values)
+
+
+def erf(x: Any) -> Any:
+    """The error function, elementwise, by SciPy on the host and by CuPy's counterpart on a GPU."""
+    namespace = xp(x)
+    special = _special_functions.get(namespace)
+    if special is None:
+        special = importlib.import_module("scipy.special" if namespace is numpy else "cupyx.scipy.special")
+        _special_functions[namespace] = special
+    return special.erf(x)
+
+
+def errstate(array: Any, **kinds: Any) -> AbstractContextManager[Any]:
+    """``numpy.errstate(**kinds)`` for a host array; nothing for a GPU array, where no operation warns."""
+    return numpy.errstate(**kinds) if xp(array) is numpy else _NO_CONTEXT

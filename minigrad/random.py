@@ -1,0 +1,196 @@
+"""Seeding, and randomness that is a function of integers.
+
+Two kinds of draw, both decided by ``manual_seed``:
+
+- *Parameters* are drawn from ``generator()``, a NumPy generator on the host, so that a seed gives the same
+  initial model on every device.
+- *Dropout* and *sampling* are counter-based. Each takes a key (seed, step, call): ``set_step`` names the
+  training step, the call counter restarts there, and the draw is a function of the key alone. So a checkpoint
+  stores integers, and a resumed step draws what it would have drawn.
+
+Threads share one state, as they share NumPy's and PyTorch's global generators: draws in concurrent threads
+are safe but fall in an order nobody fixes. Code that needs draws of its own works within ``fork()``, whose
+state is a copy, local to the context (``contextvars``) that entered it: the outside stays as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy
+
+from minigrad.device import asarray_on
+
+__all__ = [
+    "DropoutKey",
+    "bernoulli_mask",
+    "fork",
+    "generator",
+    "get_state",
+    "manual_seed",
+    "next_generator",
+    "next_key",
+    "set_state",
+    "set_step",
+]
+
+# What a stream of random numbers is for. It enters the hash, so that no two kinds of draw share a stream.
+_PARAMETERS, _DROPOUT, _SAMPLING = range(3)
+
+_WORD = 64  # bits in each number of a key
+
+
+class DropoutKey(NamedTuple):
+    """The three integers that decide one random mask."""
+
+    seed: int
+    step: int
+    call: int
+
+
+def _seed_sequence(purpose: int, key: DropoutKey) -> numpy.random.SeedSequence:
+    """NumPy's hash of the key. The words have fixed width, so that different keys never read alike."""
+    return numpy.random.SeedSequence(numpy.array([purpose, *key], dtype=numpy.uint64).view(numpy.uint32))
+
+
+class _State:
+    """A seed, the position (step, call) of the counter-based draws, and the parameters' generator."""
+
+    def __init__(self, seed: int) -> None:
+        self.lock = threading.Lock()
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        self.seed, self.step, self.call = seed, 0, 0
+        bits = numpy.random.PCG64(_seed_sequence(_PARAMETERS, DropoutKey(seed, 0, 0)))
+        self.generator = numpy.random.Generator(bits)
+
+    def next_key(self) -> DropoutKey:
+        with self.lock:
+            key = DropoutKey(self.seed, self.step, self.call)
+            self.call += 1
+        return key
+
+
+_shared = _State(secrets.randbits(_WORD))
+_forked: ContextVar[_State | None] = ContextVar("minigrad_random_fork", default=None)
+
+
+def _state() -> _State:
+    return _forked.get() or _shared
+
+
+def _word(name: str, value: Any) -> int:
+    """``value`` as an integer that fits a word of the key; TypeError or ValueError otherwise."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+    if not 0 <= number < 2**_WORD:
+        raise ValueError(f"{name} must be between 0 and 2**{_WORD} - 1, got {number}")
+    return number
+
+
+# --- Seeding and state ----------------------------------------------------------------------------
+
+
+def manual_seed(seed: int) -> None:
+    """Start every random draw again from ``seed`` (0 to 2**64 - 1), at step 0.
+
+    A process that never calls it has a seed from the operating system, which ``get_state()["seed"]`` tells.
+    """
+    _state().reseed(_word("manual_seed: seed", seed))
+
+
+def generator() -> numpy.random.Generator:
+    """The host generator that parameters are drawn from, whatever device they go to."""
+    return _state().generator
+
+
+def get_state() -> dict[str, Any]:
+    """Everything that later draws depend on: integers and strings in dictionaries, which JSON can hold."""
+    state = _state()
+    return {
+        "seed": state.seed,
+        "step": state.step,
+        "call": state.call,
+        "generator": state.generator.bit_generator.state,
+    }
+
+
+def set_state(saved: dict[str, Any]) -> None:
+    """Go back to a state that ``get_state`` returned; ValueError, and nothing changed, for any other."""
+    try:
+        key = DropoutKey(*(_word(f"set_state: {name}", saved[name]) for name in DropoutKey._fields))
+        bits = numpy.random.PCG64()
+        bits.state = saved["generator"]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"set_state: not a state made by get_state: {error}") from error
+    state = _state()
+    state.seed, state.step, state.call = key
+    state.generator = numpy.random.Generator(bits)
+
+
+@contextlib.contextmanager
+def fork(seed: int | None = None) -> Iterator[None]:
+    """Within the block, draw from a copy of the state, or from a fresh ``seed``; the outside is untouched.
+
+    ``gradcheck`` evaluates a function in a fork each time, so that its dropout masks are the same every time.
+    """
+    saved = get_state()
+    state = _State(saved["seed"] if seed is None else _word("fork: seed", seed))
+    token = _forked.set(state)
+    try:
+        if seed is None:
+            set_state(saved)
+        yield
+    finally:
+        _forked.reset(token)
+
+
+# --- Counter-based draws --------------------------------------------------------------------------
+
+
+def set_step(step: int) -> None:
+    """Name the training step: the keys that follow are (seed, step, 0), (seed, step, 1), ..."""
+    state, step = _state(), _word("set_step: step", step)
+    with state.lock:
+        state.step, state.call = step, 0
+
+
+def next_key() -> DropoutKey:
+    """The key of the next random mask, different at each call."""
+    return _state().next_key()
+
+
+def next_generator() -> numpy.random.Generator:
+    """A host generator of its own for one sampling run (``uniform``, ``choice``, ...), keyed like dropout."""
+    return numpy.random.Generator(numpy.random.PCG64(_seed_sequence(_SAMPLING, next_key())))
+
+
+def bernoulli_mask(
+    key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str = "cpu"
+) -> Any:
+    """Independent booleans, True with ``keep_probability``: a function of its arguments alone.
+
+    The mask is drawn on the host and sent to ``device``, so it is identical on every device. Each element
+    compares 16 random bits with a threshold, which rounds ``keep_probability`` to a multiple of 2**-16 (an
+    error of at most 7.7e-6). The bits are those of SFC64 seeded by NumPy's ``SeedSequence`` hash of the key:
+    it passes the same statistical tests as Philox, NumPy's counter-based generator, in half the time.
+
+    Returns a boolean array of ``shape`` on ``device``. ValueError if ``keep_probability`` is outside [0, 1].
+    """
+    if not 0 <= keep_probability <= 1:
+        raise ValueError(f"bernoulli_mask: keep_probability must be in [0, 1], got {keep_probability}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    count = math.prod(shape)
+    words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
+    bits = words.view(numpy.uint16)[:count]  # four elements from each 64-bit word
+    return asarray_on(device, (bits < round(keep_probability * 2**16)).reshape(shape))

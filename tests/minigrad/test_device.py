@@ -1,0 +1,313 @@
+"""Device names, transfers, namespaces, and what is said when a GPU cannot be used."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import timeit
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad import device as devices
+from minigrad.device import DeviceError, xp
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "canonical"), [("cpu", "cpu"), ("cuda", "cuda:0"), ("cuda:0", "cuda:0"), ("cuda:12", "cuda:12")]
+)
+def test_device_names_are_canonical(given, canonical):
+    assert devices.parse_device(given) == canonical
+
+
+@pytest.mark.parametrize(
+    "name", ["gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣", ""]
+)
+def test_other_device_names_are_refused_and_the_allowed_ones_named(name):
+    with pytest.raises(ValueError, match=r"'cpu', 'cuda' or 'cuda:N'") as error:
+        devices.parse_device(name)
+    assert repr(name) in str(error.value)
+
+
+@pytest.mark.parametrize("device", [0, None, np.zeros(2)])
+def test_a_device_is_a_string(device):
+    with pytest.raises(TypeError, match=type(device).__name__):
+        devices.parse_device(device)
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), np.float32(1), np.ma.zeros(2), 1.5, 2, True, 1j])
+def test_numpy_serves_host_arrays_and_numbers(value):
+    assert xp(value) is np
+    assert devices.is_host(value)
+    assert devices.device_of(value) == "cpu"
+    assert devices.is_array(value) == isinstance(value, np.ndarray)
+
+
+@pytest.mark.parametrize("value", [[1.0], None, "cpu", (1,), np.ndarray])
+def test_what_is_no_array_has_no_namespace(value):
+    assert not devices.is_array(value)
+    assert not devices.is_host(value)
+    with pytest.raises(TypeError, match=type(value).__name__):
+        xp(value)
+
+
+def test_the_namespace_is_found_fast_enough_for_every_operation():
+    array = np.zeros(3)
+    microseconds = min(timeit.repeat(lambda: xp(array), number=10_000, repeat=5)) * 100
+    assert microseconds < 2
+
+
+def test_the_round_trip_keeps_values_and_dtype(device):
+    host = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    there = devices.to_device(host, device)
+    assert devices.device_of(there) == device
+    assert devices.is_host(there) == (device == "cpu")
+    assert xp(there) is devices.module_for(device)
+    back = devices.to_numpy(there)
+    assert type(back) is np.ndarray
+    assert back.dtype == np.float32
+    np.testing.assert_array_equal(back, host)
+
+
+def test_moving_to_the_same_device_returns_the_same_array(device):
+    array = devices.asarray_on(device, [1.0, 2.0])
+    assert devices.to_device(array, device) is array
+    assert devices.asarray_on(device, array) is array
+    assert devices.asarray_on(device, array, array.dtype) is array
+
+
+def test_from_one_gpu_to_another(stand_in):
+    first = devices.asarray_on("cuda:0", [1, 2, 3])
+    second = devices.to_device(first, "cuda:1")
+    assert (devices.device_of(first), devices.device_of(second)) == ("cuda:0", "cuda:1")
+    assert devices.to_numpy(second).tolist() == [1, 2, 3]
+    assert devices.device_of(devices.asarray_on("cuda:1", [1, 2], np.float32)) == "cuda:1"
+    assert devices.device_of(devices.asarray_on("cuda:0", second, np.float32)) == "cuda:0"
+
+
+def test_entering_the_device_of_an_array(stand_in):
+    array = devices.asarray_on("cuda:1", [1.0, 2.0])
+    with pytest.raises(ValueError, match="different from the current device"):
+        array + 1
+    with devices.on_device_of(array):
+        made = array + xp(array).ones(2)
+    assert devices.device_of(made) == "cuda:1"
+    assert devices.on_device_of(np.zeros(2)) is devices.on_device_of(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "expected"),
+    [
+        ([1, 2], None, np.int64),
+        ([1, 2], np.float32, np.float32),
+        (3.0, None, np.float64),
+        (np.int8(1), None, np.int8),
+    ],
+)
+def test_asarray_on(device, data, dtype, expected):
+    array = devices.asarray_on(device, data, dtype)
+    assert array.dtype == expected
+    assert devices.device_of(array) == device
+    np.testing.assert_array_equal(devices.to_numpy(array), data)
+
+
+def test_synchronize_waits_for_a_gpu_only(stand_in):
+    devices.synchronize("cpu")
+    assert stand_in.synchronizations.total() == 0
+    devices.synchronize("cuda:1")
+    assert stand_in.synchronizations == {"synchronize": 1}
+
+
+def test_add_at_adds_once_for_each_occurrence(device):
+    array = devices.asarray_on(device, np.zeros((3, 2), np.float32))
+    index = devices.asarray_on(device, [2, 0, 2])
+    devices.add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, 6]], np.float32)))
+    np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, 8]])
+
+
+def test_erf_is_scipys(device):
+    special = pytest.importorskip("scipy.special")
+    x = np.linspace(-3, 3, 13)
+    result = devices.erf(devices.asarray_on(device, x))
+    assert devices.device_of(result) == device
+    np.testing.assert_allclose(devices.to_numpy(result), special.erf(x), rtol=1e-14)
+
+
+def test_errstate_is_numpys_on_the_host_and_nothing_elsewhere(device):
+    zero = devices.asarray_on(device, [0.0])
+    with devices.errstate(zero, divide="ignore"):
+        assert devices.to_numpy(1 / zero) == np.inf
+    if device == "cpu":
+        with devices.errstate(zero, divide="raise"), pytest.raises(FloatingPointError):
+            1 / zero
+
+
+# --- Whether a GPU can be used ---------------------------------------------------------------------
+
+
+def test_the_stand_in_leaves_nothing_behind(stand_in):
+    array = stand_in.cupy.zeros(2)
+    assert xp(array) is stand_in.cupy
+    namespaces = devices._namespaces.copy()
+    with devices.array_module(stand_in.cupy, stand_in.special):
+        assert devices.device_of(array) == "cuda:0"
+    assert devices._namespaces == namespaces
+    assert xp(array) is stand_in.cupy
+
+
+def test_arrays_of_a_module_that_is_gone_are_no_arrays():
+    from tests import strict_cupy
+
+    with devices.array_module(strict_cupy.cupy, strict_cupy.special):
+        array = strict_cupy.cupy.zeros(2)
+    assert not devices.is_array(array)
+
+
+def test_a_gpu_that_does_not_exist(stand_in):
+    with pytest.raises(DeviceError, match=r"there is no cuda:2; this machine has 2 \(cuda:0 to cuda:1\)"):
+        devices.module_for("cuda:2")
+    with pytest.raises(DeviceError, match="no cuda:9"):
+        devices.to_device(np.zeros(2), "cuda:9")
+    assert devices.cuda_status() == (2, "")
+    assert devices.require_cuda(1) is stand_in.cupy
+
+
+NO_CUPY = "import sys; sys.modules['cupy'] = None"  # as if it were not installed
+
+# What CuPy 14 does without a GPU: it can be imported, and raises when the runtime is asked for anything.
+FAKE_CUPY = """
+    import types
+    import numpy
+    class CUDARuntimeError(RuntimeError): pass
+    class CompileException(Exception): pass
+    class Device:
+        def __init__(self, index): pass
+        def __enter__(self): return self
+        def __exit__(self, *exception): pass
+    def get_device_count():
+        {count}
+    def ones(shape, dtype):
+        {ones}
+    class Ones:
+        def __add__(self, other): return self
+        def __matmul__(self, other):
+            {matmul}
+    class ndarray: pass
+    float32 = numpy.float32
+    def asnumpy(array): return numpy.zeros(1)
+    cuda = types.SimpleNamespace(
+        Device=Device,
+        compiler=types.SimpleNamespace(CompileException=CompileException),
+        runtime=types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=get_device_count),
+    )
+"""
+WORKING = {"count": "return 1", "ones": "return Ones()", "matmul": "return self"}
+
+
+def status_in_a_new_process(tmp_path, prelude="", cupy_source=None):
+    """What ``cuda_status`` says in a process that finds the given package as ``cupy``."""
+    if cupy_source is not None:
+        package = tmp_path / "cupy"
+        package.mkdir()
+        (package / "__init__.py").write_text(textwrap.dedent(cupy_source), encoding="utf-8")
+    script = f"{prelude}\nfrom minigrad.device import cuda_status\nfor part in cuda_status(): print(part)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    count, reason = run.stdout.split("\n", 1)
+    return int(count), reason.removesuffix("\n")
+
+
+def test_without_cupy_the_message_names_the_extras(tmp_path):
+    count, reason = status_in_a_new_process(tmp_path, NO_CUPY)
+    assert count == 0
+    assert reason.startswith("CuPy is not installed")
+    assert "pip install 'minigrad[cuda12]'" in reason
+    assert "minigrad[cuda13]" in reason
+    assert "\n" not in reason
+
+
+def test_a_usable_gpu_is_counted(tmp_path):
+    assert status_in_a_new_process(tmp_path, cupy_source=FAKE_CUPY.format(**WORKING)) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (
+            {"count": "raise CUDARuntimeError('cudaErrorInsufficientDriver: too old')"},
+            "cudaErrorInsufficientDriver: too old",
+        ),
+        ({"count": "return 0"}, "the driver reports no device"),
+        ({"ones": "raise CUDARuntimeError('cudaErrorMemoryAllocation: out of memory')"}, "out of memory"),
+    ],
+)
+def test_without_a_gpu_the_message_gives_the_runtimes_reason(tmp_path, broken, reason):
+    count, message = status_in_a_new_process(tmp_path, cupy_source=FAKE_CUPY.format(**WORKING | broken))
+    assert count == 0
+    assert message.startswith("CuPy is installed, but there is no usable GPU: ")
+    assert reason in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("broken", "library"),
+    [
+        (
+            {"matmul": "raise ImportError('libcublas.so.12: cannot open shared object file')"},
+            "libcublas.so.12",
+        ),
+        (
+            {"ones": "raise RuntimeError('Failure finding libnvrtc.so.12:\\\\nNo such file')"},
+            "libnvrtc.so.12",
+        ),
+        ({"ones": "raise OSError('libnvrtc-builtins.so')"}, "libnvrtc-builtins.so"),
+        ({"ones": "raise CompileException('cannot open source file cuda_fp16.h')"}, "cuda_fp16.h"),
+    ],
+)
+def test_without_a_cuda_library_the_message_names_it(tmp_path, broken, library):
+    count, message = status_in_a_new_process(tmp_path, cupy_source=FAKE_CUPY.format(**WORKING | broken))
+    assert count == 0
+    assert message.startswith("CuPy is installed, but a library it needs is missing: ")
+    assert library in message
+    assert "minigrad[cuda12]" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("source", "library"),
+    [
+        ("import fastrlock_of_no_distribution", "fastrlock_of_no_distribution"),
+        (
+            """
+            try:
+                raise ImportError("libcuda.so.1: cannot open shared object file")
+            except ImportError as exc:
+                raise ImportError("=====\\nFailed to import CuPy.\\n=====") from exc
+            """,
+            "missing: libcuda.so.1: cannot open",
+        ),
+    ],
+)
+def test_a_cupy_that_cannot_be_loaded(tmp_path, source, library):
+    count, message = status_in_a_new_process(tmp_path, cupy_source=source)
+    assert count == 0
+    assert library in message
+    assert "a library it needs is missing" in message
+
+
+def test_importing_minigrad_imports_no_cupy(tmp_path):
+    package = tmp_path / "cupy.py"
+    package.write_text("raise RuntimeError('imported')", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    script = "import minigrad, minigrad.device as d; d.to_device(d.asarray_on('cpu', [1]), 'cpu')"
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)

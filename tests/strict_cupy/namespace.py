@@ -1,0 +1,207 @@
+"""The stand-in's modules: ``cupy``, with ``cupy.linalg`` and ``cupy.random``, and ``cupyx.scipy.special``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from tests.strict_cupy import machine
+from tests.strict_cupy.machine import synchronizations
+from tests.strict_cupy.ndarray import NAMES, bind, call, check_devices, ndarray, operand, prepare_index, wrap
+
+# A function whose first parameter has one of these names takes no number or list for it.
+ARRAY_PARAMETERS = {"a", "arr", "array", "ary", "condition", "m", "prototype", "x"}
+TAKES_ANYTHING = {"ndim", "shape", "size"}
+# What ufunc.at adds to, by atomic operations: not int64, and not bool.
+ATOMIC_DTYPES = ("int32", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128")
+
+
+class Ufunc:
+    """``cupy.ufunc``: device arrays and numbers in, arrays out; there is no ``where``."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc, self.__name__ = ufunc, ufunc.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        wrong = {key: value for key, value in kwargs.items() if key not in ("out", "dtype", "casting")}
+        if wrong:
+            raise TypeError(f"Wrong arguments {wrong}")
+        for x in args:
+            operand(x)
+        return call(self.__name__, self._ufunc, *args, **kwargs)
+
+    def at(self, a: ndarray, indices: Any, b: Any) -> None:
+        if self.__name__ == "add" and a.dtype not in ATOMIC_DTYPES:
+            raise TypeError(
+                f"cupy.add.at only supports {', '.join(ATOMIC_DTYPES)} as data type, got {a.dtype}"
+            )
+        check_devices([a])
+        self._ufunc.at(a._host, prepare_index(a, indices)[0], operand(b))
+
+    def reduce(
+        self, array: ndarray, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
+        return call("reduce", self._ufunc.reduce, array, axis, dtype, out, keepdims)
+
+    def outer(self, a: ndarray, b: ndarray) -> Any:
+        return call("outer", self._ufunc.outer, a, b)
+
+    def reduceat(
+        self, array: ndarray, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
+        return call("reduceat", self._ufunc.reduceat, array, indices, axis, dtype, out)
+
+
+def function(name: str, parameters: str, implementation: Callable[..., Any]) -> Callable[..., Any]:
+    """CuPy's function ``name``, run by NumPy's ``implementation``."""
+    first = parameters.partition(", ")[0].rstrip("=")
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        bind(name, parameters, args, kwargs)
+        if (
+            args
+            and first in ARRAY_PARAMETERS
+            and name not in TAKES_ANYTHING
+            and not isinstance(args[0], ndarray)
+        ):
+            raise TypeError(f"cupy: {name}(): Unsupported type {type(args[0])}")
+        if args and first == "tup" and not all(isinstance(x, ndarray) for x in args[0]):
+            raise TypeError(f"cupy: {name}(): only cupy arrays can be joined")
+        return call(name, implementation, *args, **kwargs)
+
+    return run
+
+
+class Namespace:
+    """A module of which each name is looked up in names.json when it is first used."""
+
+    def __init__(self, name: str, parameters: dict[str, str], numpy_module: Any) -> None:
+        self._name, self._parameters, self._numpy = name, parameters, numpy_module
+
+    def __getattr__(self, name: str) -> Any:
+        found = self._find(name)
+        setattr(self, name, found)
+        return found
+
+    def _find(self, name: str) -> Any:
+        if name not in self._parameters:
+            raise AttributeError(f"module {self._name!r} has no attribute {name!r}")
+        if not hasattr(self._numpy, name):
+            raise AttributeError(f"the stand-in does not model {self._name}.{name}")
+        return function(name, self._parameters[name], getattr(self._numpy, name))
+
+
+class Cupy(Namespace):
+    """The module ``cupy``: what differs from NumPy is written out, the rest is NumPy behind the gate."""
+
+    ndarray = ndarray
+    cuda = machine.cuda
+    newaxis = None
+    linalg = Namespace("cupy.linalg", NAMES["linalg"], np.linalg)
+    __version__ = NAMES["cupy"]
+
+    def _find(self, name: str) -> Any:
+        if name in NAMES["ufuncs"] and hasattr(np, name):
+            return Ufunc(getattr(np, name))
+        if name in NAMES["constants"] and hasattr(np, name):
+            return getattr(np, name)
+        return super()._find(name)
+
+    def array(
+        self,
+        obj: Any,
+        dtype: Any = None,
+        copy: bool | None = True,
+        order: str = "K",
+        subok: bool = False,
+        ndmin: int = 0,
+    ) -> ndarray:
+        if isinstance(obj, ndarray):  # from another device too: this is how arrays move between devices
+            here = obj._device == machine.current_device()
+            if here and not copy and (dtype is None or obj.dtype == dtype) and obj.ndim >= ndmin:
+                return obj
+            obj = obj._host
+        elif isinstance(obj, (list, tuple)) and any(isinstance(x, ndarray) for x in obj):
+            obj = [x._host for x in obj]
+        return wrap(np.array(obj, dtype=dtype, order=order, ndmin=ndmin), [])
+
+    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> ndarray:
+        return self.array(a, dtype, copy, order or "K")
+
+    def ascontiguousarray(self, a: ndarray, dtype: Any = None) -> ndarray:
+        return call("ascontiguousarray", np.ascontiguousarray, a, dtype)
+
+    def asnumpy(
+        self, a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
+    ) -> Any:
+        return a.get() if isinstance(a, ndarray) else np.asarray(a)
+
+    def where(self, condition: Any, x: Any = None, y: Any = None) -> Any:
+        if not isinstance(condition, ndarray):
+            raise TypeError(f"cupy: where(): Unsupported type {type(condition)}")
+        if x is None and y is None:
+            synchronizations["where"] += 1
+            return call("where", np.where, condition)
+        return call("where", np.where, condition, x, y)
+
+    def take(self, a: ndarray, indices: Any, axis: int | None = None, out: Any = None) -> Any:
+        return a.take(indices, axis, out)
+
+    def take_along_axis(self, a: ndarray, indices: ndarray, axis: int | None) -> Any:
+        return call("take_along_axis", np.take_along_axis, a, indices % length(a, axis), axis)
+
+    def put_along_axis(self, arr: ndarray, indices: ndarray, values: Any, axis: int | None) -> None:
+        call("put_along_axis", np.put_along_axis, arr, indices % length(arr, axis), values, axis)
+
+    def einsum(self, *operands: Any, **kwargs: Any) -> Any:
+        wrong = {key: value for key, value in kwargs.items() if key not in ("dtype", "optimize")}
+        if wrong:
+            raise TypeError(f"Did not understand the following kwargs: {wrong}")
+        return call("einsum", np.einsum, *operands, **kwargs)
+
+    def array_equal(self, a1: ndarray, a2: ndarray, equal_nan: bool = False) -> Any:
+        return wrap(np.asarray(np.array_equal(operand(a1), operand(a2), equal_nan)), [])
+
+    def allclose(
+        self, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> Any:
+        return wrap(np.asarray(np.allclose(operand(a), operand(b), rtol, atol, equal_nan)), [])
+
+
+def length(array: ndarray, axis: int | None) -> int:
+    return array.size if axis is None else array.shape[axis]
+
+
+class Generator:
+    """``cupy.random.Generator``: it has no normal, choice, shuffle or permutation."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._host = np.random.default_rng(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NAMES["Generator"]:
+            raise AttributeError(f"cupy.random.Generator has no attribute {name!r}")
+
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            bind(name, NAMES["Generator"][name], args, kwargs)
+            return wrap(np.asarray(getattr(self._host, name)(*args, **kwargs)), [])
+
+        return draw
+
+
+class Special(Namespace):
+    """The module ``cupyx.scipy.special``, as far as its functions are ufuncs."""
+
+    def _find(self, name: str) -> Any:
+        if name not in NAMES["special"] or not isinstance(getattr(scipy.special, name, None), np.ufunc):
+            return super()._find(name)
+        return Ufunc(getattr(scipy.special, name))
+
+
+cupy = Cupy("cupy", NAMES["functions"], np)
+cupy.random = SimpleNamespace(default_rng=Generator, Generator=Generator)
+special = Special("cupyx.scipy.special", {}, scipy.special)

@@ -1,0 +1,260 @@
+"""The stand-in's array: it holds a NumPy array, and does only what CuPy's array does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tests.strict_cupy.machine import Device, current_device, synchronizations
+
+NAMES: dict[str, Any] = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
+SCALARS = (bool, int, float, complex, np.generic)
+
+# These look at the same memory, or copy between devices: any device may be the current one.
+WITHOUT_KERNEL = {
+    "broadcast_to", "copy", "diagonal", "expand_dims", "flip", "imag", "moveaxis", "permute_dims",
+    "ravel", "real", "reshape", "shape", "squeeze", "swapaxes", "transpose", "view",
+}  # fmt: skip
+# The shape of the result, or the result itself, depends on values: the host has to wait for them.
+SYNCHRONIZING = {
+    "argwhere", "bincount", "compress", "extract", "flatnonzero", "item", "nonzero", "tobytes",
+    "tolist", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+}  # fmt: skip
+
+
+class ndarray:
+    """An array on a device: no NumPy array, and never one implicitly; 0-d results stay arrays."""
+
+    __slots__ = ("__weakref__", "_base", "_device", "_host")
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, host: np.ndarray, device: int, base: ndarray | None = None) -> None:
+        if (
+            not host.flags.writeable
+        ):  # CuPy has no such flag: a write through broadcast_to changes the original
+            host.flags.writeable = True
+        self._host, self._device, self._base = host, device, base
+
+    # What it is: none of this waits for the device.
+    shape = property(lambda self: self._host.shape)
+    dtype = property(lambda self: self._host.dtype)
+    ndim = property(lambda self: self._host.ndim)
+    size = property(lambda self: self._host.size)
+    strides = property(lambda self: self._host.strides)
+    nbytes = property(lambda self: self._host.nbytes)
+    itemsize = property(lambda self: self._host.itemsize)
+    device = property(lambda self: Device(self._device))
+    base = property(lambda self: self._base)
+    T = property(lambda self: call("transpose", np.transpose, self))
+    mT = property(lambda self: call("swapaxes", np.swapaxes, self, -1, -2))
+    real = property(lambda self: call("real", np.real, self))
+    imag = property(lambda self: call("imag", np.imag, self))
+
+    @property
+    def flags(self) -> SimpleNamespace:
+        flags = self._host.flags
+        return SimpleNamespace(
+            c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, owndata=self._base is None
+        )
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __getattr__(self, name: str) -> Any:
+        known = name in NAMES["ndarray"]
+        reason = "is not modelled by the stand-in" if known else "does not exist in CuPy"
+        raise AttributeError(f"cupy.ndarray.{name} {reason}")
+
+    # To the host: never implicitly, and each way is counted.
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed; use .get()")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise TypeError(f"numpy.{function.__name__} was given a cupy.ndarray; use the namespace of the array")
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray:
+        synchronizations["get"] += 1
+        return self._host.copy(order)
+
+    def _wait(self, cause: str) -> np.ndarray:
+        synchronizations[cause] += 1
+        return self._host
+
+    def __float__(self) -> float:
+        return float(self._wait("float()").item())
+
+    def __int__(self) -> int:
+        return int(self._wait("int()").item())
+
+    def __complex__(self) -> complex:
+        return complex(self._wait("complex()").item())
+
+    def __bool__(self) -> bool:
+        return bool(self._wait("bool()"))
+
+    def __repr__(self) -> str:
+        return repr(self._wait("repr"))
+
+    def __str__(self) -> str:
+        return str(self._wait("str"))
+
+    def __format__(self, specification: str) -> str:
+        return format(self._wait("format").item() if specification else self._wait("format"), specification)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        with self.device:
+            return self.copy()
+
+    # Indexing.
+    def __getitem__(self, index: Any) -> ndarray:
+        index, advanced = prepare_index(self, index)
+        if not advanced:
+            return wrap(self._host[index], [self])
+        check_devices([self])
+        if any(isinstance(i, np.ndarray) and i.dtype == bool for i in index):
+            synchronizations["boolean mask"] += 1
+        return wrap(np.array(self._host[index]), [])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        index, _ = prepare_index(self, index)
+        check_devices([self])
+        self._host[index] = operand(value)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    # NumPy's ufuncs come here, and so do the operators below (NEP 13).
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from tests.strict_cupy.namespace import cupy
+
+        for x in (*inputs, *kwargs.get("out", ())):
+            if not isinstance(x, (ndarray, np.ndarray, *SCALARS)):
+                return NotImplemented
+        if method != "__call__":
+            return NotImplemented
+        if "out" in kwargs:
+            (kwargs["out"],) = kwargs["out"]
+        return getattr(cupy, ufunc.__name__)(*inputs, **kwargs)
+
+
+def wrap(result: Any, operands: list[ndarray]) -> Any:
+    """A NumPy result as a device array: a view is where its operand is, the rest on the current device."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(wrap(item, operands) for item in result)
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+    if not isinstance(result, np.ndarray):
+        return result
+    for x in operands:
+        if result is x._host:
+            return x
+        if np.may_share_memory(result, x._host):
+            return ndarray(result, x._device, x if x._base is None else x._base)
+    return ndarray(result, current_device())
+
+
+def operand(x: Any) -> Any:
+    """What an operation is given, for NumPy: the array in a device array, or a number as it is."""
+    if isinstance(x, ndarray):
+        check_devices([x])
+        return x._host
+    if isinstance(x, SCALARS):
+        return x
+    raise TypeError(f"Unsupported type {type(x)}")
+
+
+def check_devices(operands: list[ndarray]) -> None:
+    for x in operands:
+        if x._device != current_device():
+            raise ValueError(
+                f"The device where the array resides ({x._device}) is different from the current device "
+                f"({current_device()})"
+            )
+
+
+def unwrap(x: Any, operands: list[ndarray]) -> Any:
+    """An argument with NumPy arrays in place of the device arrays in it, which ``operands`` collects."""
+    if isinstance(x, ndarray):
+        operands.append(x)
+        return x._host
+    if isinstance(x, np.ndarray):
+        raise TypeError(f"Unsupported type {type(x)}")
+    if isinstance(x, (tuple, list)):
+        return type(x)(unwrap(item, operands) for item in x)
+    return x
+
+
+def call(name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a NumPy function on device arrays, as CuPy's function of that name would."""
+    operands: list[ndarray] = []
+    args = unwrap(args, operands)
+    kwargs = {key: unwrap(value, operands) for key, value in kwargs.items()}
+    if name not in WITHOUT_KERNEL:
+        check_devices(operands)
+    if name in SYNCHRONIZING:
+        synchronizations[name] += 1
+    with np.errstate(all="ignore"):  # a GPU does not warn
+        return wrap(function(*args, **kwargs), operands)
+
+
+def bind(name: str, parameters: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """TypeError unless CuPy's function takes these arguments; ``parameters`` is its entry in names.json."""
+    names = [p for p in parameters.split(", ") if p]
+    if "*args" in names or any(n.startswith("*") and n[1:].isidentifier() for n in names):
+        limit = None
+    else:
+        limit = sum(
+            1 for n in names[: names.index("*") if "*" in names else None] if n not in ("/", "**kwargs")
+        )
+    if limit is not None and len(args) > limit:
+        raise TypeError(f"cupy: {name}() takes {limit} positional arguments but {len(args)} were given")
+    if "**kwargs" not in names:
+        for key in kwargs:
+            if key not in [n.rstrip("=") for n in names]:
+                raise TypeError(f"cupy: {name}() got an unexpected keyword argument {key!r}")
+
+
+def prepare_index(array: ndarray, index: Any) -> tuple[tuple[Any, ...], bool]:
+    """The index for NumPy, and whether it is advanced. Integer arrays that are out of range wrap around."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    for i, item in enumerate(items):
+        if isinstance(item, ndarray):
+            check_devices([item])
+            items[i] = item._host
+        elif isinstance(item, (list, tuple, np.ndarray, bool, np.bool_)):  # CuPy uploads these
+            items[i] = np.asarray(item) if np.size(item) else np.zeros(np.shape(item), np.int32)
+    arrays = [item for item in items if isinstance(item, np.ndarray)]
+    if any(a.dtype.kind not in "biu" for a in arrays):
+        raise IndexError("arrays used as indices must be of integer or boolean type")
+    if sum(a.dtype == bool for a in arrays) > 1:
+        raise IndexError("CuPy does not support an index of more than one boolean array")
+    taken = sum(axes_of(item) for item in items)
+    if not any(item is Ellipsis for item in items):
+        items.append(Ellipsis)  # so that a full integer index gives a 0-d view, not a NumPy scalar
+    axis = 0
+    for i, item in enumerate(items):
+        if isinstance(item, np.ndarray) and item.dtype != bool and axis < array.ndim and array.shape[axis]:
+            items[i] = item % array.shape[axis]
+        axis += array.ndim - taken if item is Ellipsis else axes_of(item)
+    return tuple(items), bool(arrays)
+
+
+def axes_of(item: Any) -> int:
+    """How many axes of the array one item of an index takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, np.ndarray) and item.dtype == bool else 1
