@@ -1,0 +1,76 @@
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import Tensor, nn, tap
+from minigrad import functional as F
+from minigrad.nn import init
+
+
+class MultiHeadAttention(nn.Module):
+    """``Concat(head₁, …, head_H) W_O`` with ``headᵢ = Attention(Q W_Q, K W_K, V W_V)ᵢ``.
+
+    Args:
+        d_model: features of the inputs and of the output.
+        num_heads: H; each head has d_model / H features.
+        dropout: probability of dropping an attention weight in training.
+        bias: whether the four projections have biases.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
+        self.num_heads, self.p = num_heads, dropout
+        self.query = nn.Linear(d_model, d_model, bias)
+        self.key = nn.Linear(d_model, d_model, bias)
+        self.value = nn.Linear(d_model, d_model, bias)
+        self.output = nn.Linear(d_model, d_model, bias)
+        for projection in (self.query, self.key, self.value, self.output):
+            init.xavier_uniform_(projection.weight)
+            if projection.bias is not None:
+                init.zeros_(projection.bias)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+        """Attend from `query` to `key` and `value`.
+
+        Args:
+            query: (B, T, D)
+            key, value: (B, S, D)
+            mask: boolean, True = may attend, broadcastable to (B, H, T, S).
+            return_weights: also return the attention weights before dropout, (B, H, T, S).
+
+        Returns:
+            (B, T, D), or that and the weights.
+        """
+        return self.attend(query, *self.keys_and_values(key, value), mask, return_weights)
+
+    def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """The projected keys and values of every head: each (B, H, S, D/H). Decoding computes them once and caches them."""
+        return tap("keys", self.split_heads(self.key(key))), tap("values", self.split_heads(self.value(value)))
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+        """Attend from `query` (B, T, D) to keys and values that are projected and split already."""
+        queries = tap("queries", self.split_heads(self.query(query)))
+        result = F.scaled_dot_product_attention(queries, keys, values, mask, self.p if self.training else 0.0,
+                                                return_weights=return_weights)
+        context, weights = result if return_weights else (result, None)
+        out = tap("output", self.output(tap("concatenated", self.join_heads(context))))
+        return (out, weights) if return_weights else out
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
+        batch, length, features = x.shape
+        x = x.reshape(batch, length, self.num_heads, features // self.num_heads)  # (B, T, H, D/H)
+        return x.swapaxes(1, 2)  # (B, H, T, D/H)
+
+    def join_heads(self, x: Tensor) -> Tensor:
+        """The inverse of `split_heads`: (B, H, T, D/H) → (B, T, D)."""
+        batch, heads, length, features = x.shape
+        return x.swapaxes(1, 2).reshape(batch, length, heads * features)
+
+    def extra_repr(self) -> str:
+        """Heads and dropout."""
+        return f"num_heads={self.num_heads}, dropout={self.p}"

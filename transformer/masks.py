@@ -1,0 +1,40 @@
+"""Who may attend to whom. Boolean, **True = may attend**, broadcastable to (batch, heads, queries, keys); join with ``&``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.device import module_for, xp
+
+
+def padding_mask(ids: Any, pad_id: int = 0) -> Any:
+    """Every query may attend to the real tokens: ids (B, S), a raw array → (B, 1, 1, S), True where not padding."""
+    if ids.ndim != 2:
+        raise ValueError(f"padding_mask: ids of shape (batch, length) expected, got {tuple(ids.shape)}")
+    return (ids != pad_id)[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> Any:
+    """No token may attend to a later one: (queries, keys), True on and below the diagonal.
+
+    With more keys than queries, the queries are the last ones: they follow ``keys - queries`` cached tokens.
+    """
+    keys = queries if keys is None else keys
+    if keys < queries:
+        raise ValueError(f"causal_mask: {queries} queries cannot be the last of {keys} keys")
+    namespace = module_for(device)
+    return namespace.tril(namespace.ones((queries, keys), dtype=bool), keys - queries)
+
+
+def join(*masks: Any) -> Any:
+    """All masks joined with ``&``; None allows everything, and is what no mask at all gives."""
+    given = [mask for mask in masks if mask is not None]
+    joined = given[0] if given else None
+    for mask in given[1:]:
+        joined = joined & mask
+    return joined
+
+
+def is_all_real(ids: Any, pad_id: int = 0) -> bool:
+    """Whether host ids hold no padding, so that no padding mask is needed. Ids on a GPU are not read back: False."""
+    return xp(ids).__name__ == "numpy" and bool((ids != pad_id).all())

@@ -1,0 +1,188 @@
+"""Encoder, decoder, and the sequence-to-sequence Transformer (Vaswani et al. 2017, figure 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.autograd import TensorBase
+from minigrad.device import asarray_on, xp
+from minigrad.nn import init
+
+from transformer.cache import DecoderCache
+from transformer.config import TransformerConfig
+from transformer.layers import DecoderLayer, EncoderLayer
+from transformer.masks import causal_mask, is_all_real, join, padding_mask
+from transformer.positions import LearnedPositions, SinusoidalPositions
+
+
+def shift_right(labels: Any, bos_id: int) -> Any:
+    """The decoder's input for these labels: each token's predecessor, begin-of-sentence first. (B, T) → (B, T)."""
+    shifted = xp(labels).empty_like(labels)
+    shifted[:, 0] = bos_id
+    shifted[:, 1:] = labels[:, :-1]
+    return shifted
+
+
+class TokenEmbedding(nn.Module):
+    """``√d_model · table[ids] + positions``, then dropout (section 3.4; the one place where embeddings are scaled)."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table = table
+        self.scale = math.sqrt(config.d_model)
+        self.positions: nn.Module = (
+            LearnedPositions(config.max_length, config.d_model) if config.positions == "learned" else
+            SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, ids: Any, offset: int = 0) -> Tensor:
+        """ids (B, T), the first of which stands at position `offset` → (B, T, D)."""
+        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1], offset))
+
+
+class _Stack(nn.Module):
+    """What encoder and decoder share: the embedding, the layers, the final norm."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(config, table)
+        self.layers = nn.ModuleList(layers)
+        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if config.has_final_norm else None
+
+    def finish(self, x: Tensor) -> Tensor:
+        return x if self.norm is None else self.norm(x)
+
+
+class Encoder(_Stack):
+    """Source ids (B, S) → memory (B, S, D)."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
+
+    def forward(self, source: Any, mask: Any = None) -> Tensor:
+        """Encode `source`; `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
+        x = self.embedding(source)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.finish(x)
+
+
+class Decoder(_Stack):
+    """Target ids (B, T) and memory (B, S, D) → (B, T, D)."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
+
+    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None,
+                cache: DecoderCache | None = None) -> Tensor:
+        """Decode `target`, or, with a cache, its new tokens; masks as in `DecoderLayer`."""
+        x = self.embedding(target, 0 if cache is None else cache.length)
+        caches = [None] * len(self.layers) if cache is None else cache.layers
+        for layer, layer_cache in zip(self.layers, caches, strict=True):
+            x = layer(x, memory, mask, memory_mask, layer_cache)
+        return self.finish(x)
+
+
+class Transformer(nn.Module):
+    """The sequence-to-sequence Transformer.
+
+    Args:
+        config: sizes and options.
+
+    Parameters are drawn from `minigrad.random`: Xavier-uniform projections, embeddings from N(0, 1/d_model).
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        source = _table(config.source_vocab_size, config)
+        target = source if config.share_embeddings else _table(config.target_vocab_size, config)
+        self.encoder = Encoder(config, source)
+        self.decoder = Decoder(config, target)
+        self.projection: nn.Linear | None = None  # tied: the target embedding's table serves
+        if not config.tie_output:
+            self.projection = nn.Linear(config.d_model, config.target_vocab_size, config.output_bias)
+            init.xavier_uniform_(self.projection.weight)
+            if self.projection.bias is not None:
+                init.zeros_(self.projection.bias)
+
+    @property
+    def device(self) -> str:
+        """Where the parameters are."""
+        return next(self.parameters()).device
+
+    def ids(self, ids: Any) -> Any:
+        """Token ids as a raw integer array (B, T) on the model's device; range-checked while they are on the host."""
+        raw = ids._data if isinstance(ids, TensorBase) else ids
+        raw = asarray_on(self.device, raw) if not hasattr(raw, "dtype") or isinstance(raw, np.ndarray) else raw
+        if raw.ndim != 2 or raw.dtype.kind not in "iu":
+            raise ValueError(f"token ids must be integers of shape (batch, length), got {raw.dtype} {tuple(raw.shape)}")
+        return raw
+
+    def memory_mask(self, source: Any) -> Any:
+        """The padding mask of the source ids (B, S): (B, 1, 1, S), or None where there is no padding."""
+        source = self.ids(source)
+        return None if is_all_real(source, self.config.pad_id) else padding_mask(source, self.config.pad_id)
+
+    def encode(self, source: Any) -> Tensor:
+        """Source ids (B, S) → memory (B, S, D)."""
+        return self.encoder(self.ids(source), self.memory_mask(source))
+
+    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None, cache: DecoderCache | None = None) -> Tensor:
+        """Logits of the token after each token of `target`.
+
+        Args:
+            target: ids (B, T), begin-of-sentence first; with a cache, only those not decoded yet.
+            memory: (B, S, D), from `encode`.
+            memory_mask: from `memory_mask`.
+            cache: see `DecoderCache`; it must have been used with this memory only.
+
+        Returns:
+            (B, T, target_vocab_size)
+        """
+        target = self.ids(target)
+        before = 0 if cache is None else cache.length
+        mask = causal_mask(target.shape[1], before + target.shape[1], self.device) if target.shape[1] > 1 else None
+        if cache is None and not is_all_real(target, self.config.pad_id):
+            mask = join(mask, padding_mask(target, self.config.pad_id))
+        return self.logits(self.decoder(target, memory, mask, memory_mask, cache))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The decoder's output (…, D) → logits (…, target_vocab_size)."""
+        if self.projection is not None:
+            return self.projection(hidden)
+        return F.linear(hidden, self.decoder.embedding.table.weight)
+
+    def forward(self, source: Any, target: Any) -> Tensor:
+        """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size)."""
+        return self.decode(target, self.encode(source), self.memory_mask(source))
+
+    def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+        """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens.
+
+        Args:
+            source: ids (B, S), padded.
+            labels: target ids (B, T) ending in end-of-sentence, padded, without begin-of-sentence.
+            label_smoothing: ε of `minigrad.functional.cross_entropy`.
+            reduction: "mean" over the real tokens, or their "sum".
+        """
+        labels = self.ids(labels)
+        logits = self(source, shift_right(labels, self.config.bos_id))
+        return F.cross_entropy(logits, labels, ignore_index=self.config.pad_id, reduction=reduction,
+                               label_smoothing=label_smoothing)
+
+    def new_cache(self) -> DecoderCache:
+        """An empty cache for decoding one batch."""
+        return DecoderCache(self.config.num_decoder_layers)
+
+
+def _table(vocab_size: int, config: TransformerConfig) -> nn.Embedding:
+    """An embedding table with rows from N(0, 1/d_model): of length about 1 before the scaling by √d_model."""
+    table = nn.Embedding(vocab_size, config.d_model)
+    init.normal_(table.weight, std=config.d_model ** -0.5)
+    return table
