@@ -1,0 +1,124 @@
+"""Named arrays in a safetensors file: written so that a crash never leaves half a file, read with care.
+
+A file holds a JSON header (names, dtypes, shapes, and text as metadata) and then the raw bytes; nothing in
+it can run: https://github.com/huggingface/safetensors.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from minigrad.device import is_array, to_numpy
+from minigrad.tensor import Tensor
+
+_CHECKSUM = "minigrad.crc32"  # the metadata entry under which save_tensors keeps the checksum of the bytes
+_DTYPES = {np.dtype(name) for name in ("bool", "float16", "float32", "float64")} | {
+    np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+class CheckpointError(ValueError):
+    """A file that cannot be read as a checkpoint; the message names it and the reason."""
+
+
+def save_tensors(
+    path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write named arrays or tensors, from any device, to a safetensors file.
+
+    The file is complete or absent at every moment: it is written under a temporary name in the same folder,
+    forced to the disk, and then renamed over `path`.
+
+    Args:
+        path: of the file; its folder must exist.
+        tensors: boolean, integer or floating arrays or tensors, of any layout and shape, 0-d included.
+        metadata: text by name.
+
+    Raises:
+        TypeError: a value that is neither an array nor a tensor or of another dtype; metadata that is not
+            text.
+        OSError: the file cannot be written; what was at `path` is as before.
+    """
+    path = Path(path)
+    arrays = {name: _host_array(name, value) for name, value in tensors.items()}
+    texts = dict(metadata or {})
+    for key, text in texts.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"save_tensors: metadata must be text by name, got {key!r}: {text!r}")
+    texts[_CHECKSUM] = _checksum(arrays)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        save_file(arrays, temporary, texts)
+        temporary.chmod(mode)  # the library may leave a file that only its owner can read
+        _force_to_disk(temporary, os.O_RDWR)
+        os.replace(temporary, path)
+    except SafetensorError as error:
+        raise OSError(f"{path}: cannot be written: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    if os.name == "posix":
+        _force_to_disk(path.parent, os.O_RDONLY)  # the renaming itself
+
+
+def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Read a safetensors file, made by `save_tensors` or by another program.
+
+    Returns:
+        The arrays by name, on the host and writable, and the metadata.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it is no safetensors file, is damaged or incomplete, or has a dtype that NumPy lacks.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    if not path.is_file():
+        raise CheckpointError(f"{path}: not a file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata() or {})
+            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, TypeError, AttributeError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from error
+    expected = metadata.pop(_CHECKSUM, None)
+    if expected is not None and expected != _checksum(arrays):
+        raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
+    return arrays, metadata
+
+
+def _host_array(name: str, value: Any) -> np.ndarray:
+    array = value.data if isinstance(value, Tensor) else value
+    if not is_array(array) and not isinstance(array, np.generic):
+        raise TypeError(f"save_tensors: {name} must be an array or a tensor, got {type(value).__name__}")
+    host = np.asarray(to_numpy(array), order="C")  # ascontiguousarray would make a 0-d array 1-d
+    native = host.dtype.newbyteorder("=")
+    if native not in _DTYPES:
+        raise TypeError(f"save_tensors: {name} has dtype {array.dtype}; cast it to float64 or int64, say")
+    return host.astype(native, copy=False)
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """CRC-32 of all bytes, in the order of the names: finds what a bad disk or a bad copy changed."""
+    crc = 0
+    for name in sorted(arrays):
+        crc = zlib.crc32(arrays[name].reshape(-1).view(np.uint8).data, crc)
+    return f"{crc:08x}"
+
+
+def _force_to_disk(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

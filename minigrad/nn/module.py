@@ -1,0 +1,292 @@
+"""Module: a function with parameters.
+
+A module keeps everything as plain attributes. Whatever attribute is a `Parameter` is a parameter, whatever is
+a `Module` is a child, and the names given to `register_buffer` are buffers; all the methods here walk over
+those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from minigrad.device import on_device_of, parse_device, to_device
+from minigrad.nn.describe import describe
+from minigrad.nn.parameter import Parameter
+from minigrad.nn.state import Keys, match_state
+from minigrad.tensor import Tensor
+
+
+class Module:
+    """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
+
+    ```python
+    class Scale(Module):
+        def __init__(self, features):
+            super().__init__()
+            self.weight = Parameter(np.ones(features, np.float32))
+
+        def forward(self, x):
+            return x * self.weight
+    ```
+
+    Attributes:
+        training: True in training, False in evaluation; set by `train` and `eval` for a whole tree.
+    """
+
+    training: bool
+    _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
+
+    def __init__(self) -> None:
+        self._buffers = {}
+        self.training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the module's result; called by ``module(...)``."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of ``forward`` with the same arguments."""
+        return self.forward(*args, **kwargs)
+
+    # ------------------------------------------------------------------ attributes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        attributes, kind = vars(self), type(self).__name__
+        if isinstance(value, Parameter | Module) and "_buffers" not in attributes:
+            raise AttributeError(
+                f"{kind}.{name}: cannot assign a {type(value).__name__} before super().__init__() was "
+                f"called; make it the first line of {kind}.__init__"
+            )
+        if isinstance(attributes.get(name), Parameter) and not isinstance(value, Parameter | None):
+            raise TypeError(
+                f"{kind}.{name} is a Parameter and can be replaced by a Parameter or None, got "
+                f"{type(value).__name__}; change its values with {name}.copy_(...)"
+            )
+        if name in attributes.get("_buffers", ()) and not isinstance(value, Tensor | None):
+            raise TypeError(
+                f"{kind}.{name} is a buffer and can be replaced by a Tensor or None, got {type(value).__name__}"
+            )
+        parts = value.values() if isinstance(value, dict) else value
+        if isinstance(value, list | tuple | dict) and any(isinstance(part, Parameter | Module) for part in parts):
+            raise TypeError(
+                f"{kind}.{name}: parameters and modules inside a {type(value).__name__} would not be found "
+                "by parameters(); use a ModuleList, or one attribute for each"
+            )
+        object.__setattr__(self, name, value)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Make `tensor` an attribute that moves with the module but is not learnt, as a table of positions is.
+
+        Args:
+            name: of the attribute.
+            tensor: the buffer, or None for one that is set later.
+            persistent: whether the state_dict has it; False for what the constructor can compute again.
+        """
+        if "_buffers" not in vars(self):
+            raise AttributeError(f"{type(self).__name__}.register_buffer({name!r}): call super().__init__() first")
+        if not name.isidentifier() or (hasattr(self, name) and name not in self._buffers):
+            raise ValueError(f"{type(self).__name__}.register_buffer: {name!r} is no identifier, or is taken already")
+        if not isinstance(tensor, Tensor | None):
+            raise TypeError(
+                f"{type(self).__name__}.register_buffer({name!r}): expected a Tensor or None, got "
+                f"{type(tensor).__name__}"
+            )
+        self._buffers[name] = persistent
+        setattr(self, name, tensor)
+
+    def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        return (
+            (name, value)
+            for name, value in vars(self).items()
+            if isinstance(value, Parameter) and name not in self._buffers
+        )
+
+    def _own_buffers(self, persistent_only: bool = False) -> Iterator[tuple[str, Tensor]]:
+        for name, persistent in self._buffers.items():
+            value = getattr(self, name)
+            if value is not None and (persistent or not persistent_only):
+                yield name, value
+
+    # ------------------------------------------------------------------ walking over the tree
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The direct submodules with their names, in the order of their assignment."""
+        return ((name, value) for name, value in vars(self).items() if isinstance(value, Module))
+
+    def children(self) -> Iterator[Module]:
+        """The direct submodules."""
+        return (child for _, child in self.named_children())
+
+    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module (named `prefix`) and all below it, parents first, with dotted names.
+
+        A module used in two places comes once, by its first name, unless `remove_duplicate` is False.
+        """
+        yield from self._walk(prefix, set() if remove_duplicate else None)
+
+    def _walk(self, prefix: str, seen: set[int] | None) -> Iterator[tuple[str, Module]]:
+        if seen is not None:
+            if id(self) in seen:
+                return
+            seen.add(id(self))
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child._walk(_dotted(prefix, name), seen)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with dotted names; a shared one comes once, unless `remove_duplicate` is False."""
+        return self._named(Module._own_parameters, prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, each once: what an optimizer is given."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The buffers with dotted names; a shared one comes once, unless `remove_duplicate` is False."""
+        return self._named(Module._own_buffers, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def _named(
+        self,
+        own: Callable[[Module], Iterator[tuple[str, Any]]],
+        prefix: str,
+        recurse: bool,
+        remove_duplicate: bool,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in own(module):
+                if remove_duplicate and id(value) in seen:
+                    continue
+                seen.add(id(value))
+                yield _dotted(path, name), value
+
+    def num_parameters(self) -> int:
+        """How many numbers there are to learn; a shared parameter counts once."""
+        return sum(parameter.size for parameter in self.parameters())
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn(module)`` for every module below and then for this one; returns self."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    # ------------------------------------------------------------------ mode, gradients, device
+
+    def train(self, mode: bool = True) -> Self:
+        """Put the whole tree in training mode: dropout drops. Returns self."""
+        if not isinstance(mode, bool):
+            raise TypeError(f"{type(self).__name__}.train: mode must be a bool, got {type(mode).__name__}")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Put the whole tree in evaluation mode: dropout passes its input on. Returns self."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze every parameter (False), or let them all learn again. Returns self."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self) -> None:
+        """Set the gradient of every parameter to None."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def to(self, device: str | None = None, dtype: Any = None) -> Self:
+        """Move all parameters, their gradients and the buffers to a device, or a floating dtype, or both.
+
+        The Parameter objects stay the same, so an optimizer that was built before goes on with them. Buffers
+        of integers and booleans keep their dtype. Returns self.
+
+        Raises:
+            TypeError: `dtype` is not floating.
+            ValueError, DeviceError: the device is unknown, or cannot be used.
+        """
+        target = None if device is None else parse_device(device)
+        kind = None if dtype is None else np.dtype(dtype)
+        if kind is not None and kind.kind != "f":
+            raise TypeError(f"{type(self).__name__}.to: dtype must be floating, got {kind}")
+
+        def moved(array: Any) -> Any:
+            if kind is not None and array.dtype.kind == "f":
+                with on_device_of(array):
+                    array = array.astype(kind, copy=False)
+            return array if target is None else to_device(array, target)
+
+        for tensor in [*self.parameters(), *self.buffers()]:
+            array = moved(tensor.data)
+            if array is not tensor.data:
+                tensor.data = array
+            if tensor.grad is not None:
+                tensor.grad.data = moved(tensor.grad.data)
+        return self
+
+    # ------------------------------------------------------------------ state
+
+    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
+        """Everything that is saved, shared tensors under each of their names."""
+        for path, module in self.named_modules(remove_duplicate=False):
+            for name, value in [*module._own_parameters(), *module._own_buffers(persistent_only=True)]:
+                yield _dotted(path, name), value
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The parameters and persistent buffers by dotted name, detached.
+
+        They share memory with the module, so training goes on changing them; copy them to keep a snapshot. A
+        tied parameter appears under each of its names.
+        """
+        return {name: tensor.detach() for name, tensor in self._named_state()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
+        """Copy tensors or arrays, by name and from any device, into the parameters and buffers, in place.
+
+        Args:
+            state_dict: as `state_dict` returns it.
+            strict: whether a missing or unexpected name is an error; else they are only returned.
+
+        Returns:
+            The missing and the unexpected names.
+
+        Raises:
+            TypeError: a value that is neither a tensor nor an array.
+            ValueError: missing or unexpected names (if `strict`), another shape or dtype, or different values
+                for the names of one tied parameter. All problems are listed, and nothing was changed.
+        """
+        own = dict(self._named_state())
+        keys, arrays = match_state(own, state_dict, strict, f"{type(self).__name__}.load_state_dict")
+        for name, array in arrays.items():
+            own[name].copy_(to_device(array, own[name].device))
+        return keys
+
+    # ------------------------------------------------------------------ text
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of this module's line in the repr."""
+        return ""
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+
+def _dotted(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,23 @@
+"""Parameter: a tensor that a module learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.tensor import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that a module learns: assigned to an attribute of a `Module`, it is found by ``parameters()``.
+
+    Results of operations on it are plain tensors.
+
+    Args:
+        data: an array or tensor of floats, copied.
+        requires_grad: False for a parameter that is frozen.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        super().__init__(data, requires_grad=requires_grad)

@@ -1,0 +1,70 @@
+"""Whether a saved state fits a module: everything is compared before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad.device import is_array, to_numpy
+from minigrad.tensor import Tensor
+
+
+class Keys(NamedTuple):
+    """The names that a module and a saved state do not share."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def match_state(
+    own: Mapping[str, Tensor], given: Mapping[str, Any], strict: bool, operation: str
+) -> tuple[Keys, dict[str, Any]]:
+    """The names not shared, and the arrays of `given` for the tensors of `own` that it has.
+
+    Args:
+        own: the tensors to load into, by name; a tied tensor appears under several names.
+        given: tensors or arrays by name.
+        strict: whether a name that is not shared is an error.
+        operation: named in messages.
+
+    Raises:
+        TypeError: a value that is neither a tensor nor an array.
+        ValueError: names (if `strict`), shapes or dtypes differ, or the values for the names of one tied
+            tensor do; the message lists every problem.
+    """
+    keys = Keys([name for name in own if name not in given], [name for name in given if name not in own])
+    problems = []
+    if strict and keys.missing_keys:
+        problems.append(f"missing: {', '.join(keys.missing_keys)}")
+    if strict and keys.unexpected_keys:
+        problems.append(f"unexpected: {', '.join(keys.unexpected_keys)}")
+
+    arrays: dict[str, Any] = {}
+    first_name: dict[int, str] = {}  # of a tied tensor
+    for name, tensor in own.items():
+        if name not in given:
+            continue
+        value = given[name]
+        array = arrays[name] = value.data if isinstance(value, Tensor) else value
+        if not is_array(array):
+            raise TypeError(f"{operation}: {name} must be a tensor or an array, got {type(value).__name__}")
+        tied = first_name.setdefault(id(tensor), name)
+        if tuple(array.shape) != tuple(tensor.shape):
+            problems.append(f"{name}: shape {tuple(array.shape)} given, {tuple(tensor.shape)} needed")
+        elif array.dtype != tensor.dtype:
+            problems.append(
+                f"{name}: dtype {array.dtype} given, {tensor.dtype} needed; cast the values, "
+                "or the module with .to(dtype=...)"
+            )
+        elif tied != name and not _same(arrays[tied], array):
+            problems.append(f"{name}: differs from {tied}, with which it is tied here")
+    if problems:
+        raise ValueError(f"{operation}: nothing was changed, because of\n  " + "\n  ".join(problems))
+    return keys, arrays
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two arrays hold the same values, wherever they are; NaN equals NaN."""
+    return a is b or np.array_equal(to_numpy(a), to_numpy(b), equal_nan=True)

@@ -1,0 +1,113 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import sqrt
+from typing import Any
+
+from minigrad.device import xp
+from minigrad.optim.optimizer import Optimizer, require
+from minigrad.optim.packing import Block
+from minigrad.tensor import Tensor
+
+
+class Adam(Optimizer):
+    """Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1.
+
+    At a parameter's update t = 1, 2, …:
+
+    * ``m ← β₁m + (1 − β₁)g`` and ``v ← β₂v + (1 − β₂)g²``: running means of the gradient and of its square
+    * ``m̂ = m / (1 − β₁ᵗ)`` and ``v̂ = v / (1 − β₂ᵗ)``: both began at 0, and this removes the bias towards it
+    * ``p ← p − lr·m̂ / (√v̂ + ε)``
+
+    Args:
+        params: tensors or groups, see `Optimizer`.
+        lr: learning rate.
+        betas: β₁ and β₂, each in [0, 1).
+        eps: ε.
+        weight_decay: λ of an L2 penalty, ``g ← g + λp``. It is rescaled with the gradient; see `AdamW`.
+    """
+
+    decoupled_weight_decay = False
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raise ValueError if an option is out of range."""
+        super().check_options(options)
+        betas = options["betas"]
+        require(
+            self._name,
+            options,
+            "betas",
+            len(betas) == 2 and all(0 <= beta < 1 for beta in betas),
+            "two numbers in [0, 1)",
+        )
+        require(self._name, options, "eps", options["eps"] >= 0, "at least 0")
+
+    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
+        """m and v, by PyTorch's names."""
+        return ("exp_avg", "exp_avg_sq")
+
+    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+        """One step of the formulas above on flat arrays."""
+        p, g = block.p, block.g
+        m, v = block.state
+        s, t = block.scratch
+        lr, eps, weight_decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
+        beta1, beta2 = (float(beta) for beta in options["betas"])
+        namespace = xp(p)
+        multiply = namespace.multiply
+        if weight_decay and self.decoupled_weight_decay:
+            p *= 1 - lr * weight_decay
+        elif weight_decay:
+            multiply(p, weight_decay, out=t)
+            t += g
+            g = t
+
+        # m ← β₁m + (1 − β₁)g
+        m *= beta1
+        multiply(g, 1 - beta1, out=s)
+        m += s
+        # v ← β₂v + (1 − β₂)g²
+        v *= beta2
+        multiply(g, g, out=s)
+        s *= 1 - beta2
+        v += s
+        # p ← p − lr·m̂ / (√v̂ + ε), with both corrections taken out of the arrays: for c = √(1 − β₂ᵗ),
+        # m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)
+        c = sqrt(1 - beta2**step)
+        namespace.sqrt(v, out=s)
+        s += c * eps
+        namespace.divide(m, s, out=s)
+        s *= lr * c / (1 - beta1**step)
+        p -= s
+
+
+class AdamW(Adam):
+    """Adam with weight decay decoupled from the gradient: ``p ← (1 − lr·λ)p`` before Adam's update.
+
+    Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2. The λ of the other
+    options is PyTorch's default, 0.01.
+    """
+
+    decoupled_weight_decay = True
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay)

@@ -1,0 +1,277 @@
+"""What all optimizers share: parameter groups, the state of each parameter, and the step over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
+from minigrad.optim.packing import Block, Pack, Placement, Scratch, blocks, make_packs
+from minigrad.tensor import Tensor
+
+
+class Optimizer:
+    """Base of the optimizers; a subclass names its options and its state, and gives the update of one block.
+
+    Args:
+        params: tensors, or dictionaries ``{"params": tensors, option: value, …}`` that make a group each.
+        defaults: every option with its value for groups that do not give their own.
+
+    Attributes:
+        param_groups: a list of dictionaries, ``"params"`` (a list of tensors) and the options of each group.
+            Options may be changed between steps, as schedules do with ``"lr"``.
+
+    State is made at the first step and follows the parameters: move the model to another device (or dtype) with
+    `Module.to` and the next step moves the state after it. float16 parameters have float32 state and
+    arithmetic.
+
+    Raises:
+        TypeError: something that is not a tensor.
+        ValueError: no parameters; the same parameter twice; a tensor that is not a leaf; an option that is
+            unknown or out of range.
+    """
+
+    param_groups: list[dict[str, Any]]
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor | Mapping):
+            raise TypeError(
+                f"{self._name}: params must be an iterable of tensors or of groups, "
+                f"got one {type(params).__name__}; pass it in a list"
+            )
+        self.defaults = defaults
+        self.param_groups = []
+        self._params: list[Tensor] = []  # all parameters; one's index here is its position
+        self._steps: list[int] = []  # how many updates each has had
+        self._placements: list[Placement] = []
+        self._packs: list[Pack] = []
+        self._scratch = Scratch()
+        given: list[Any] = list(params)
+        if not given:
+            raise ValueError(f"{self._name}: empty parameter list")
+        groups = given if all(isinstance(item, Mapping) for item in given) else [{"params": given}]
+        for group in groups:
+            self.add_param_group(group)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    # ------------------------------------------------------------------ what a subclass gives
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raise ValueError if an option of a group is out of range."""
+        require(self._name, options, "lr", options["lr"] >= 0, "at least 0")
+        require(self._name, options, "weight_decay", options["weight_decay"] >= 0, "at least 0")
+
+    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
+        """The arrays to keep for each parameter of a group; they start as zeros."""
+        raise NotImplementedError(f"{self._name} must give state_names()")
+
+    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+        """Change ``block.p`` and ``block.state`` in place; `step` is 1 at a parameter's first update."""
+        raise NotImplementedError(f"{self._name} must give update()")
+
+    # ------------------------------------------------------------------ parameter groups
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Add a group ``{"params": tensors, option: value, …}``; options left out take the defaults."""
+        if "params" not in group:
+            raise ValueError(f"{self._name}: a parameter group needs the key 'params', got {sorted(group)}")
+        params = group["params"]
+        params = [params] if isinstance(params, Tensor) else list(params)
+        if not params:
+            raise ValueError(f"{self._name}: empty parameter list in group {len(self.param_groups)}")
+        known = {id(p) for p in self._params}
+        for position, p in enumerate(params, start=len(self._params)):
+            if not isinstance(p, Tensor):
+                raise TypeError(f"{self._name}: parameter {position} must be a Tensor, got {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError(
+                    f"{self._name}: parameter {position} (shape {p.shape}) is the result of an operation;"
+                    " only leaf tensors can be optimized"
+                )
+            if id(p) in known:
+                raise ValueError(
+                    f"{self._name}: parameter {position} (shape {p.shape}) was given twice; a shared "
+                    "parameter belongs in one group, once"
+                )
+            known.add(id(p))
+        options = {name: value for name, value in group.items() if name != "params"}
+        self._check_group(options)
+        self.param_groups.append({"params": params, **self.defaults, **options})
+        self._params += params
+        self._steps += [0] * len(params)
+
+    def _check_group(self, options: Mapping[str, Any]) -> None:
+        unknown = options.keys() - self.defaults.keys() - {"initial_lr"}
+        if unknown:
+            raise ValueError(
+                f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are {', '.join(self.defaults)}"
+            )
+        self.check_options({**self.defaults, **options})
+
+    # ------------------------------------------------------------------ the step
+
+    def zero_grad(self) -> None:
+        """Set every gradient to None, so that the next backward starts afresh."""
+        for p in self._params:
+            p.grad = None
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient, in place. Others, and their state, stay as they are."""
+        self._follow_parameters()
+        for pack in self._packs:
+            ready = [i for i in pack.members if self._params[i].grad is not None]
+            together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
+            for members in [ready] if together else [[i] for i in ready]:
+                self._update_members(pack, members)
+
+    def _update_members(self, pack: Pack, members: list[int]) -> None:
+        params = [self._params[i] for i in members]
+        values = [p.data for p in params]
+        gradients = [p.grad.data for p in params]
+        for i, value, gradient in zip(members, values, gradients, strict=True):
+            if gradient.shape != value.shape:
+                raise ValueError(f"{self._name}: parameter {i} has shape {value.shape}, its gradient {gradient.shape}")
+        options, step = self.param_groups[pack.group], self._steps[members[0]] + 1
+        with on_device_of(values[0]):
+            for block in blocks(pack, members, values, gradients, self._scratch):
+                self.update(block, step, options)
+        for i, p in zip(members, params, strict=True):
+            self._steps[i] = step
+            p.bump_tick()
+
+    # ------------------------------------------------------------------ state
+
+    def _follow_parameters(self) -> None:
+        """Lay the state out where the parameters are now, if that is not where it is."""
+        placements = []
+        for number, group in enumerate(self.param_groups):
+            names = self.state_names(group)
+            for p in group["params"]:
+                data = p.data
+                placements.append(Placement(number, device_of(data), data.dtype, data.shape, names))
+        if placements != self._placements:
+            self._lay_out(placements, self._state_arrays())
+
+    def _state_arrays(self) -> dict[int, dict[str, Any]]:
+        """The state arrays by parameter position, as views."""
+        return {i: pack.state_of(i, self._placements[i].shape) for pack in self._packs for i in pack.members}
+
+    def _lay_out(self, placements: list[Placement], state: dict[int, dict[str, Any]]) -> None:
+        """Make new packs for `placements`, filled from `state`."""
+        for i, arrays in state.items():
+            for name, array in arrays.items():
+                if array.shape != placements[i].shape:
+                    raise ValueError(
+                        f"{self._name}: parameter {i} has shape {placements[i].shape} and its {name} has "
+                        f"{array.shape}; make a new optimizer after changing the shape of a parameter"
+                    )
+        packs = make_packs(placements)
+        for pack in packs:
+            for i in pack.members:
+                for name, view in pack.state_of(i, placements[i].shape).items():
+                    if name in state.get(i, {}):
+                        with on_device_of(view):
+                            view[...] = asarray_on(pack.device, state[i][name], pack.dtype)
+        self._packs, self._placements, self._scratch = packs, placements, Scratch()
+
+    def state_dict(self) -> dict[str, Any]:
+        """A snapshot: copies on the host, which later steps do not change.
+
+        Returns:
+            ``{"state": {position: {"step": int, name: numpy array, …}}, "param_groups": [{option: value, …,
+            "params": [position, …]}]}``, positions counted through all groups. Parameters that never had a
+            gradient have no state. The arrays fit a safetensors file and the rest fits JSON.
+        """
+        arrays = self._state_arrays()
+        state = {
+            i: {"step": step, **{name: to_numpy(array).copy() for name, array in arrays[i].items()}}
+            for i, step in enumerate(self._steps)
+            if step > 0
+        }
+        groups, position = [], 0
+        for group in self.param_groups:
+            count = len(group["params"])
+            groups.append({**group, "params": list(range(position, position + count))})
+            position += count
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
+
+        Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
+        """
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
+            raise ValueError(f"{self._name}.load_state_dict: expected the keys 'state' and 'param_groups'")
+        saved_groups = state_dict["param_groups"]
+        own, saved = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in saved_groups]
+        if own != saved:
+            raise ValueError(
+                f"{self._name}.load_state_dict: the groups have {own} parameters here and {saved} in the "
+                "saved state; build the optimizer over the same model and groups"
+            )
+        options = [
+            {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in group.items()
+                if name != "params"
+            }
+            for group in saved_groups
+        ]
+        for group in options:
+            self._check_group(group)
+        state = self._checked_state(state_dict["state"], options)
+
+        for group, saved_options in zip(self.param_groups, options, strict=True):
+            group.update(saved_options)
+        self._steps = [0] * len(self._params)
+        for i, entry in state.items():
+            self._steps[i] = entry["step"]
+        self._packs, self._placements = [], []
+        self._follow_parameters()
+        self._lay_out(
+            self._placements,
+            {i: {name: value for name, value in entry.items() if name != "step"} for i, entry in state.items()},
+        )
+
+    def _checked_state(self, saved: Mapping[Any, Any], options: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        where = f"{self._name}.load_state_dict"
+        expected = [
+            ({"step", *self.state_names({**group, **new})}, p)
+            for group, new in zip(self.param_groups, options, strict=True)
+            for p in group["params"]
+        ]
+        state: dict[int, dict[str, Any]] = {}
+        for key, entry in saved.items():
+            i = int(key)
+            if not 0 <= i < len(expected):
+                raise ValueError(f"{where}: state for parameter {i}, but there are {len(expected)} parameters")
+            names, p = expected[i]
+            if entry.keys() != names:
+                raise ValueError(f"{where}: parameter {i} needs {sorted(names)}, the saved state has {sorted(entry)}")
+            for name in names - {"step"}:
+                if tuple(entry[name].shape) != tuple(p.shape):
+                    raise ValueError(
+                        f"{where}: {name} of parameter {i} has shape {tuple(entry[name].shape)}, "
+                        f"the parameter has {tuple(p.shape)}"
+                    )
+            state[i] = {**entry, "step": int(entry["step"])}
+        return state
+
+    def __repr__(self) -> str:
+        lines = [f"{self._name} ("]
+        for number, group in enumerate(self.param_groups):
+            size = sum(int(np.prod(p.shape, dtype=np.int64)) for p in group["params"])
+            options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
+            lines.append(f"  ({number}): {len(group['params'])} tensors, {size:,} parameters, {options}")
+        return "\n".join([*lines, ")"])
+
+
+def require(name: str, options: Mapping[str, Any], option: str, holds: bool, condition: str) -> None:
+    """ValueError naming the option, its value and the condition, unless it `holds`."""
+    if not holds:
+        raise ValueError(f"{name}: {option} must be {condition}, got {options[option]!r}")

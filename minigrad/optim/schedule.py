@@ -1,0 +1,150 @@
+"""Learning-rate schedules: functions of the step, and the `Scheduler` that applies one to an optimizer.
+
+```python
+scheduler = InverseSquareRootLR(optimizer, d_model=512, warmup_steps=4000)
+for batch in batches:
+    ...
+    optimizer.step()
+    scheduler.step()  # once for each step of the optimizer
+```
+
+The scheduler sets the rate for the first update when it is made, and ``step()`` sets it for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import cos, pi
+from typing import Any
+
+from minigrad.optim.optimizer import Optimizer
+
+Rate = Callable[[int, float], float]
+
+
+class Scheduler:
+    """Sets the learning rate of every parameter group by a function of the step.
+
+    Args:
+        optimizer: whose ``param_groups[i]["lr"]`` is set.
+        rate: ``rate(step, initial_lr) -> lr``: step is how many updates were made, 0 for the first;
+            initial_lr is the rate that the group was made with (kept as ``"initial_lr"`` in the group).
+        name: what it is called in messages and in the repr.
+
+    Attributes:
+        last_step: how often `step` was called.
+    """
+
+    def __init__(self, optimizer: Optimizer, rate: Rate, name: str = "Scheduler") -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{name}: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+        self.optimizer, self.last_step = optimizer, 0
+        self._rate, self._name = rate, name
+        self._apply()
+
+    def step(self) -> None:
+        """Count one update of the optimizer, and set the rate for the next."""
+        self.last_step += 1
+        self._apply()
+
+    def get_last_lr(self) -> list[float]:
+        """The rate of each group now: that of the next update."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def _apply(self) -> None:
+        for group in self.optimizer.param_groups:
+            initial_lr = group.setdefault("initial_lr", group["lr"])
+            group["lr"] = self._rate(self.last_step, initial_lr)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step. The initial rates are in the optimizer's state_dict; save and load both."""
+        return {"last_step": self.last_step}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a saved step, and set the rate that belongs to it. ValueError if it is no such state."""
+        last_step = state_dict.get("last_step")
+        if not isinstance(last_step, int) or last_step < 0:
+            raise ValueError(
+                f"{self._name}.load_state_dict: expected {{'last_step': number of steps}}, got {dict(state_dict)!r}"
+            )
+        self.last_step = last_step
+        self._apply()
+
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{lr:.4g}" for lr in self.get_last_lr())
+        return f"{self._name}(last_step={self.last_step}, lr={rates})"
+
+
+def LambdaLR(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Scheduler:
+    """``lr = initial_lr · lr_lambda(step)``, step counted from 0."""
+    return Scheduler(optimizer, lambda step, initial_lr: initial_lr * lr_lambda(step), "LambdaLR")
+
+
+def InverseSquareRootLR(optimizer: Optimizer, d_model: int, warmup_steps: int = 4000, factor: float = 1.0) -> Scheduler:
+    """``lr = factor · d_model^−½ · min(n^−½, n · warmup_steps^−1½)`` for update n = 1, 2, ….
+
+    It rises linearly for `warmup_steps` updates, then falls with the square root of n: Vaswani et al.,
+    "Attention is all you need", 2017, equation 3. The rate is absolute: the groups' own rates do not enter.
+    """
+    _at_least("InverseSquareRootLR", d_model=(d_model, 1), warmup_steps=(warmup_steps, 1))
+
+    def rate(step: int, initial_lr: float) -> float:
+        n = step + 1
+        return float(factor * d_model**-0.5 * min(n**-0.5, n * warmup_steps**-1.5))
+
+    return Scheduler(optimizer, rate, "InverseSquareRootLR")
+
+
+def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
+    """Linear warm-up to the initial rate, then half a cosine down to `min_ratio` of it.
+
+    For update n = 1, 2, …, w = warmup_steps, T = total_steps, r = min_ratio:
+    ``lr/initial_lr = n/w`` up to w, then ``r + (1 − r)·(1 + cos(π·(n − w)/(T − w)))/2`` up to T, then r.
+    Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, equation 5, without
+    restarts.
+    """
+    progress = _progress("CosineLR", warmup_steps, total_steps, min_ratio)
+
+    def rate(step: int, initial_lr: float) -> float:
+        warmup, decay = progress(step + 1)
+        return initial_lr * warmup * (min_ratio + (1 - min_ratio) * (1 + cos(pi * decay)) / 2)
+
+    return Scheduler(optimizer, rate, "CosineLR")
+
+
+def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
+    """Linear warm-up to the initial rate, then a straight line down to `min_ratio` of it.
+
+    For update n = 1, 2, …, w = warmup_steps, T = total_steps, r = min_ratio:
+    ``lr/initial_lr = n/w`` up to w, then ``1 − (1 − r)·(n − w)/(T − w)`` up to T, then r.
+    """
+    progress = _progress("LinearLR", warmup_steps, total_steps, min_ratio)
+
+    def rate(step: int, initial_lr: float) -> float:
+        warmup, decay = progress(step + 1)
+        return initial_lr * warmup * (1 - (1 - min_ratio) * decay)
+
+    return Scheduler(optimizer, rate, "LinearLR")
+
+
+def _progress(name: str, warmup_steps: int, total_steps: int, min_ratio: float) -> Callable[[int], tuple[float, float]]:
+    """How much of the warm-up and how much of the decay are done at update n, each from 0 to 1."""
+    _at_least(
+        name,
+        warmup_steps=(warmup_steps, 0),
+        total_steps=(total_steps, warmup_steps + 1),
+        min_ratio=(min_ratio, 0),
+    )
+
+    def progress(n: int) -> tuple[float, float]:
+        warmup = min(n / warmup_steps, 1.0) if warmup_steps else 1.0
+        decay = (n - warmup_steps) / (total_steps - warmup_steps)
+        return warmup, min(max(decay, 0.0), 1.0)
+
+    return progress
+
+
+def _at_least(name: str, **bounds: tuple[float, float]) -> None:
+    for option, (value, least) in bounds.items():
+        if value < least:
+            raise ValueError(f"{name}: {option} must be at least {least}, got {value!r}")

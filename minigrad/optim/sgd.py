@@ -1,0 +1,91 @@
+"""Stochastic gradient descent, with momentum if asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minigrad.device import xp
+from minigrad.optim.optimizer import Optimizer, require
+from minigrad.optim.packing import Block
+from minigrad.tensor import Tensor
+
+
+class SGD(Optimizer):
+    """``p ← p − lr·d``, where the direction d comes from the gradient g as follows (PyTorch's conventions).
+
+    * weight decay λ (an L2 penalty λ/2·‖p‖²): ``g ← g + λp``
+    * momentum μ, dampening τ: ``b ← μb + (1 − τ)g``, and b = g at the first update; then d = b
+    * Nesterov momentum: d = g + μb
+
+    Args:
+        params: tensors or groups, see `Optimizer`.
+        lr: learning rate.
+        momentum: μ. Heavy ball, Polyak, "Some methods of speeding up the convergence of iteration methods",
+            1964.
+        dampening: τ.
+        weight_decay: λ.
+        nesterov: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013;
+            needs a momentum above 0 and no dampening.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+            },
+        )
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raise ValueError if an option is out of range, or if `nesterov` does not go with the momentum."""
+        super().check_options(options)
+        require("SGD", options, "momentum", options["momentum"] >= 0, "at least 0")
+        if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
+            raise ValueError(
+                f"SGD: nesterov needs momentum > 0 and dampening = 0, got momentum="
+                f"{options['momentum']!r} and dampening={options['dampening']!r}"
+            )
+
+    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
+        """The momentum buffer b, if there is momentum."""
+        return ("momentum_buffer",) if options["momentum"] else ()
+
+    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+        """One step of the formulas above on flat arrays."""
+        p, g = block.p, block.g
+        s, t = block.scratch
+        lr, momentum, weight_decay = (float(options[name]) for name in ("lr", "momentum", "weight_decay"))
+        multiply = xp(p).multiply
+        if weight_decay:
+            multiply(p, weight_decay, out=s)
+            s += g
+            g = s
+        if momentum:
+            (b,) = block.state
+            if step == 1:
+                b[...] = g
+            else:
+                b *= momentum
+                multiply(g, 1 - float(options["dampening"]), out=t)
+                b += t
+            if options["nesterov"]:
+                multiply(b, momentum, out=t)
+                t += g
+                g = t
+            else:
+                g = b
+        multiply(g, lr, out=t)
+        p -= t
