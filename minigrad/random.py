@@ -175,9 +175,7 @@ def next_generator() -> numpy.random.Generator:
     return numpy.random.Generator(numpy.random.PCG64(_seed_sequence(_SAMPLING, next_key())))
 
 
-def bernoulli_mask(
-    key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str = "cpu"
-) -> Any:
+def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str = "cpu") -> Any:
     """Independent booleans, True with ``keep_probability``: a function of its arguments alone.
 
     The mask is drawn on the host and sent to ``device``, so it is identical on every device. Each element

@@ -124,9 +124,7 @@ def test_a_fork_is_local_to_its_context():
     with random.fork(seed=12):
         bare = threading.Thread(target=lambda: seeds.append(random.get_state()["seed"]))
         context = contextvars.copy_context()
-        copied = threading.Thread(
-            target=lambda: context.run(lambda: seeds.append(random.get_state()["seed"]))
-        )
+        copied = threading.Thread(target=lambda: context.run(lambda: seeds.append(random.get_state()["seed"])))
         for thread in (bare, copied):
             thread.start()
             thread.join()
@@ -213,7 +211,5 @@ def test_a_probability_lies_between_nought_and_one(p):
 
 
 def test_half_a_million_elements_take_about_a_millisecond():
-    seconds = (
-        min(timeit.repeat(lambda: bernoulli_mask(DropoutKey(0, 0, 0), 500_000, 0.9), number=5, repeat=5)) / 5
-    )
+    seconds = min(timeit.repeat(lambda: bernoulli_mask(DropoutKey(0, 0, 0), 500_000, 0.9), number=5, repeat=5)) / 5
     assert seconds < 5e-3  # measured: 0.33 ms; the margin is for a busy machine

@@ -35,8 +35,11 @@ def test_it_is_no_numpy_array(array):
     for convert in (np.asarray, np.array, np.asanyarray):
         with pytest.raises(TypeError, match="Implicit conversion to a NumPy array is not allowed"):
             convert(array)
-    with pytest.raises(TypeError, match=r"numpy\.concatenate"):
-        np.concatenate([array, array])
+    assert isinstance(np.concatenate([array, array]), type(array))  # NumPy hands this over to CuPy
+    with pytest.raises(TypeError):
+        np.concatenate([array, HOST])
+    with pytest.raises(TypeError, match=r"numpy\.block"):
+        np.block([array, array])
 
 
 @pytest.mark.parametrize(
@@ -276,6 +279,16 @@ def test_scatter_add_knows_only_the_types_of_atomic_addition(cupy):
     counts = cupy.zeros(2, np.int32)
     cupy.add.at(counts, cupy.asarray([0, 0]), 1)
     assert counts.tolist() == [2, 0]
+
+
+def test_ufunc_methods_exist_where_cupy_wrote_them(cupy, array):
+    np.testing.assert_array_equal(cupy.add.reduce(array).get(), HOST.sum(axis=0))
+    np.testing.assert_array_equal(cupy.multiply.accumulate(array, 1).get(), np.cumprod(HOST, axis=1))
+    for use in (cupy.maximum.reduce, cupy.maximum.accumulate):
+        with pytest.raises(NotImplementedError, match="cupy_maximum"):
+            use(array)
+    with pytest.raises(NotImplementedError, match="reduceat"):
+        cupy.multiply.reduceat(array, cupy.asarray([0, 1]))
 
 
 def test_arithmetic_does_not_warn(cupy):

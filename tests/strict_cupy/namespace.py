@@ -36,24 +36,28 @@ class Ufunc:
 
     def at(self, a: ndarray, indices: Any, b: Any) -> None:
         if self.__name__ == "add" and a.dtype not in ATOMIC_DTYPES:
-            raise TypeError(
-                f"cupy.add.at only supports {', '.join(ATOMIC_DTYPES)} as data type, got {a.dtype}"
-            )
+            raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_DTYPES)} as data type, got {a.dtype}")
         check_devices([a])
         self._ufunc.at(a._host, prepare_index(a, indices)[0], operand(b))
 
-    def reduce(
-        self, array: ndarray, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Any:
+    def reduce(self, array: ndarray, axis: int = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        self._only("reduce", "add", "multiply")
         return call("reduce", self._ufunc.reduce, array, axis, dtype, out, keepdims)
+
+    def accumulate(self, array: ndarray, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        self._only("accumulate", "add", "multiply")
+        return call("accumulate", self._ufunc.accumulate, array, axis, dtype, out)
+
+    def reduceat(self, array: ndarray, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        self._only("reduceat", "add")
+        return call("reduceat", self._ufunc.reduceat, array, indices, axis, dtype, out)
+
+    def _only(self, method: str, *ufuncs: str) -> None:
+        if self.__name__ not in ufuncs:
+            raise NotImplementedError(f"`cupy_{self.__name__}.{method}` is not supported yet")
 
     def outer(self, a: ndarray, b: ndarray) -> Any:
         return call("outer", self._ufunc.outer, a, b)
-
-    def reduceat(
-        self, array: ndarray, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
-    ) -> Any:
-        return call("reduceat", self._ufunc.reduceat, array, indices, axis, dtype, out)
 
 
 def function(name: str, parameters: str, implementation: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,12 +66,7 @@ def function(name: str, parameters: str, implementation: Callable[..., Any]) -> 
 
     def run(*args: Any, **kwargs: Any) -> Any:
         bind(name, parameters, args, kwargs)
-        if (
-            args
-            and first in ARRAY_PARAMETERS
-            and name not in TAKES_ANYTHING
-            and not isinstance(args[0], ndarray)
-        ):
+        if args and first in ARRAY_PARAMETERS and name not in TAKES_ANYTHING and not isinstance(args[0], ndarray):
             raise TypeError(f"cupy: {name}(): Unsupported type {type(args[0])}")
         if args and first == "tup" and not all(isinstance(x, ndarray) for x in args[0]):
             raise TypeError(f"cupy: {name}(): only cupy arrays can be joined")
@@ -135,9 +134,7 @@ class Cupy(Namespace):
     def ascontiguousarray(self, a: ndarray, dtype: Any = None) -> ndarray:
         return call("ascontiguousarray", np.ascontiguousarray, a, dtype)
 
-    def asnumpy(
-        self, a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
-    ) -> Any:
+    def asnumpy(self, a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
         return a.get() if isinstance(a, ndarray) else np.asarray(a)
 
     def where(self, condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -166,9 +163,7 @@ class Cupy(Namespace):
     def array_equal(self, a1: ndarray, a2: ndarray, equal_nan: bool = False) -> Any:
         return wrap(np.asarray(np.array_equal(operand(a1), operand(a2), equal_nan)), [])
 
-    def allclose(
-        self, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-    ) -> Any:
+    def allclose(self, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
         return wrap(np.asarray(np.allclose(operand(a), operand(b), rtol, atol, equal_nan)), [])
 
 
