@@ -267,7 +267,7 @@ class Tensor(TensorBase):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
         with on_device_of(self._data):
-            self._data[_raw_index(index)] = self._raw_values(value, "t[...] = value")
+            self._data[_raw_index(index, self.device)] = self._raw_values(value, "t[...] = value")
         self.bump_tick()
 
     def copy_(self, source: Any) -> Tensor:
@@ -356,7 +356,7 @@ class Tensor(TensorBase):
         return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, _raw_index(index))
+        return ops.getitem(self, _raw_index(index, self.device))
 
     # ----------------------------------------------------------------- methods, by NumPy's names
 
@@ -479,17 +479,19 @@ def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(v.__index__() for v in values)
 
 
-def _raw_index(index: Any) -> Any:
-    """An index with its tensors unwrapped and its lists made arrays."""
+def _raw_index(index: Any, device: str) -> Any:
+    """An index with its tensors unwrapped, its lists made arrays, and its arrays on `device`."""
     if isinstance(index, tuple):
-        return tuple(_raw_index(part) for part in index)
+        return tuple(_raw_index(part, device) for part in index)
     if isinstance(index, TensorBase):
-        return index._data
-    return np.asarray(index, dtype=None if len(index) else np.int64) if isinstance(index, list) else index
+        index = index._data
+    elif isinstance(index, list):
+        index = np.asarray(index, dtype=None if len(index) else np.int64)
+    return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 
 def _index_array(indices: Any, like: Tensor) -> Any:
-    raw = _raw_index(indices)
+    raw = _raw_index(indices, like.device)
     raw = raw if is_array(raw) else asarray_on(like.device, raw, None)
     if raw.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {raw.dtype}")

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minigrad import ops
 from minigrad.autograd import TensorBase
 from minigrad.device import add_at, asarray_on, device_of, is_array, is_host, xp
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.primitive import primitive
+from minigrad.tensor import as_tensor
 
 
 def embedding_by_steps(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """embedding as plain indexing; the padding row is read from a constant, so that no gradient reaches it."""
     out = weight[input]
-    return out if padding_idx is None else ops.where((input == padding_idx)[..., None], out.detach(), out)
+    if padding_idx is None:
+        return out
+    return ops.where(ops.equal(as_tensor(input), padding_idx)[..., None], out.detach(), out)
 
 
 @primitive(composition=embedding_by_steps)
@@ -32,23 +33,10 @@ def lookup_gradient(g, input, weight_shape, padding_idx):
 
 
 def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
-    """Add each row of g to the row of `buffer` that its id names: equal ids are brought together and summed first."""
-    ids, g = input.reshape(-1), g.reshape(-1, g.shape[-1])
-    if not is_host(g):
-        if padding_idx is not None:
-            g = g * (ids != padding_idx)[:, None]
-        add_at(buffer, ids, g)
-        return
+    """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
-        kept = ids != padding_idx
-        ids, g = ids[kept], g[kept]
-    if not ids.size:
-        return
-    ids = np.where(ids < 0, ids + len(buffer), ids)
-    order = np.argsort(ids, kind="stable")
-    ids = ids[order]
-    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
-    buffer[ids[starts]] += np.add.reduceat(g[order], starts, axis=0)
+        g = g * (input != padding_idx)[..., None]
+    add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
 
 
 lookup.gradient(weight=lookup_gradient)

@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.autograd import TensorBase
-from minigrad.device import asarray_on, is_array, is_host, xp
+from minigrad.device import asarray_on, is_array, is_host, on_device_of, xp
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
 from minigrad.primitive import Saved, primitive
@@ -99,11 +99,13 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     shape, ids = ids.shape, ids.reshape(-1)
-    counted = ids != ignore_index
-    ids = xp(ids).where(counted, ids, 0)
+    with on_device_of(ids):
+        counted = ids != ignore_index
+        ids = xp(ids).where(counted, ids, 0)
+        count = xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
     check_ids(ids, input.shape[-1], "cross_entropy")
     losses = row_losses(input.reshape(-1, input.shape[-1]), ids, counted, label_smoothing)
     if reduction == "none":
         return losses.reshape(shape)
     total = losses.sum()
-    return total if reduction == "sum" else total / xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
+    return total if reduction == "sum" else total / count
