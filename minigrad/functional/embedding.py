@@ -35,7 +35,7 @@ def lookup_gradient(g, input, weight_shape, padding_idx):
 def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
-        g = g * (input != padding_idx)[..., None]
+        g = ops.where((input != padding_idx)[..., None], g, 0.0)
     add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
 
 
