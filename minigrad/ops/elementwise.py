@@ -246,7 +246,7 @@ def relu(x):
     return xp(x).maximum(x, 0)
 
 
-relu.gradient(x=lambda g, out: where(out > 0, g, 0.0))
+relu.gradient(x=lambda g, out: g * (out > 0))
 
 
 @primitive
