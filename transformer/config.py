@@ -11,6 +11,7 @@ _CHOICES = {
     "positions": ("sinusoidal", "learned"),
     "sinusoid_layout": ("interleaved", "halves"),
 }
+_KINDS = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str}  # by annotation
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class TransformerConfig:
         share_embeddings: source and target use one table (one shared vocabulary).
         layer_norm_eps: added to the variance in every layer norm.
         pad_id, bos_id, eos_id: the special token ids.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a value out of range, or two that exclude each other.
     """
 
     source_vocab_size: int
@@ -64,6 +69,11 @@ class TransformerConfig:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kind = str(field.type)
+            if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and "bool" not in kind):
+                raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
         for name in ("source_vocab_size", "target_vocab_size", "d_model", "num_heads", "d_ff", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -76,6 +86,8 @@ class TransformerConfig:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
+        if not 0 < self.layer_norm_eps < float("inf"):
+            raise ValueError(f"layer_norm_eps must be positive, got {self.layer_norm_eps}")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
@@ -84,8 +96,13 @@ class TransformerConfig:
         if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
             raise ValueError("share_embeddings needs one vocabulary for both sides, got sizes "
                              f"{self.source_vocab_size} and {self.target_vocab_size}")
+        for name, size in (("pad_id", min(self.source_vocab_size, self.target_vocab_size)),
+                           ("bos_id", self.target_vocab_size), ("eos_id", self.target_vocab_size)):
+            if not 0 <= getattr(self, name) < size:
+                raise ValueError(f"{name} must be an id below the vocabulary's size {size}, got {getattr(self, name)}")
         if self.tie_output and self.output_bias:
-            raise ValueError("a tied output projection has no bias of its own: tie_output and output_bias exclude each other")
+            raise ValueError("a tied output projection has no bias of its own: "
+                             "tie_output and output_bias exclude each other")
 
     @property
     def has_final_norm(self) -> bool:

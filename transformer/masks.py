@@ -1,17 +1,23 @@
-"""Who may attend to whom. Boolean, **True = may attend**, broadcastable to (batch, heads, queries, keys); join with ``&``."""
+"""Who may attend to whom.
+
+A mask is boolean, **True = may attend**, and broadcastable to (batch, heads, queries, keys); join masks with ``&``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minigrad.device import module_for, xp
+import numpy as np
+
+from minigrad.device import asarray_on, is_host, on_device_of
 
 
 def padding_mask(ids: Any, pad_id: int = 0) -> Any:
     """Every query may attend to the real tokens: ids (B, S), a raw array → (B, 1, 1, S), True where not padding."""
     if ids.ndim != 2:
         raise ValueError(f"padding_mask: ids of shape (batch, length) expected, got {tuple(ids.shape)}")
-    return (ids != pad_id)[:, None, None, :]
+    with on_device_of(ids):
+        return (ids != pad_id)[:, None, None, :]
 
 
 def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> Any:
@@ -22,8 +28,7 @@ def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> A
     keys = queries if keys is None else keys
     if keys < queries:
         raise ValueError(f"causal_mask: {queries} queries cannot be the last of {keys} keys")
-    namespace = module_for(device)
-    return namespace.tril(namespace.ones((queries, keys), dtype=bool), keys - queries)
+    return asarray_on(device, np.tri(queries, keys, keys - queries, dtype=bool))
 
 
 def join(*masks: Any) -> Any:
@@ -31,10 +36,11 @@ def join(*masks: Any) -> Any:
     given = [mask for mask in masks if mask is not None]
     joined = given[0] if given else None
     for mask in given[1:]:
-        joined = joined & mask
+        with on_device_of(joined):
+            joined = joined & mask
     return joined
 
 
 def is_all_real(ids: Any, pad_id: int = 0) -> bool:
     """Whether host ids hold no padding, so that no padding mask is needed. Ids on a GPU are not read back: False."""
-    return xp(ids).__name__ == "numpy" and bool((ids != pad_id).all())
+    return is_host(ids) and bool((ids != pad_id).all())

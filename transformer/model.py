@@ -10,7 +10,8 @@ import numpy as np
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.autograd import TensorBase
-from minigrad.device import asarray_on, xp
+from minigrad.device import is_array, on_device_of, to_device, xp
+from minigrad.functional.embedding import check_ids
 from minigrad.nn import init
 
 from transformer.cache import DecoderCache
@@ -21,10 +22,13 @@ from transformer.positions import LearnedPositions, SinusoidalPositions
 
 
 def shift_right(labels: Any, bos_id: int) -> Any:
-    """The decoder's input for these labels: each token's predecessor, begin-of-sentence first. (B, T) → (B, T)."""
-    shifted = xp(labels).empty_like(labels)
-    shifted[:, 0] = bos_id
-    shifted[:, 1:] = labels[:, :-1]
+    """The decoder's input for `labels`, a raw array (B, T): each token's predecessor, begin-of-sentence first."""
+    if labels.ndim != 2:
+        raise ValueError(f"shift_right: labels of shape (batch, length) expected, got {tuple(labels.shape)}")
+    with on_device_of(labels):
+        shifted = xp(labels).empty_like(labels)
+        shifted[:, :1] = bos_id
+        shifted[:, 1:] = labels[:, :-1]
     return shifted
 
 
@@ -116,22 +120,29 @@ class Transformer(nn.Module):
         """Where the parameters are."""
         return next(self.parameters()).device
 
-    def ids(self, ids: Any) -> Any:
-        """Token ids as a raw integer array (B, T) on the model's device; range-checked while they are on the host."""
-        raw = ids._data if isinstance(ids, TensorBase) else ids
-        raw = asarray_on(self.device, raw) if not hasattr(raw, "dtype") or isinstance(raw, np.ndarray) else raw
-        if raw.ndim != 2 or raw.dtype.kind not in "iu":
-            raise ValueError(f"token ids must be integers of shape (batch, length), got {raw.dtype} {tuple(raw.shape)}")
-        return raw
+    def source_ids(self, ids: Any) -> Any:
+        """Source ids, a tensor, array or nested lists, as a raw integer array (B, S) on the model's device.
+
+        Raises:
+            TypeError: ids that are not integers.
+            ValueError: another shape than (batch, length).
+            IndexError: an id outside the vocabulary; ids that are on a GPU already are not read back to check them.
+        """
+        return _ids_on(self.device, ids, self.config.source_vocab_size, "source")
+
+    def target_ids(self, ids: Any) -> Any:
+        """Target ids as a raw integer array (B, T) on the model's device; errors as in `source_ids`."""
+        return _ids_on(self.device, ids, self.config.target_vocab_size, "target")
 
     def memory_mask(self, source: Any) -> Any:
         """The padding mask of the source ids (B, S): (B, 1, 1, S), or None where there is no padding."""
-        source = self.ids(source)
+        source = self.source_ids(source)
         return None if is_all_real(source, self.config.pad_id) else padding_mask(source, self.config.pad_id)
 
     def encode(self, source: Any) -> Tensor:
         """Source ids (B, S) → memory (B, S, D)."""
-        return self.encoder(self.ids(source), self.memory_mask(source))
+        source = self.source_ids(source)
+        return self.encoder(source, self.memory_mask(source))
 
     def decode(self, target: Any, memory: Tensor, memory_mask: Any = None, cache: DecoderCache | None = None) -> Tensor:
         """Logits of the token after each token of `target`.
@@ -145,7 +156,7 @@ class Transformer(nn.Module):
         Returns:
             (B, T, target_vocab_size)
         """
-        target = self.ids(target)
+        target = self.target_ids(target)
         before = 0 if cache is None else cache.length
         mask = causal_mask(target.shape[1], before + target.shape[1], self.device) if target.shape[1] > 1 else None
         if cache is None and not is_all_real(target, self.config.pad_id):
@@ -160,6 +171,7 @@ class Transformer(nn.Module):
 
     def forward(self, source: Any, target: Any) -> Tensor:
         """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size)."""
+        source = self.source_ids(source)
         return self.decode(target, self.encode(source), self.memory_mask(source))
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -171,7 +183,7 @@ class Transformer(nn.Module):
             label_smoothing: ε of `minigrad.functional.cross_entropy`.
             reduction: "mean" over the real tokens, or their "sum".
         """
-        labels = self.ids(labels)
+        labels = self.target_ids(labels)
         logits = self(source, shift_right(labels, self.config.bos_id))
         return F.cross_entropy(logits, labels, ignore_index=self.config.pad_id, reduction=reduction,
                                label_smoothing=label_smoothing)
@@ -179,6 +191,18 @@ class Transformer(nn.Module):
     def new_cache(self) -> DecoderCache:
         """An empty cache for decoding one batch."""
         return DecoderCache(self.config.num_decoder_layers)
+
+
+def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
+    """`ids` as a raw array on `device`, checked before they leave the host: on a GPU, what is out of range wraps."""
+    raw = ids._data if isinstance(ids, TensorBase) else ids
+    raw = raw if is_array(raw) else np.asarray(raw)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"{side} ids must be integers, got {raw.dtype}")
+    if raw.ndim != 2:
+        raise ValueError(f"{side} ids must have shape (batch, length), got {tuple(raw.shape)}")
+    check_ids(raw, vocab_size, f"{side} ids")
+    return to_device(raw, device)
 
 
 def _table(vocab_size: int, config: TransformerConfig) -> nn.Embedding:

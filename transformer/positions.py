@@ -14,8 +14,8 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
     """The table of "Attention is all you need", section 3.5: (length, d_model), float64.
 
     Args:
-        layout: "interleaved", as in the paper: PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = the cosine. "halves", as
-            in Tensor2Tensor and OpenNMT: all sines, then all cosines, with frequencies 10000^(-i/(d/2 - 1)).
+        layout: "interleaved", as in the paper: PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = the cosine. "halves",
+            as in Tensor2Tensor and OpenNMT: all sines, then all cosines, with frequencies 10000^(-i/(d/2 - 1)).
         first_position: the position p of the first row.
     """
     pairs = d_model // 2
@@ -38,13 +38,15 @@ class _Positions(nn.Module):
 
     def rows(self, table: Tensor, length: int, offset: int) -> Tensor:
         if offset + length > self.max_length:
-            raise ValueError(f"a sequence of {offset + length} tokens is longer than the model's {self.max_length} positions "
-                             "(max_length)")
+            raise ValueError(f"a sequence of {offset + length} tokens is longer than the model's "
+                             f"{self.max_length} positions (max_length)")
         return table[offset:offset + length]
 
 
 class SinusoidalPositions(_Positions):
     """Fixed positions; see `sinusoid`. Not saved with the parameters, since they follow from the configuration."""
+
+    table: Tensor
 
     def __init__(self, max_length: int, d_model: int, layout: str = "interleaved", first_position: int = 0) -> None:
         super().__init__(max_length)
