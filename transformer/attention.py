@@ -48,10 +48,11 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, *self.keys_and_values(key, value), mask, return_weights)
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The projected keys and values of every head: each (B, H, S, D/H). Decoding computes them once and caches them."""
+        """The projected keys and values of every head, each (B, H, S, D/H): what decoding computes once, and caches."""
         return tap("keys", self.split_heads(self.key(key))), tap("values", self.split_heads(self.value(value)))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None,
+               return_weights: bool = False) -> Any:
         """Attend from `query` (B, T, D) to keys and values that are projected and split already."""
         queries = tap("queries", self.split_heads(self.query(query)))
         result = F.scaled_dot_product_attention(queries, keys, values, mask, self.p if self.training else 0.0,

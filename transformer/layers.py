@@ -30,7 +30,7 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """``x + dropout(sublayer(norm(x)))`` or, post-norm, ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D)."""
+        """``x + dropout(sublayer(norm(x)))``, post-norm ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D)."""
         if self.pre:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
