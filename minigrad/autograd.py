@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.device import on_device_of, xp
+from minigrad.device import asarray_on, device_of, is_array, on_device_of, xp
 
 if TYPE_CHECKING:
     from minigrad.primitive import Plan, Primitive
@@ -45,11 +45,15 @@ class Switch:
         self.get = self._variable.get
 
     def set_to(self, value: bool) -> SwitchContext:
+        """A context manager, and decorator, within which the switch has this value."""
         return SwitchContext(self._variable, value)
 
 
 class SwitchContext:
-    """``with`` sets the switch and puts the old value back; as a decorator it does so around every call."""
+    """``with`` sets the switch and puts the old value back; as a decorator it does so around every call.
+
+    Functions, generator functions and coroutine functions can be decorated.
+    """
 
     def __init__(self, variable: ContextVar[bool], value: bool) -> None:
         self._variable, self._value = variable, value
@@ -63,6 +67,18 @@ class SwitchContext:
         self._variable.set(self._previous.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate `function`; TypeError for an asynchronous generator function."""
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(f"{function.__name__}: an asynchronous generator cannot be decorated with this switch; "
+                            "use it inside as a context manager, around code that does not yield")
+        if inspect.iscoroutinefunction(function):  # may be suspended inside: each task has a context of its own
+
+            @functools.wraps(function)
+            async def run(*args: Any, **kwargs: Any) -> Any:
+                with SwitchContext(self._variable, self._value):
+                    return await function(*args, **kwargs)
+
+            return run
         if not inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -89,7 +105,7 @@ class SwitchContext:
                     with SwitchContext(self._variable, self._value):
                         generator.close()
                     raise
-                except BaseException as error:
+                except BaseException as error:  # noqa: BLE001 - thrown in by the caller: the generator's to handle
                     resume, argument = generator.throw, error
 
         return generate
@@ -157,6 +173,13 @@ def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) 
     return tensor
 
 
+class Saved:
+    """Values that a fused forward keeps for its joint rule: ``Saved(mean=mean, rstd=rstd)``, read as ``saved.mean``."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
 FREED: tuple[Any, ...] = ("freed",)
 _next_number = itertools.count().__next__
 
@@ -165,13 +188,15 @@ class Node:
     """One recorded operation: what its rules need, and whom its gradients go to.
 
     ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.calls``.
+    ``ticks`` are the change counters of the saved values: ``(tick, its count when the value was saved, the value)``.
     A node never holds its own output, nor a tensor that is not a leaf: so no reference cycle can arise.
     """
 
-    __slots__ = ("__weakref__", "dtype", "number", "parents", "plan", "primitive", "retained", "saved", "shape", "ticks")
+    __slots__ = ("__weakref__", "dtype", "number", "parents", "plan", "primitive", "retained", "saved", "shape",
+                 "ticks")
 
     def __init__(self, primitive: Primitive, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
-                 ticks: tuple[tuple[list[int], int], ...], shape: tuple[int, ...], dtype: Any) -> None:
+                 ticks: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = _next_number()
         self.primitive, self.plan, self.parents, self.saved, self.ticks = primitive, plan, parents, saved, ticks
         self.shape, self.dtype = shape, dtype
@@ -183,11 +208,11 @@ class Node:
             raise RuntimeError(
                 f"{self.primitive.name}: this part of the graph was already used by a backward pass and its saved "
                 "values are freed; pass retain_graph=True to the first pass to go through it twice")
-        for tick, then in self.ticks:
+        for tick, then, _ in self.ticks:
             if tick[0] != then:
                 raise RuntimeError(
-                    f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the backward "
-                    "pass, was changed in place afterwards; change a copy, or change it after backward()")
+                    f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the "
+                    "backward pass, was changed in place afterwards; change a copy, or change it after backward()")
 
 
 def gradient_target(tensor: TensorBase) -> Any:
@@ -215,11 +240,14 @@ class Pending:
         if entry is None:
             self.entries[id(target)] = [value, fresh]
             return True
-        if entry[1] and not self.create_graph:
-            entry[0] += value
-        else:
+        if self.create_graph:
             entry[0] = entry[0] + value
-            entry[1] = True
+            return False
+        with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
+            if entry[1]:
+                entry[0] += value
+            else:
+                entry[0], entry[1] = entry[0] + value, True
         return False
 
     def owned_buffer(self, target: Any, like: Array) -> tuple[Array, bool]:
@@ -235,6 +263,7 @@ class Pending:
         return entry[0], False
 
     def pop(self, target: Any) -> list[Any]:
+        """Take the entry of `target` out."""
         return self.entries.pop(id(target))
 
 
@@ -242,7 +271,13 @@ def _fresh(value: Any, g: Any, saved: tuple[Any, ...]) -> bool:
     """Whether a rule's result is an array that it made itself: not a view, nor one of the things it was given."""
     if value is g or getattr(value, "base", value) is not None:
         return False
-    return all(value is not other for other in saved)
+    for other in saved:
+        if value is other:
+            return False
+        several = other if type(other) is tuple else vars(other).values() if type(other) is Saved else ()
+        if any(value is one for one in several):
+            return False
+    return True
 
 
 # --------------------------------------------------------------------------- the backward pass
@@ -268,9 +303,9 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         results = plan.select(node.primitive, results)
         # One joint rule may hand the same memory to two inputs: only all-new, all-different arrays count as fresh.
         distinct = len({id(r) for r in results}) == len(results) and all(_fresh(r, g, saved) for r in results)
-        for target, result in zip(node.parents, results, strict=True):
+        for target, result, name in zip(node.parents, results, plan.names, strict=True):
             if wanted is None or id(target) in wanted:
-                result = node.primitive.conform(result, target)
+                result = node.primitive.conform(result, target, name)
                 if pending.add(target, result, distinct):
                     first.append(target)
         return first
@@ -296,14 +331,16 @@ def _backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_
 
     Args:
         roots: pairs of a target (node or leaf) and its gradient (raw arrays, or tensors under `create_graph`).
-        wanted: ids of the targets worth reaching; None for all.
+        wanted: ids of the targets worth reaching, for `grad`; None for all, for `backward`, which also fills the
+            ``.grad`` of tensors that retain it.
         captured: ids of nodes whose gradient is a result.
 
     Returns:
         ``[gradient, owned]`` by id, for every leaf reached and every captured node.
     """
-    pending, heap, queued = Pending(create_graph), [], set()
-    leaves: dict[int, list[Any]] = {}
+    pending = Pending(create_graph)
+    heap: list[tuple[int, Node]] = []
+    queued: set[int] = set()
 
     def queue(target: Any) -> None:
         if isinstance(target, Node) and id(target) not in queued:
@@ -317,21 +354,23 @@ def _backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_
         queue(target)
     while heap:
         node = heapq.heappop(heap)[1]
-        node.check()
+        visited.append(node)  # keeps ids in `queued` from being reused while the pass runs
         entry = pending.pop(node)
         g = entry[0]
         if id(node) in captured:
             results[id(node)] = entry
-        if node.retained is not None:
-            _deliver(node.retained(), g, False)
+        if wanted is None:
+            if node.retained is not None:
+                _deliver(node.retained(), g, False)
+        elif not any(id(parent) in wanted for parent in node.parents):
+            continue  # nothing below it is asked for, and the node remains unused
+        node.check()
         with on_device_of(g._data if create_graph else g):
             for target in _push_gradients(node, g, pending, wanted):
                 queue(target)
         if not retain_graph:
             node.saved, node.ticks = FREED, ()
-        visited.append(node)  # keeps ids in `queued` from being reused while the pass runs
-    leaves.update(pending.entries)
-    return {**leaves, **results}
+    return {**pending.entries, **results}
 
 
 def _deliver(leaf: Any, value: Any, owned: bool) -> None:
@@ -346,8 +385,13 @@ def _deliver(leaf: Any, value: Any, owned: bool) -> None:
             buffer += value
         leaf.grad._tick[0] += 1
         return
-    namespace = xp(value)
-    leaf.grad = wrap(namespace.asarray(value) if owned else namespace.array(value))
+    leaf.grad = wrap(value if owned else _copy(value))
+
+
+def _copy(array: Array) -> Array:
+    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
+    with on_device_of(array):
+        return xp(array).array(array)
 
 
 def _leaves(roots: Sequence[Any]) -> list[Any]:
@@ -408,15 +452,18 @@ def _root_gradient(output: Any, gradient: Any, operation: str, create_graph: boo
             gradient = namespace.ones(data.shape, data.dtype)
     elif isinstance(gradient, TensorBase):
         gradient = gradient if create_graph else gradient._data
-    if not hasattr(gradient, "shape"):
-        gradient = namespace.asarray(gradient, data.dtype)
+    elif not is_array(gradient):
+        gradient = asarray_on(device_of(data), gradient, data.dtype)
     if tuple(gradient.shape) != tuple(data.shape):
         raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
                          f"the output has shape {tuple(data.shape)}")
-    if xp(getattr(gradient, "_data", gradient)) is not namespace:
-        raise ValueError(f"{operation}: the gradient and the output are on different devices; move one with .to(device)")
+    place = device_of(getattr(gradient, "_data", gradient))
+    if place != device_of(data):
+        raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
+                         "move one with .to(device)")
     if gradient.dtype != data.dtype:
-        gradient = gradient.astype(data.dtype)
+        with on_device_of(data):
+            gradient = gradient.astype(data.dtype)
     if create_graph and not isinstance(gradient, TensorBase):
         gradient = wrap(gradient)
     return gradient
@@ -468,14 +515,19 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
     single = isinstance(inputs, TensorBase)
     input_list = [inputs] if single else list(inputs)
     output_list = [outputs] if isinstance(outputs, TensorBase) else list(outputs)
-    starts = [grad_outputs] if isinstance(outputs, TensorBase) else list(grad_outputs or [None] * len(output_list))
+    if grad_outputs is None:
+        starts = [None] * len(output_list)
+    else:  # one for one; a tensor or an array is one start, not a sequence of its rows
+        alone = isinstance(outputs, TensorBase) or isinstance(grad_outputs, TensorBase) or is_array(grad_outputs)
+        starts = [grad_outputs] if alone else list(grad_outputs)
     if len(starts) != len(output_list):
         raise ValueError(f"grad: {len(output_list)} outputs but {len(starts)} grad_outputs")
     for position, tensor in enumerate(input_list):
         if not isinstance(tensor, TensorBase):
             raise TypeError(f"grad: input {position} is a {type(tensor).__name__}, not a Tensor")
         if not tensor._requires_grad:
-            raise ValueError(f"grad: input {position} (shape {tuple(tensor._data.shape)}) does not require a gradient")
+            raise ValueError(f"grad: input {position} (shape {tuple(tensor._data.shape)}) does not require a "
+                             "gradient; make it with requires_grad=True")
     roots = []
     for output, start in zip(output_list, starts, strict=True):
         _require_recorded(output, "grad")
@@ -489,20 +541,22 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
     with switch:
         results = _backward_pass(roots, create_graph, keep, wanted, captured)
 
-    gradients, given = [], set()
+    gradients: list[Any] = []
+    given: set[int] = set()
     for position, target in enumerate(targets):
         entry = results.get(id(target)) if id(target) in wanted else None
         if entry is None:
             if not allow_unused:
-                raise ValueError(f"grad: the outputs do not depend on input {position} "
-                                 f"(shape {tuple(input_list[position]._data.shape)}); pass allow_unused=True to get None for it")
+                shape = tuple(input_list[position]._data.shape)
+                raise ValueError(f"grad: the outputs do not depend on input {position} (shape {shape}); "
+                                 "pass allow_unused=True to get None for it")
             gradients.append(None)
             continue
         value, owned = entry
         if not create_graph:
-            value = wrap(value if owned and id(target) not in given else xp(value).array(value))
+            value = wrap(value if owned and id(target) not in given else _copy(value))
         elif not value._requires_grad:
-            value = wrap(xp(value._data).array(value._data))
+            value = wrap(_copy(value._data))
         given.add(id(target))
         gradients.append(value)
     return gradients[0] if single else tuple(gradients)

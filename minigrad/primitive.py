@@ -37,17 +37,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.autograd import Array, Node, TensorBase, fused_kernels, gradient_target, recording, wrap
+from minigrad.autograd import Array, Node, Saved, TensorBase, fused_kernels, gradient_target, recording, wrap
 from minigrad.device import device_of, is_array, is_host, on_device_of, xp
 
+__all__ = ["Needs", "Primitive", "Saved", "primitive", "sum_to"]
+
 RESERVED = frozenset({"g", "out", "needs", "saved"})
-
-
-class Saved:
-    """Values that a fused forward keeps for its joint rule: ``Saved(mean=mean, rstd=rstd)``, read as ``saved.mean``."""
-
-    def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
 
 
 class Call(NamedTuple):
@@ -63,11 +58,12 @@ class Call(NamedTuple):
 class Plan:
     """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called."""
 
-    __slots__ = ("calls", "expands", "joint", "keep", "needs", "wanted")
+    __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "wanted")
 
-    def __init__(self, needs: Any, wanted: tuple[int, ...], keep: tuple[tuple[str, int], ...], calls: tuple[Call, ...],
-                 joint: tuple[Callable[..., Any], tuple[int, ...]] | None, expands: bool) -> None:
-        self.needs, self.wanted, self.keep = needs, wanted, keep
+    def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
+                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], tuple[int, ...]] | None,
+                 expands: bool) -> None:
+        self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
         self.calls, self.joint, self.expands = calls, joint, expands
 
     def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
@@ -99,9 +95,15 @@ class Primitive:
         parameters = list(self.signature.parameters.values())
         self.parameters = [p.name for p in parameters]
         self.variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        for p in parameters[self.variadic:]:
+            allowed = (p.KEYWORD_ONLY,) if self.variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            if p.kind not in allowed:
+                raise TypeError(f"{self.name}{self.signature}: a primitive takes either ordinary parameters, or *xs "
+                                f"and keyword-only ones after it; {p.name!r} is neither")
         clash = RESERVED.intersection(self.parameters)
         if clash:
-            raise TypeError(f"{self.name}: parameter name {sorted(clash)[0]!r} is reserved for gradient rules; rename it")
+            raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
+                            "rename it")
         self._arity = len(parameters)
         self.inputs: tuple[str, ...] = ()
         self._positions: tuple[int, ...] = ()
@@ -134,7 +136,7 @@ class Primitive:
             self._rules[name] = rule
 
     def accumulating_gradient(self, **rules: Callable[..., Any]) -> None:
-        """Rules that *add into* a buffer of the input's shape in place of returning a new array: ``rule(buffer, g, …)``.
+        """Rules that *add into* a buffer of the input's shape: ``rule(buffer, g, …)`` returns nothing.
 
         Used where the gradient touches few entries of a large input (indexing). The plain rule of the same input,
         which must exist too, serves ``create_graph``.
@@ -157,7 +159,8 @@ class Primitive:
             names = self._check_names(rule)
             self._joint, self._has_saved = rule, "saved" in names
             if self._has_saved and self.composition is None:
-                raise TypeError(f"{self.name}: a rule that uses saved values needs a composition to be differentiated again")
+                raise TypeError(f"{self.name}: a rule that uses saved values needs a composition to be differentiated "
+                                "again; pass composition=... to @primitive")
             return rule
 
         return register
@@ -174,7 +177,7 @@ class Primitive:
         return names
 
     def _source(self, name: str) -> tuple[str, int]:
-        """Where a rule's argument comes from: ("value" | "shape" | "dtype" | "device", parameter), or a reserved name."""
+        """Where a rule's argument comes from: the value, shape, dtype or device of a parameter, or a reserved name."""
         if name in RESERVED:
             return name, -1
         if name in self.parameters:
@@ -189,6 +192,7 @@ class Primitive:
     # ----------------------------------------------------------------- calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the operation: an array for arrays, a tensor for tensors (recorded if one of them requires a gradient)."""
         if self.variadic:
             return self._call_variadic(args, kwargs)
         if kwargs or len(args) != self._arity:
@@ -250,10 +254,11 @@ class Primitive:
             out, saved_values = out
 
         tick = None
-        base = getattr(out, "base", None)
-        if base is not None:  # a view shares the change tick of what it looks into
-            for tensor in inputs:
-                if isinstance(tensor, TensorBase) and (base is tensor._data or base is getattr(tensor._data, "base", None)):
+        owner = out if getattr(out, "base", None) is None else out.base
+        for tensor in inputs:  # an output that is a view of an input, or the input itself, shares its change tick
+            if isinstance(tensor, TensorBase):
+                data = tensor._data
+                if owner is data or owner is data.base:
                     tick = tensor._tick
                     break
         if True not in needs or self._never_differentiable or not recording.get():
@@ -264,11 +269,13 @@ class Primitive:
         saved, ticks = [], []
         for kind, position in plan.keep:
             if kind == "value":
-                value = raw[position]
+                value, source = raw[position], args[position]
                 saved.append(value)
-                for source in args[position] if self.variadic and position == 0 else (args[position],):
-                    if isinstance(source, TensorBase):
-                        ticks.append((source._tick, source._tick[0]))
+                if isinstance(source, TensorBase):
+                    ticks.append((source._tick, source._tick[0], value))
+                elif type(source) is tuple:  # *xs, or an index
+                    ticks += [(s._tick, s._tick[0], v) for s, v in zip(source, value, strict=True)
+                              if isinstance(s, TensorBase)]
             elif kind == "shape":
                 value = raw[position]
                 saved.append(np.shape(value) if not isinstance(value, tuple) else tuple([v.shape for v in value]))
@@ -278,7 +285,7 @@ class Primitive:
                 saved.append(device_of(raw[position]))
             elif kind == "out":
                 saved.append(tensor._data)
-                ticks.append((tensor._tick, tensor._tick[0]))
+                ticks.append((tensor._tick, tensor._tick[0], tensor._data))
             else:
                 saved.append(saved_values)
         parents = tuple([gradient_target(inputs[i]) for i in plan.wanted])
@@ -307,19 +314,26 @@ class Primitive:
             like = next(a for a in args if isinstance(a, TensorBase))._data
             array = np.asarray(value)
             if array.dtype.kind not in "biuf":
-                raise TypeError(f"{self.name}: cannot use {value!r} as an operand; give a Tensor, an array or numbers")
+                raise TypeError(f"{self.name}: cannot use {value!r} as an operand; give a Tensor, array or numbers")
             return xp(like).asarray(array.astype(np.float32) if array.dtype.kind == "f" else array)
-        raise TypeError(f"{self.name}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a number")
+        raise TypeError(f"{self.name}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
+                        "number")
 
     def _unwrap_statics(self, raw: list[Any]) -> None:
         for position, value in enumerate(raw):
             if isinstance(value, TensorBase):
-                if value._requires_grad and recording.get() and not self._never_differentiable:
-                    raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
-                                    "but the tensor given for it requires a gradient; use .detach() if none is wanted")
-                raw[position] = value._data
+                raw[position] = self._unwrap_static(value, position)
+            elif type(value) is tuple:  # an index may have tensors in it
+                raw[position] = tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v
+                                       for v in value])
             elif self._never_differentiable and isinstance(value, (np.generic, list)):
                 raw[position] = value.item() if isinstance(value, np.generic) else np.asarray(value)
+
+    def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
+        if tensor._requires_grad and recording.get() and not self._never_differentiable:
+            raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
+                            "but the tensor given for it requires a gradient; use .detach() if none is wanted")
+        return tensor._data
 
     def _check_devices(self, raw: list[Any]) -> Array | None:
         """None if every array is in host memory; else one array of the device, having checked that they agree."""
@@ -350,7 +364,8 @@ class Primitive:
                 mixed = True
         if first is None or (first.kind == "f" and not mixed):
             return
-        floats = [raw[p].dtype for p in positions if getattr(raw[p], "dtype", None) is not None and raw[p].dtype.kind == "f"]
+        dtypes = [getattr(raw[p], "dtype", None) for p in positions]
+        floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
         if floats:
             target = np.result_type(*floats)
         elif self.floating or weak_float:
@@ -380,7 +395,7 @@ class Primitive:
     # ----------------------------------------------------------------- for the backward pass
 
     def _plan(self, needs: tuple[bool, ...]) -> Plan:
-        names = self.inputs if not self.variadic else [self.parameters[0]] * len(needs)
+        names = self.inputs if not self.variadic else (self.parameters[0],) * len(needs)
         wanted = tuple(i for i, need in enumerate(needs) if need)
         expands = self._joint is not None and self.composition is not None
         keep: list[tuple[str, int]] = []
@@ -411,19 +426,21 @@ class Primitive:
                 calls.append(Call(name, self._rules[name], picks(self._rules[name]), adding,
                                   picks(adding, skip=1) if adding else ()))
         by_name: Any = needs if self.variadic else dict(zip(names, needs, strict=True))
-        plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(keep), tuple(calls), joint, expands)
+        plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(names[i] for i in wanted),
+                    tuple(keep), tuple(calls), joint, expands)
         self._plans[needs] = plan
         return plan
 
     def rejoin(self, node: Node) -> tuple[Any, ...]:
         """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
         parents = dict(zip(node.plan.wanted, node.parents, strict=True))
+        ticks = {id(value): tick for tick, _, value in node.ticks}  # a change after this pass is an error too
 
         def join(value: Any, index: int) -> Any:
             if not is_array(value):
                 return value
             target = parents.get(index)
-            return target if isinstance(target, TensorBase) else wrap(value, target)
+            return target if isinstance(target, TensorBase) else wrap(value, target, ticks.get(id(value)))
 
         values = []
         for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
@@ -432,7 +449,7 @@ class Primitive:
             elif kind == "value" and position in self._positions:
                 values.append(join(value, self._positions.index(position)))
             elif kind == "out":
-                values.append(wrap(value, node))
+                values.append(wrap(value, node, ticks[id(value)]))
             else:
                 values.append(value)
         return tuple(values)
@@ -441,18 +458,21 @@ class Primitive:
         """Record the composition on the inputs of `node`, which keeps all of them."""
         if self.composition is None:
             raise TypeError(f"{self.name}: there is no composition to expand")
-        by_position = {position: value
-                       for (kind, position), value in zip(node.plan.keep, self.rejoin(node), strict=True) if kind == "value"}
+        kept = zip(node.plan.keep, self.rejoin(node), strict=True)
+        by_position = {position: value for (kind, position), value in kept if kind == "value"}
         return self.composition(*[by_position[i] for i in range(self._arity)])
 
-    def conform(self, gradient: Any, target: Any, name: str = "") -> Any:
-        """A rule's result in the shape and dtype of its target: summed over broadcast axes, cast."""
+    def conform(self, gradient: Any, target: Any, name: str) -> Any:
+        """What the rule for `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""
         leaf = target._data if isinstance(target, TensorBase) else target
-        shape = gradient.shape
+        shape = getattr(gradient, "shape", None)
+        if shape is None:
+            raise TypeError(f"{self.name}: its gradient rule for {name!r} must return an array of the input's shape "
+                            f"{tuple(leaf.shape)}, not {gradient!r}")
         if shape != leaf.shape:
             if not self.broadcasts:
-                raise ValueError(f"{self.name}: its gradient rule{f' for {name!r}' if name else ''} returned shape "
-                                 f"{tuple(shape)} for an input of shape {tuple(leaf.shape)}")
+                raise ValueError(f"{self.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
+                                 f"input of shape {tuple(leaf.shape)}")
             gradient = sum_to(gradient, leaf.shape)
         return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
 
@@ -471,7 +491,7 @@ class Needs:
 
 
 def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `gradient` (array or tensor) over the axes along which `shape` was broadcast: the transpose of broadcasting."""
+    """Sum `gradient` over the axes along which `shape` was broadcast: the transpose of broadcasting."""
     extra = gradient.ndim - len(shape)
     axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
     if axes:
