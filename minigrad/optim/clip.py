@@ -41,7 +41,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
 
 
 def _clip_on_host(gradients: list[Tensor], max_norm: float) -> float:
-    norm = sqrt(sum(float(_sum_of_squares(g.data)) for g in gradients))
+    with np.errstate(over="ignore"):
+        norm = sqrt(sum(float(_sum_of_squares(g.data)) for g in gradients))
     if norm == inf:  # squares of float32 reach their limit at 1.8e19, long before the values do
         norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
     if norm <= max_norm or max_norm == inf:

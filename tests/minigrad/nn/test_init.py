@@ -1,0 +1,116 @@
+"""Initialisers: bounds and variances by their formulas, the same draw in every dtype and on every device."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor
+from minigrad.device import to_numpy
+from minigrad.nn import init
+
+OUT, IN = 300, 200
+
+# name -> (initialiser, bound of the uniform distribution or None, standard deviation)
+SPREAD = {
+    "uniform": (lambda t: init.uniform_(t, -3, 3), 3, math.sqrt(3)),
+    "normal": (lambda t: init.normal_(t, 0.0, 0.02), None, 0.02),
+    "xavier_uniform": (init.xavier_uniform_, math.sqrt(6 / (OUT + IN)), math.sqrt(2 / (OUT + IN))),
+    "xavier_uniform, gain": (
+        lambda t: init.xavier_uniform_(t, gain=3.0),
+        3 * math.sqrt(6 / (OUT + IN)),
+        3 * math.sqrt(2 / (OUT + IN)),
+    ),
+    "xavier_normal": (lambda t: init.xavier_normal_(t, gain=2.0), None, 2 * math.sqrt(2 / (OUT + IN))),
+    "kaiming": (init.kaiming_uniform_, math.sqrt(6 / IN), math.sqrt(2 / IN)),
+    "kaiming, fan_out": (
+        lambda t: init.kaiming_uniform_(t, mode="fan_out", nonlinearity="relu"),
+        math.sqrt(6 / OUT),
+        math.sqrt(2 / OUT),
+    ),
+    "kaiming, PyTorch's Linear": (
+        lambda t: init.kaiming_uniform_(t, a=math.sqrt(5)),
+        1 / math.sqrt(IN),
+        1 / math.sqrt(3 * IN),
+    ),
+    "kaiming, linear": (
+        lambda t: init.kaiming_uniform_(t, nonlinearity="linear"),
+        math.sqrt(3 / IN),
+        1 / math.sqrt(IN),
+    ),
+}
+
+
+@pytest.mark.parametrize(("fill", "bound", "deviation"), SPREAD.values(), ids=SPREAD)
+def test_spread(fill, bound, deviation):
+    minigrad.manual_seed(0)
+    tensor = Tensor(np.zeros((OUT, IN)))
+    assert fill(tensor) is tensor
+    values = tensor.data
+    assert np.abs(values.mean()) < 5 * deviation / math.sqrt(OUT * IN)
+    assert values.std() == pytest.approx(deviation, rel=0.015)
+    if bound is None:
+        assert np.abs(values).max() > 3.5 * deviation
+    else:
+        assert 0.999 * bound < np.abs(values).max() <= bound
+
+
+@pytest.mark.parametrize(("fill", "bound", "deviation"), SPREAD.values(), ids=SPREAD)
+def test_one_seed_one_model(fill, bound, deviation, device):
+    """On every device the same bits; in float32 the float64 draw, rounded."""
+
+    def draw(where, dtype):
+        minigrad.manual_seed(5)
+        return to_numpy(fill(Tensor(np.zeros((4, 3), dtype), device=where)).data)
+
+    expected = draw("cpu", np.float64)
+    np.testing.assert_array_equal(draw(device, np.float64), expected)
+    np.testing.assert_array_equal(draw(device, np.float32), expected.astype(np.float32))
+
+
+def test_the_mean_of_normal():
+    assert init.normal_(Tensor(np.zeros(10_000)), 5.0, 0.1).data.mean() == pytest.approx(5.0, abs=0.005)
+
+
+def test_constants(device):
+    tensor = Tensor(np.full((2, 2), 9.0), device=device)
+    for fill, value in ((init.ones_, 1.0), (init.zeros_, 0.0), (lambda t: init.constant_(t, 0.3), 0.3)):
+        np.testing.assert_array_equal(to_numpy(fill(tensor).data), np.full((2, 2), value))
+
+
+def test_fans_of_a_convolution():
+    minigrad.manual_seed(0)
+    bound = math.sqrt(6 / (8 * 9 + 16 * 9))
+    values = init.xavier_uniform_(Tensor(np.zeros((16, 8, 3, 3)))).data
+    assert 0.99 * bound < np.abs(values).max() <= bound
+
+
+def test_gains():
+    gains = [init.calculate_gain(name) for name in ("linear", "sigmoid", "tanh", "relu")]
+    assert gains == [1, 1, 5 / 3, math.sqrt(2)]
+    assert init.calculate_gain("leaky_relu") == math.sqrt(2 / 1.0001)
+    assert init.calculate_gain("leaky_relu", 1.0) == 1
+
+
+def test_it_is_a_change_in_place_of_a_parameter():
+    weight = minigrad.nn.Parameter(np.ones((2, 2)))
+    memory, loss = weight.data, (weight * weight).sum()
+    init.xavier_uniform_(weight)
+    assert weight.data is memory
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda: init.xavier_uniform_(Tensor(np.zeros(3))), r"xavier_uniform_: .*\(out, in, ...\).* got \(3,\)"),
+        (lambda: init.xavier_normal_(Tensor(np.zeros((0, 3)))), r"xavier_normal_: .* got \(0, 3\)"),
+        (lambda: init.kaiming_uniform_(Tensor(np.zeros((2, 3))), mode="in"), "mode must be .* got 'in'"),
+        (lambda: init.calculate_gain("gelu"), "unknown nonlinearity 'gelu'"),
+    ],
+)
+def test_mistakes_are_named(mistake, message):
+    with pytest.raises(ValueError, match=message):
+        mistake()

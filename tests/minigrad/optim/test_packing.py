@@ -1,0 +1,173 @@
+"""However parameters are packed and cut into blocks, each is updated as if it were alone."""
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, optim
+from minigrad.device import to_numpy
+from minigrad.optim import packing
+
+BLOCK, SMALL = packing.BLOCK, packing.SMALL_ON_HOST
+
+MIXTURES = {
+    "one small": [(3, 5)],
+    "many small, more than one pack": [(SMALL,)] * 6 + [(7,)] * 5,
+    "small between large": [(40, 300), (300,), (300, 40), (1,), (2, 2)],
+    "exactly one block": [(BLOCK,)],
+    "blocks and a rest": [(2 * BLOCK + 3,), (5,)],
+    "0-d and empty": [(), (0, 4), (3,)],
+}
+OPTIMIZERS = {
+    "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "Adam": lambda params: optim.Adam(params, lr=0.1, weight_decay=0.1),
+    "AdamW": lambda params: optim.AdamW(params, lr=0.1),
+}
+
+
+def make_params(shapes, dtype=np.float64, device="cpu", seed=0):
+    draw = np.random.default_rng(seed)
+    params = [Tensor(draw.normal(size=s).astype(dtype), device=device, requires_grad=True) for s in shapes]
+    return params, draw
+
+
+def set_gradients(params, draw):
+    for p in params:
+        p.grad = Tensor(draw.normal(size=p.shape).astype(p.dtype), device=p.device)
+
+
+def adam_by_the_paper(p, gradients, lr, weight_decay):
+    """Algorithm 1 with whole arrays and the correction written out; decoupled weight decay."""
+    m = v = np.zeros_like(p)
+    for t, g in enumerate(gradients, start=1):
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g * g
+        p = p - lr * weight_decay * p
+        p = p - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return p
+
+
+@pytest.mark.parametrize("shapes", MIXTURES.values(), ids=MIXTURES)
+def test_adamw_is_the_papers_for_any_mixture_of_sizes(shapes, device):
+    params, draw = make_params(shapes, device=device)
+    start = [to_numpy(p.data).copy() for p in params]
+    optimizer, gradients = optim.AdamW(params, lr=0.1, weight_decay=0.2), []
+    for _ in range(3):
+        set_gradients(params, draw)
+        gradients.append([to_numpy(p.grad.data).copy() for p in params])
+        optimizer.step()
+    for i, p in enumerate(params):
+        expected = adam_by_the_paper(start[i], [g[i] for g in gradients], 0.1, 0.2)
+        np.testing.assert_allclose(to_numpy(p.data), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_packing_does_not_change_a_bit(make, dtype):
+    shapes = [(6,), (100, 50), (200, 60), (3,)]
+    together, draw = make_params(shapes, dtype)
+    alone, _ = make_params(shapes, dtype)
+    joint, single = make(together), [make([p]) for p in alone]
+    for _ in range(4):
+        set_gradients(together, draw)
+        for p, q in zip(together, alone, strict=True):
+            q.grad = Tensor(p.grad)
+        joint.step()
+        for optimizer in single:
+            optimizer.step()
+    for p, q in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(p.data, q.data)
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("shape", [(4, 6), (200, 300)], ids=["small", "large"])
+def test_memory_layout_does_not_matter(make, shape):
+    """A parameter and a gradient in Fortran order are updated where they are."""
+    (plain,), draw = make_params([shape])
+    (other,), _ = make_params([shape])
+    other.data = np.asfortranarray(other.data)
+    memory = other.data
+    optimizers = make([plain]), make([other])
+    for _ in range(3):
+        set_gradients([plain], draw)
+        other.grad = Tensor(0.0)
+        other.grad.data = np.asfortranarray(plain.grad.data)
+        for optimizer in optimizers:
+            optimizer.step()
+    assert other.data is memory
+    np.testing.assert_array_equal(plain.data, other.data)
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_gradients_are_only_read(make):
+    params, draw = make_params([(5,), (3, 4), (300, 200)])
+    optimizer = make(params)
+    for _ in range(2):
+        set_gradients(params, draw)
+        for p in params:
+            p.grad.data.flags.writeable = False
+        optimizer.step()
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_parameters_without_gradient_stay_and_count_no_step(make):
+    """One that joins late is updated as if it were new: its bias correction starts at its own first step."""
+    shapes = [(4,), (4,), (4,)]
+    params, draw = make_params(shapes)
+    late, before = params[1], params[1].data.copy()
+    optimizer = make(params)
+    for _ in range(3):
+        set_gradients(params, draw)
+        late.grad = None
+        optimizer.step()
+    np.testing.assert_array_equal(late.data, before)
+    assert sorted(optimizer.state_dict()["state"]) == [0, 2]
+
+    fresh = Tensor(before, requires_grad=True)
+    newcomer = make([fresh])
+    for _ in range(2):
+        set_gradients(params, draw)
+        fresh.grad = Tensor(late.grad)
+        optimizer.step()
+        newcomer.step()
+    np.testing.assert_array_equal(late.data, fresh.data)
+    assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5, 2, 5]
+
+
+def test_float16_is_updated_in_float32():
+    """In float16 the square of 1e-4 is 0, and the step would be lr·m̂/ε."""
+    p = Tensor(np.ones(3, np.float16), requires_grad=True)
+    optimizer = optim.Adam([p], lr=0.25)
+    p.grad = Tensor(np.full(3, 1e-4, np.float16))
+    optimizer.step()
+    assert p.dtype == np.float16
+    np.testing.assert_array_equal(p.data, np.full(3, 0.75, np.float16))
+    assert optimizer.state_dict()["state"][0]["exp_avg_sq"].dtype == np.float32
+
+
+def test_numpy_scalars_as_options_do_not_widen():
+    p = Tensor(np.ones(3, np.float32), requires_grad=True)
+    optimizer = optim.SGD([p], lr=np.float64(0.5), momentum=np.float64(0.9), weight_decay=np.float64(0.1))
+    p.grad = Tensor(np.ones(3, np.float32))
+    optimizer.step()
+    assert p.dtype == np.float32
+    assert optimizer.state_dict()["state"][0]["momentum_buffer"].dtype == np.float32
+
+
+def test_many_small_parameters_take_few_blocks():
+    packs = packing.make_packs([packing.Placement(0, "cpu", np.dtype("f4"), (64,), ("m",))] * 100)
+    assert len(packs) == 1
+    assert [i for pack in packs for i in pack.members] == list(range(100))
+    on_gpu = packing.SMALL_ON_GPU
+    assert on_gpu > SMALL, "a GPU gains more from packing"
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_a_step_never_waits_for_the_gpu(make, stand_in):
+    params, draw = make_params([(4, 5), (6,), (2, 3)], np.float32, "cuda:0")
+    optimizer = make(params)
+    set_gradients(params, draw)
+    optimizer.step()
+    stand_in.synchronizations.clear()
+    optimizer.step()
+    optimizer.zero_grad()
+    assert not stand_in.synchronizations

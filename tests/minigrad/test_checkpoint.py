@@ -1,0 +1,163 @@
+"""Named arrays to a file and back; what a damaged file says; what a crash leaves."""
+
+import json
+import os
+import stat
+import struct
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import minigrad
+from minigrad import checkpoint
+from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
+
+DRAW = np.random.default_rng(0)
+ARRAYS = {
+    "float64": DRAW.normal(size=(3, 4)),
+    "float32": DRAW.normal(size=5).astype(np.float32),
+    "float16": DRAW.normal(size=(2, 1, 2)).astype(np.float16),
+    "int64": np.array([-(2**62), 2**62]),
+    "uint8": np.array([0, 255], np.uint8),
+    "bool": np.array([[True], [False]]),
+    "0-d": np.array(1.5),
+    "empty": np.zeros((0, 3), np.float32),
+    "transposed": DRAW.normal(size=(3, 4)).T,
+    "strided": np.arange(20)[::3],
+    "reversed": np.arange(5.0)[::-1],
+    "broadcast": np.broadcast_to(np.float32([1, 2]), (3, 2)),
+    "big-endian": np.arange(3, dtype=">i4"),
+    "special": np.array([np.nan, np.inf, -0.0, 5e-324]),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_come_back_as_they_were(name, tmp_path):
+    array = ARRAYS[name]
+    save_tensors(tmp_path / "file.safetensors", {name: array, "other": np.ones(2)})
+    arrays, metadata = load_tensors(tmp_path / "file.safetensors")
+    assert list(arrays) == sorted([name, "other"])
+    assert arrays[name].dtype == array.dtype.newbyteorder("=")
+    assert arrays[name].shape == array.shape
+    np.testing.assert_array_equal(arrays[name], array)
+    assert metadata == {}
+    arrays[name].fill(0)  # writable, and not the file's memory
+    assert load_tensors(tmp_path / "file.safetensors")[0].keys() == arrays.keys()
+
+
+def test_tensors_of_any_device(tmp_path, device):
+    tensor = minigrad.Tensor(np.arange(6.0).reshape(2, 3), device=device, requires_grad=True)
+    save_tensors(tmp_path / "file", {"weight": tensor, "view": tensor.detach().T})
+    arrays, _ = load_tensors(tmp_path / "file")
+    np.testing.assert_array_equal(arrays["weight"], np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(arrays["view"], np.arange(6.0).reshape(2, 3).T)
+
+
+def test_one_array_under_two_names(tmp_path):
+    array = np.ones(3)
+    save_tensors(tmp_path / "file", {"a": array, "b": array})
+    assert sorted(load_tensors(tmp_path / "file")[0]) == ["a", "b"]
+
+
+def test_metadata_comes_back(tmp_path):
+    metadata = {"config": json.dumps({"d_model": 8}), "言語": "日本語\n", "empty": ""}
+    save_tensors(tmp_path / "file", {}, metadata)
+    assert load_tensors(tmp_path / "file") == ({}, metadata)
+
+
+def test_other_programs_read_it_and_write_it(tmp_path):
+    save_tensors(tmp_path / "ours", {"a": ARRAYS["transposed"]})
+    np.testing.assert_array_equal(load_file(tmp_path / "ours")["a"], ARRAYS["transposed"])
+    save_file({"a": ARRAYS["float64"]}, tmp_path / "theirs", {"made by": "another"})
+    arrays, metadata = load_tensors(tmp_path / "theirs")
+    np.testing.assert_array_equal(arrays["a"], ARRAYS["float64"])
+    assert metadata == {"made by": "another"}
+
+
+def header(dtype, size):
+    text = json.dumps({"a": {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}}).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(size)
+
+
+DAMAGE = {
+    "empty": lambda raw: b"",
+    "text": lambda raw: b"step,loss\n1,2.5\n",
+    "half": lambda raw: raw[: len(raw) // 2],
+    "header cut": lambda raw: raw[:20],
+    "one byte short": lambda raw: raw[:-1],
+    "one byte long": lambda raw: raw + b"\0",
+    "a flipped bit in the values": lambda raw: raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:],
+    "a pickle": lambda raw: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}.",
+    "a zip": lambda raw: b"PK\x03\x04" + raw,
+    "an unknown dtype": lambda raw: header("F99", 1),
+    "a dtype that NumPy lacks": lambda raw: header("BF16", 2),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_or_foreign_file_is_named(damage, tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_tensors(path, {"weight": np.arange(10.0)})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: \S+"):
+        load_tensors(path)
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing here"):
+        load_tensors(tmp_path / "nothing here")
+    with pytest.raises(CheckpointError, match="not a file"):
+        load_tensors(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        save_tensors(tmp_path / "no folder" / "file", {})
+
+
+@pytest.mark.parametrize(
+    ("tensors", "metadata", "message"),
+    [
+        ({"a": [1, 2]}, {}, "a must be an array or a tensor, got list"),
+        ({"a": np.array(["x"])}, {}, "a has dtype <U1"),
+        ({"a": np.array([1j])}, {}, "a has dtype complex128"),
+        ({"a": np.array([None])}, {}, "a has dtype object"),
+        ({}, {"step": 3}, "metadata must be text by name, got 'step': 3"),
+    ],
+)
+def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, message, tmp_path):
+    path = tmp_path / "file"
+    save_tensors(path, {"kept": np.ones(1)})
+    with pytest.raises(TypeError, match=message):
+        save_tensors(path, tensors, metadata)
+    assert list(load_tensors(path)[0]) == ["kept"]
+
+
+@pytest.mark.parametrize("function", ["save_file", "_force_to_disk"])
+def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    save_tensors(path, {"old": np.ones(1)})
+
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(checkpoint, function, fail)
+    with pytest.raises(OSError, match="No space left"):
+        save_tensors(path, {"new": np.ones(1)})
+    assert os.listdir(tmp_path) == ["file"]
+    assert list(load_tensors(path)[0]) == ["old"]
+
+
+def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
+    calls = []
+    replace, force = os.replace, checkpoint._force_to_disk
+    monkeypatch.setattr(checkpoint.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
+    monkeypatch.setattr(checkpoint, "_force_to_disk", lambda p, f: (calls.append(p.name), force(p, f)))
+    save_tensors(tmp_path / "file", {"a": np.ones(1)})
+    assert calls[0].startswith(".file.")
+    assert calls[1:] == ["replace", tmp_path.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_others_may_read_it_as_the_umask_says(tmp_path):
+    (tmp_path / "plain").touch()
+    save_tensors(tmp_path / "file", {})
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
