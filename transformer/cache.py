@@ -37,11 +37,15 @@ class LayerCache:
             self._memory = compute()
         return self._memory
 
-    def select(self, rows: Any) -> None:
-        """Keep these rows of the batch, in this order: `rows` is a raw integer array; beams and finished sentences."""
+    def select(self, rows: Any, same_memory: bool = False) -> None:
+        """Keep these rows of the batch, in this order: `rows` is a raw integer array; beams and finished sentences.
+
+        `same_memory` promises that every row takes the place of one with the same source: what is cached of the memory
+        needs no copy then.
+        """
         if self._keys is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
-        if self._memory is not None:
+        if self._memory is not None and not same_memory:
             keys, values = self._memory
             self._memory = as_tensor(keys.data[rows]), as_tensor(values.data[rows])
 
@@ -69,7 +73,7 @@ class DecoderCache:
         """How many target tokens have been decoded."""
         return self.layers[0].length if self.layers else 0
 
-    def select(self, rows: Any) -> None:
-        """Keep these rows of the batch in every layer."""
+    def select(self, rows: Any, same_memory: bool = False) -> None:
+        """Keep these rows of the batch in every layer; arguments as for `LayerCache.select`."""
         for layer in self.layers:
-            layer.select(rows)
+            layer.select(rows, same_memory)

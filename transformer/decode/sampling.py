@@ -1,0 +1,136 @@
+"""Greedy decoding and sampling: each row is one hypothesis, and each step adds one token to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minigrad import functional as F
+from minigrad import random
+from minigrad.device import asarray_on, xp
+
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back
+from transformer.model import Transformer
+
+# From log-probabilities (rows, V) on the model's device, and which hypotheses the rows are: the next tokens, (rows,).
+Choice = Callable[[Any, NDArray[np.int64]], Any]
+
+
+def greedy(model: Transformer, source: Any, max_length: int | None = None) -> list[Hypothesis]:
+    """The most probable token at each step.
+
+    Args:
+        model: in any mode; it decodes in evaluation mode.
+        source: ids (B, S), each row ending in end-of-sentence, then padded.
+        max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
+            tokens plus 10, but no more than the model's positions.
+
+    Returns:
+        One hypothesis for each row; its score is its log-probability.
+
+    Raises:
+        ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions.
+    """
+    with decoding(model):
+        return _follow(Steps(model, source, max_length), lambda log_probabilities, _: log_probabilities.argmax(axis=-1))
+
+
+def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,
+           top_k: int | None = None, top_p: float | None = None, num_samples: int = 1) -> list[list[Hypothesis]]:
+    """Tokens drawn from the model's distribution, sharpened and restricted as asked.
+
+    ``minigrad.manual_seed`` makes the draws reproducible, and the same on every device up to rounding.
+
+    Args:
+        model, source, max_length: as for `greedy`.
+        temperature: the logits are divided by it: below 1 the probable becomes more probable. Positive.
+        top_k: draw from the k most probable tokens only.
+        top_p: draw from the smallest set of most probable tokens that together have at least this probability (nucleus
+            sampling, Holtzman et al. 2020), after `temperature` and `top_k`. In (0, 1].
+        num_samples: how many hypotheses to draw for each row, independently.
+
+    Returns:
+        For each row its hypotheses in the order drawn; a score is the log-probability under the model itself, at
+        temperature 1 and without restriction.
+
+    Raises:
+        ValueError: as `greedy`, and options out of range.
+    """
+    if not (temperature > 0 and math.isfinite(temperature)):
+        raise ValueError(f"sample: temperature must be positive and finite, got {temperature}; for 0, its limit, "
+                         "use greedy")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"sample: top_p must be in (0, 1], got {top_p}")
+    top_k = None if top_k is None else at_least_one("top_k", top_k)
+    num_samples = at_least_one("num_samples", num_samples)
+    with decoding(model):
+        steps = Steps(model, source, max_length)
+        steps.limits = [limit for limit in steps.limits for _ in range(num_samples)]
+        steps.select(np.repeat(np.arange(len(steps.last)), num_samples))
+        count, generator = len(steps.last), random.next_generator()
+
+        def choose(log_probabilities: Any, rows: NDArray[np.int64]) -> Any:
+            uniform = generator.random(count)[rows]  # drawn for all: no row's numbers depend on when others finish
+            return draw(log_probabilities, asarray_on(model.device, uniform), temperature, top_k, top_p)
+
+        drawn = _follow(steps, choose)
+    return [drawn[first:first + num_samples] for first in range(0, count, num_samples)]
+
+
+def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: int | None = None,
+         top_p: float | None = None) -> Any:
+    """One token for each row, by inverting the cumulative distribution at `uniform`.
+
+    Args:
+        log_probabilities: (rows, V), −inf for what must not be drawn.
+        uniform: numbers in [0, 1), (rows,).
+        temperature, top_k, top_p: as for `sample`.
+
+    Returns:
+        Raw integers (rows,).
+    """
+    namespace = xp(log_probabilities)
+    probabilities = F.softmax(log_probabilities.astype(np.float64) / temperature)
+    order = None
+    if top_k is not None or top_p is not None:
+        order = namespace.argsort(-probabilities, axis=-1)
+        probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
+    if top_k is not None:
+        probabilities[:, top_k:] = 0.0
+    if top_p is not None:
+        before = probabilities.cumsum(axis=-1) - probabilities  # what the more probable tokens have together
+        total = probabilities.sum(axis=-1, keepdims=True)
+        probabilities = namespace.where(before < top_p * total, probabilities, 0.0)
+    cumulative = probabilities.cumsum(axis=-1)
+    threshold = uniform[:, None] * cumulative[:, -1:]
+    # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
+    place = (cumulative > threshold).argmax(axis=-1)
+    return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
+
+
+def _follow(steps: Steps, choose: Choice) -> list[Hypothesis]:
+    """Extend every row by the tokens that `choose` names, until each ends or reaches its limit."""
+    eos, limits = steps.model.config.eos_id, np.array(steps.limits, np.int64)
+    rows = np.arange(len(limits))  # which hypotheses are still open
+    ids: list[list[int]] = [[] for _ in rows]
+    totals, finished = np.zeros(len(rows)), np.zeros(len(rows), bool)
+    length = 0
+    while rows.size:
+        log_probabilities = steps.log_probabilities()
+        chosen = choose(log_probabilities, rows)
+        picked = xp(chosen).take_along_axis(log_probabilities, chosen[:, None], axis=-1)[:, 0]
+        tokens, gained = read_back(chosen, picked)
+        length += 1
+        totals[rows] += gained
+        finished[rows] = ended = tokens == eos
+        for row, token in zip(rows[~ended], tokens[~ended], strict=True):
+            ids[row].append(int(token))
+        stay = np.flatnonzero(~ended & (length < limits[rows]))
+        rows = rows[stay]
+        if rows.size:
+            steps.go_on(stay, tokens[stay])
+    return [Hypothesis(*parts) for parts in zip(ids, totals.tolist(), totals.tolist(), finished.tolist(), strict=True)]
