@@ -3,6 +3,7 @@
 from minigrad import functional, random
 from minigrad.autograd import enable_grad, fused, grad, is_grad_enabled, no_grad
 from minigrad.device import DeviceError
+from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.ops import (
     absolute,
     argmax,
@@ -50,15 +51,16 @@ from minigrad.ops import (
 from minigrad.primitive import Saved, primitive
 from minigrad.random import manual_seed
 from minigrad.tap import tap, tapping
-from minigrad.tensor import Tensor, arange, from_numpy, full, ones, zeros
+from minigrad.tensor import Tensor, arange, from_dlpack, from_numpy, full, ones, zeros
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DeviceError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "broadcast_to", "clip", "concatenate", "cumsum",
-    "einsum", "enable_grad", "erf", "exp", "expand_dims", "flip", "from_numpy", "full", "functional", "fused", "gather", "grad",
-    "is_grad_enabled", "log", "logsumexp", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum",
-    "no_grad", "ones", "pad", "power", "primitive", "random", "relu", "reshape", "scatter_add", "sigmoid", "sign", "split",
-    "sqrt", "squeeze", "stack", "sum", "swapaxes", "take", "tanh", "tap", "tapping", "transpose", "tril", "triu", "var", "where",
-    "zeros",
+    "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "broadcast_to", "clip",
+    "concatenate", "cumsum", "einsum", "enable_grad", "erf", "exp", "expand_dims", "flip", "from_dlpack",
+    "from_numpy", "full", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled", "log", "logsumexp",
+    "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "no_grad", "ones",
+    "pad", "power", "primitive", "random", "relu", "reshape", "scatter_add", "sigmoid", "sign", "split", "sqrt",
+    "squeeze", "stack", "sum", "swapaxes", "take", "tanh", "tap", "tapping", "transpose", "tril", "triu", "var",
+    "where", "zeros",
 ]

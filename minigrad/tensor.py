@@ -13,31 +13,48 @@ import numpy as np
 
 from minigrad import autograd, ops
 from minigrad.autograd import Array, TensorBase, recording, register_tensor_class, wrap
-from minigrad.device import asarray_on, device_of, is_array, on_device_of, parse_device, to_device, to_numpy
+from minigrad.device import (
+    asarray_on,
+    device_of,
+    is_array,
+    module_for,
+    on_device_of,
+    parse_device,
+    to_device,
+    to_numpy,
+)
 
 Axis = int | tuple[int, ...] | None
 
 
 def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
-    """An array with memory of its own: Python numbers and lists become float32, int64 or bool; arrays keep their dtype."""
+    """An array with memory of its own: numbers and lists become float32, int64 or bool, arrays keep their dtype."""
     if isinstance(data, TensorBase):
         data = data._data
     if not is_array(data):
-        listed = not isinstance(data, np.generic)
+        without_dtype = not isinstance(data, np.generic)
         try:
-            data = np.asarray(data.tolist() if isinstance(data, TensorBase) else _unwrap_nested(data))
+            data = np.asarray(_unwrap_nested(data))
         except ValueError as error:
             raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
-        if listed and dtype is None and data.dtype.kind in "fiu":
-            data = data.astype(np.float32 if data.dtype.kind == "f" else np.int64)
-        if listed and dtype is None and data.size == 0:
-            data = data.astype(np.float32)
-    if data.dtype.kind not in "biuf":
-        raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {data.dtype}")
-    target = device_of(data) if device is None else parse_device(device)
-    moved = to_device(data, target)
+        if without_dtype and dtype is None:
+            data = _in_default_dtype(data)
+    target_dtype = data.dtype if dtype is None else np.dtype(dtype)
+    for kind in (data.dtype, target_dtype):
+        if kind.kind not in "biuf":
+            raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {kind}")
+    moved = to_device(data, device_of(data) if device is None else parse_device(device))
     with on_device_of(moved):
-        return moved.astype(data.dtype if dtype is None else np.dtype(dtype), copy=moved is data)
+        return moved.astype(target_dtype, copy=moved is data)
+
+
+def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What a list of Python numbers becomes; an empty one is floating."""
+    if listed.dtype.kind == "f" or not listed.size:
+        return listed.astype(np.float32)
+    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
+    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
 
 
 def _unwrap_nested(data: Any) -> Any:
@@ -62,7 +79,7 @@ class Tensor(TensorBase):
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy functions refuse a Tensor, and ``ndarray * tensor`` asks the Tensor: the graph is never cut
+    __array_ufunc__ = None  # ``np.exp(tensor)`` is refused, and ``ndarray * tensor`` asks the Tensor: no graph is cut
     __array_priority__ = 1000
 
     def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> None:
@@ -96,7 +113,7 @@ class Tensor(TensorBase):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value and self._data.dtype.kind != "f":
-            raise TypeError(f"requires_grad: only floating tensors can require gradients, this one is {self._data.dtype}")
+            raise TypeError(f"requires_grad: only floating tensors can require gradients, this is {self._data.dtype}")
         if not value and self._node is not None:
             raise RuntimeError("requires_grad: this tensor is the result of a recorded operation; use .detach()")
         self._requires_grad = bool(value)
@@ -128,14 +145,14 @@ class Tensor(TensorBase):
         return self._node is None
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
+    def mT(self) -> Tensor:
         """The last two axes swapped."""
         if self.ndim < 2:
             raise ValueError(f"mT: needs at least two dimensions, got shape {self.shape}")
         return self.swapaxes(-1, -2)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+    def T(self) -> Tensor:
         """All axes reversed."""
         return self.transpose()
 
@@ -178,11 +195,23 @@ class Tensor(TensorBase):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self._requires_grad:
-            raise TypeError("np.asarray: this tensor requires a gradient, which NumPy would lose; use .detach().numpy()")
+            raise TypeError("np.asarray: this tensor requires a gradient, which NumPy would lose; "
+                            "use .detach().numpy()")
         if self.device != "cpu":
             raise TypeError(f"np.asarray: this tensor is on {self.device}; use .numpy() to copy it to the host")
         array = self.numpy()
         return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The memory, shared with another library: ``torch.from_dlpack(t)``, ``np.from_dlpack(t)``."""
+        if self._requires_grad:
+            raise BufferError("__dlpack__: this tensor requires a gradient, which another library would lose; "
+                              "use .detach()")
+        return self._data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device in DLPack's numbering."""
+        return self._data.__dlpack_device__()
 
     def __float__(self) -> float:
         return float(self.item())
@@ -203,16 +232,20 @@ class Tensor(TensorBase):
     def __reduce__(self) -> Any:
         if self._requires_grad:
             raise TypeError("a tensor that requires a gradient cannot be serialised; use .detach() (or a state_dict)")
+        if self.device != "cpu":
+            raise TypeError(f"a tensor on {self.device} cannot be serialised; move it with .to('cpu')")
         return type(self), (to_numpy(self._data),)
 
     def __copy__(self) -> Tensor:
-        raise TypeError("copy.copy of a tensor is ambiguous; use .detach() to share memory, .clone() or deepcopy to copy")
+        raise TypeError("copy.copy of a tensor is ambiguous; use .detach() to share memory, .clone() or deepcopy to "
+                        "copy")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:
             raise RuntimeError("deepcopy: this tensor is the result of a recorded operation; use .detach() first")
         if id(self) not in memo:
-            copy = wrap(self._data.copy())
+            with on_device_of(self._data):
+                copy = wrap(self._data.copy())
             copy.__class__ = type(self)
             copy._requires_grad = self._requires_grad
             copy.grad = None if self.grad is None else self.grad.__deepcopy__(memo)
@@ -249,10 +282,12 @@ class Tensor(TensorBase):
 
     def _check_writable(self, operation: str) -> None:
         if self._node is not None:
-            raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation ({self._node.primitive.name}) "
-                               "and cannot be changed in place; build a new one with minigrad.where")
+            raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation "
+                               f"({self._node.primitive.name}) and cannot be changed in place; build a new one with "
+                               "minigrad.where")
         if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
-            raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; use .clone() first")
+            raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; "
+                               "use .clone() first")
 
     def _raw_values(self, value: Any, operation: str) -> Any:
         if isinstance(value, TensorBase):
@@ -267,11 +302,11 @@ class Tensor(TensorBase):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
         with on_device_of(self._data):
-            self._data[_raw_index(index, self.device)] = self._raw_values(value, "t[...] = value")
+            self._data[_raw(_index(index, self.device))] = self._raw_values(value, "t[...] = value")
         self.bump_tick()
 
     def copy_(self, source: Any) -> Tensor:
-        """Overwrite the values in place with those of `source` (a tensor, array or number that broadcasts to this shape)."""
+        """Overwrite the values in place with those of `source`, a tensor, array or number that broadcasts to them."""
         self._check_writable("copy_")
         with on_device_of(self._data):
             self._data[...] = self._raw_values(source, "copy_")
@@ -356,7 +391,7 @@ class Tensor(TensorBase):
         return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, _raw_index(index, self.device))
+        return ops.getitem(self, _index(index, self.device))
 
     # ----------------------------------------------------------------- methods, by NumPy's names
 
@@ -462,7 +497,9 @@ class Tensor(TensorBase):
     def astype(self, dtype: Any) -> Tensor:
         """A recorded copy in another dtype."""
         target = np.dtype(dtype)
-        return ops.astype(self, target) if target.kind == "f" else wrap(self._data.astype(target))
+        if target.kind not in "biuf":
+            raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
+        return ops.astype(self if target.kind == "f" else self.detach(), target)
 
     def to(self, device: str) -> Tensor:
         """This tensor on another device: itself if it is there already, else a recorded copy."""
@@ -479,23 +516,30 @@ def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(v.__index__() for v in values)
 
 
-def _raw_index(index: Any, device: str) -> Any:
-    """An index with its tensors unwrapped, its lists made arrays, and its arrays on `device`."""
+def _index(index: Any, device: str) -> Any:
+    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change."""
     if isinstance(index, tuple):
-        return tuple(_raw_index(part, device) for part in index)
+        return tuple(_index(part, device) for part in index)
     if isinstance(index, TensorBase):
-        index = index._data
-    elif isinstance(index, list):
-        index = np.asarray(index, dtype=None if len(index) else np.int64)
+        return index if device_of(index._data) == device else to_device(index._data, device)
+    if isinstance(index, list):
+        index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 
+def _raw(index: Any) -> Any:
+    """An index with its tensors unwrapped."""
+    if isinstance(index, tuple):
+        return tuple(_raw(part) for part in index)
+    return index._data if isinstance(index, TensorBase) else index
+
+
 def _index_array(indices: Any, like: Tensor) -> Any:
-    raw = _raw_index(indices, like.device)
-    raw = raw if is_array(raw) else asarray_on(like.device, raw, None)
-    if raw.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got {raw.dtype}")
-    return raw
+    index = _index(indices, like.device)
+    index = index if isinstance(index, TensorBase) or is_array(index) else asarray_on(like.device, index)
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {index.dtype}")
+    return index
 
 
 def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
@@ -511,9 +555,23 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares the memory of `array`."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: expected a numpy.ndarray, got {type(array).__name__}")
+    return wrap(_numeric(array, "from_numpy"))
+
+
+def _numeric(array: Array, operation: str) -> Array:
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"from_numpy: data must be boolean, integer or floating, got dtype {array.dtype}")
-    return wrap(array)
+        raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
+    return array
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A tensor that shares the memory of another library's array, on the host or on a GPU."""
+    kind, index = source.__dlpack_device__()
+    module = np if kind == _DLPACK_CPU else module_for(f"cuda:{index}")
+    return wrap(_numeric(module.from_dlpack(source), "from_dlpack"))
+
+
+_DLPACK_CPU = 1  # kDLCPU in dlpack.h
 
 
 def _filled(shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
@@ -536,6 +594,6 @@ def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu",
 
 
 def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:
-    """``arange(stop)``, ``arange(start, stop)`` or ``arange(start, stop, step)``; int64, or float32 if a bound is a float."""
+    """``arange(stop)``, ``arange(start, stop)``, ``arange(start, stop, step)``: int64, or float32 if one is a float."""
     kind = np.float32 if any(isinstance(b, float) for b in bounds) else np.int64
     return Tensor(np.arange(*bounds, dtype=dtype or kind), device=device)
