@@ -56,11 +56,11 @@ from minigrad.tensor import Tensor, arange, from_dlpack, from_numpy, full, ones,
 __version__ = "0.1.0"
 
 __all__ = [
-    "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "broadcast_to", "clip",
-    "concatenate", "cumsum", "einsum", "enable_grad", "erf", "exp", "expand_dims", "flip", "from_dlpack",
-    "from_numpy", "full", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled", "log", "logsumexp",
-    "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "no_grad", "ones",
-    "pad", "power", "primitive", "random", "relu", "reshape", "scatter_add", "sigmoid", "sign", "split", "sqrt",
-    "squeeze", "stack", "sum", "swapaxes", "take", "tanh", "tap", "tapping", "transpose", "tril", "triu", "var",
-    "where", "zeros",
+    "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "broadcast_to",
+    "clip", "concatenate", "cumsum", "einsum", "enable_grad", "erf", "exp", "expand_dims", "flip", "from_dlpack",
+    "from_numpy", "full", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled",
+    "log", "logsumexp", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "no_grad",
+    "ones", "pad", "power", "primitive", "random", "relu", "reshape", "scatter_add", "sigmoid", "sign", "split",
+    "sqrt", "squeeze", "stack", "sum", "swapaxes", "take", "tanh", "tap", "tapping", "transpose", "tril", "triu",
+    "var", "where", "zeros",
 ]
