@@ -1,0 +1,341 @@
+"""Multi-head attention: the formula, masks, weights, gradients, and the identities that hold for every attention."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor
+from minigrad import functional as F
+
+from tests.transformer.differences import check_gradients, check_hessian_vector_product
+from tests.transformer.tiny import assert_same, backward, jitter
+from transformer import MultiHeadAttention, causal_mask, padding_mask
+
+BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 4, 5, 8, 2
+LENGTHS = np.array([5, 3])  # real keys in each sentence
+REAL = padding_mask((np.arange(KEYS) < LENGTHS[:, None]).astype(int))  # (B, 1, 1, S)
+CAUSAL = causal_mask(QUERIES)
+SELF_MASK = REAL[..., :QUERIES] & CAUSAL
+
+
+def made(dropout=0.0, bias=True):
+    with minigrad.random.fork(1):
+        module = MultiHeadAttention(FEATURES, HEADS, dropout, bias)
+    jitter(module)
+    return module.to(dtype=np.float64)
+
+
+def sequence(length, seed=0, requires_grad=False):
+    rng = np.random.default_rng(seed)
+    return Tensor(rng.standard_normal((BATCH, length, FEATURES)), requires_grad=requires_grad)
+
+
+def weighted_sum(out, seed=9):
+    """A scalar in which every output counts differently."""
+    return (out * Tensor(np.random.default_rng(seed).standard_normal(out.shape))).sum()
+
+
+def cross_inputs(requires_grad=False):
+    """Query, key and value from three different places."""
+    return [sequence(n, seed, requires_grad) for n, seed in ((QUERIES, 1), (KEYS, 2), (KEYS, 3))]
+
+
+# ------------------------------------------------------------------ the formula
+
+
+def one_head(query, key, value, allowed):
+    """Attention of one head of one sentence, with loops: (T, d), (S, d), (S, d), (T, S) → context and weights."""
+    context, weights = np.zeros_like(query), np.zeros(allowed.shape)
+    for t, q in enumerate(query):
+        exponentials = [math.exp(q @ k / math.sqrt(len(q))) if a else 0.0 for k, a in zip(key, allowed[t], strict=True)]
+        if sum(exponentials):
+            weights[t] = np.array(exponentials) / sum(exponentials)
+        context[t] = weights[t] @ value
+    return context, weights
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_it_is_the_formula_of_the_paper_for_each_sentence_and_head(bias):
+    module = made(bias=bias)
+    query, key, value = cross_inputs()
+    mask = REAL & (np.random.default_rng(0).random((BATCH, HEADS, QUERIES, KEYS)) > 0.3)
+    out, weights = module(query, key, value, mask, return_weights=True)
+
+    def project(name, x):
+        linear = getattr(module, name)
+        return x @ linear.weight.numpy().T + (linear.bias.numpy() if bias else 0)
+
+    size = FEATURES // HEADS
+    for b in range(BATCH):
+        heads = []
+        for h in range(HEADS):
+            part = slice(h * size, (h + 1) * size)
+            parts = (project(n, x.numpy()[b])[:, part] for n, x in (("query", query), ("key", key), ("value", value)))
+            context, expected = one_head(*parts, mask[b, h])
+            heads.append(context)
+            np.testing.assert_allclose(weights.numpy()[b, h], expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(out.numpy()[b], project("output", np.hstack(heads)), rtol=0, atol=1e-13)
+
+
+def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weights_before_dropout():
+    module = made(dropout=0.5)
+    inputs = cross_inputs()
+    with minigrad.random.fork(2):
+        plain = module(*inputs, REAL)
+    with minigrad.random.fork(2):
+        out, weights = module(*inputs, REAL, return_weights=True)
+    np.testing.assert_allclose(out.numpy(), plain.numpy(), rtol=0, atol=1e-14)
+    assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
+    np.testing.assert_allclose(weights.numpy().sum(axis=-1), 1, rtol=0, atol=1e-14)
+    assert (weights.numpy()[1, ..., LENGTHS[1]:] == 0).all()
+    np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs, REAL, return_weights=True)[1].numpy())
+
+
+def test_a_mask_of_every_broadcastable_shape_means_the_same():
+    module, (query, key, value) = made(), cross_inputs()
+    full = np.broadcast_to(CAUSAL[:, :1] & (np.arange(KEYS) < 4), (BATCH, HEADS, QUERIES, KEYS))
+    expected = module(query, key, value, full.copy()).numpy()
+    for mask in (full[0, 0], full[:1, :1], full[:, :1], full[:, :, :1], Tensor(full[:1, :, :1].copy()), full[0, 0, 0]):
+        np.testing.assert_array_equal(module(query, key, value, mask).numpy(), expected)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_mask_of_ones_is_no_mask(fused):
+    module, inputs = made(), cross_inputs()
+    with minigrad.fused(fused):
+        np.testing.assert_array_equal(module(*inputs, np.ones((1, KEYS), bool)).numpy(), module(*inputs).numpy())
+
+
+def test_heads_that_do_not_divide_the_features_are_refused():
+    with pytest.raises(ValueError, match=r"d_model \(8\) must be a multiple of num_heads \(3\)"):
+        MultiHeadAttention(8, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_a_mask_that_is_not_boolean_is_refused_with_the_convention(dtype):
+    mask = np.ones((QUERIES, KEYS), dtype)
+    for given in (mask, Tensor(mask), mask.tolist()):
+        with pytest.raises(TypeError, match=r"boolean.*True where a query may attend"):
+            made()(*cross_inputs(), given)
+
+
+def test_a_mask_that_does_not_broadcast_is_refused_with_both_shapes():
+    with pytest.raises(ValueError, match=r"\(5, 4\).*\(2, 2, 4, 5\)"):
+        made()(*cross_inputs(), np.ones((KEYS, QUERIES), bool))
+
+
+def test_inputs_of_the_wrong_width_or_unequal_lengths_are_refused():
+    module = made()
+    with pytest.raises(ValueError, match=r"linear.*\(2, 4, 6\).*\(8, 8\)"):
+        module(Tensor(np.zeros((2, 4, 6))), sequence(KEYS), sequence(KEYS))
+    with pytest.raises(ValueError, match=r"\(2, 2, 5, 4\) and \(2, 2, 4, 4\)"):
+        module(sequence(QUERIES), sequence(KEYS), sequence(QUERIES))
+
+
+# ------------------------------------------------------------------ gradients
+
+
+def problem(kind, dropout=0.3):
+    """A scalar function of attention, and every tensor that it depends on by name."""
+    module = made(dropout=dropout)
+    if kind == "self":
+        x = sequence(QUERIES, requires_grad=True)
+        return (lambda: weighted_sum(module(x, x, x, SELF_MASK).tanh())), {"x": x, **dict(module.named_parameters())}
+    inputs = cross_inputs(requires_grad=True)
+    names = dict(zip(("query", "key", "value"), inputs, strict=True))
+    return (lambda: weighted_sum(module(*inputs, REAL).tanh())), {**names, **dict(module.named_parameters())}
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+@pytest.mark.parametrize("kind", ["self", "cross"])
+def test_gradients_of_finite_differences_to_second_order(kind, fused):
+    with minigrad.fused(fused):
+        function, tensors = problem(kind)
+        check_gradients(function, tensors)
+        check_hessian_vector_product(function, tensors)
+
+
+def test_gradients_flow_through_weights_that_were_returned():
+    module = made(dropout=0.3)
+    inputs = cross_inputs(requires_grad=True)
+    names = dict(zip(("query", "key"), inputs[:2], strict=True))
+    parts = {name: p for name, p in module.named_parameters() if name.startswith(("query", "key"))}
+
+    def loss_on_weights():
+        return weighted_sum(module(*inputs, REAL, return_weights=True)[1])
+
+    def loss_on_both():
+        out, weights = module(*inputs, REAL, return_weights=True)
+        return weighted_sum(out) + weighted_sum(weights)
+
+    check_gradients(loss_on_weights, {**names, **parts})
+    check_gradients(loss_on_both, {**names, "value": inputs[2], **dict(module.named_parameters())})
+
+
+def test_one_tensor_as_query_key_and_value_receives_the_sum_of_three_gradients():
+    module = made()
+    x = sequence(QUERIES, requires_grad=True)
+    weighted_sum(module(x, x, x, SELF_MASK)).backward()
+    apart = [Tensor(x.numpy(), requires_grad=True) for _ in range(3)]
+    weighted_sum(module(*apart, SELF_MASK)).backward()
+    assert_same({"x": x.grad.numpy()}, {"x": sum(part.grad.numpy() for part in apart)})
+
+
+# ------------------------------------------------------------------ what masks promise
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+def test_what_is_masked_has_no_influence_and_receives_no_gradient_exactly(fused):
+    module = made()
+    query, key, value = cross_inputs(requires_grad=True)
+    with minigrad.fused(fused):
+        out = module(query, key, value, REAL)
+        weighted_sum(out).backward()
+        hidden = np.arange(KEYS) >= LENGTHS[1]
+        for tensor in (key, value):
+            assert (tensor.grad.numpy()[1, hidden] == 0).all()
+            assert (abs(tensor.grad.numpy()[1, ~hidden]).max(axis=-1) > 0).all()
+            changed = tensor.numpy().copy()
+            changed[1, hidden] = 1e3
+            tensor.copy_(changed)
+        np.testing.assert_array_equal(module(query, key, value, REAL).numpy(), out.numpy())
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+def test_a_query_that_may_attend_to_nothing_gives_zero_and_zero_gradient(fused):
+    module = made()
+    query, key, value = cross_inputs(requires_grad=True)
+    mask = np.array([True, False])[:, None, None, None] & np.ones((QUERIES, KEYS), bool)
+    with minigrad.fused(fused):
+        out, weights = module(query, key, value, mask, return_weights=True)
+        np.testing.assert_array_equal(weights.numpy()[1], 0)
+        np.testing.assert_array_equal(out.numpy()[1], np.broadcast_to(module.output.bias.numpy(), (QUERIES, FEATURES)))
+        weighted_sum(module(query, key, value, mask)).backward()
+    for tensor in (query, key, value):
+        np.testing.assert_array_equal(tensor.grad.numpy()[1], 0)
+        assert abs(tensor.grad.numpy()[0]).max() > 0
+    assert all(np.isfinite(p.grad.numpy()).all() for p in module.parameters())
+
+
+def test_a_whole_batch_that_may_attend_to_nothing():
+    module, inputs = made(dropout=0.3), cross_inputs(requires_grad=True)
+    gradients = backward(module, lambda: weighted_sum(module(*inputs, np.zeros((1, 1), bool))))
+    for name, gradient in gradients.items():
+        assert name == "output.bias" or (gradient == 0).all(), name
+    assert abs(gradients["output.bias"]).max() > 1e-2
+    for tensor in inputs:
+        np.testing.assert_array_equal(tensor.grad.numpy(), 0)
+
+
+# ------------------------------------------------------------------ identities that hold for every attention
+
+
+def traced(kind, dropout):
+    """The tensors inside one attention, by their tap's name, after a backward pass; and the module."""
+    module = made(dropout=dropout)
+    inner = defaultdict(list)
+
+    def keep(name, tensor):
+        tensor.retain_grad()
+        inner[name].append(tensor)
+        return tensor
+
+    with minigrad.tapping(keep), minigrad.random.fork(3):
+        if kind == "self":
+            x, mask = sequence(QUERIES), SELF_MASK
+            weighted_sum(module(x, x, x, mask)).backward()
+        else:
+            mask = np.broadcast_to(REAL, (BATCH, 1, QUERIES, KEYS))
+            weighted_sum(module(*cross_inputs(), mask)).backward()
+    names = ("queries", "keys", "values", "scores", "scaled", "masked", "weights", "context", "output")
+    assert all(len(inner[name]) == 1 for name in names)
+    allowed = np.broadcast_to(mask, inner["weights"][0].shape)
+    return {name: tensors[0] for name, tensors in inner.items()}, module, allowed
+
+
+@pytest.fixture(params=[("self", 0.0), ("cross", 0.0), ("self", 0.4), ("cross", 0.4)], ids=str)
+def trace(request):
+    return traced(*request.param)
+
+
+def test_rows_of_the_score_gradient_sum_to_zero(trace):
+    gradient = trace[0]["scaled"].grad.numpy()
+    assert abs(gradient).max() > 1e-2
+    np.testing.assert_allclose(gradient.sum(axis=-1), 0, rtol=0, atol=1e-15 * gradient.shape[-1])
+
+
+def test_weights_times_their_gradient_is_context_times_its_gradient(trace):
+    inner = trace[0]
+    weights, context = inner["weights"], inner["context"]
+    left = (weights.numpy() * weights.grad.numpy()).sum(axis=-1)  # Σⱼ Aᵢⱼ dAᵢⱼ
+    right = (context.numpy() * context.grad.numpy()).sum(axis=-1)  # dOᵢ · Oᵢ
+    assert abs(right).max() > 1e-1
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-14)
+
+
+def test_a_masked_weight_may_have_a_gradient_while_its_score_has_exactly_none(trace):
+    inner, _, allowed = trace
+    assert not allowed.all()
+    assert abs(inner["weights"].grad.numpy()[~allowed]).max() > 1e-2
+    for name in ("scaled", "scores", "masked"):
+        assert (inner[name].grad.numpy()[~allowed] == 0).all(), name
+    assert abs(inner["scores"].grad.numpy()[allowed]).max() > 1e-2
+
+
+def test_the_gradient_of_a_key_bias_is_zero(trace):
+    _, module, _ = trace
+    assert abs(module.key.bias.grad.numpy()).max() < 1e-15
+    assert abs(module.key.weight.grad.numpy()).max() > 1e-2
+
+
+def test_a_query_that_sees_one_key_has_no_gradient():
+    inner, _, allowed = traced("self", 0.0)
+    alone = allowed.sum(axis=-1) == 1
+    np.testing.assert_array_equal(alone[:, :, 0], True)  # the first token sees itself only
+    gradient = inner["queries"].grad.numpy()
+    np.testing.assert_array_equal(gradient[alone], 0)
+    assert abs(gradient[~alone]).max(axis=-1).min() > 1e-4
+
+
+# ------------------------------------------------------------------ dropout
+
+
+def test_dropout_works_on_weights_in_training_only_and_by_the_formula():
+    module, inputs = made(dropout=0.5), cross_inputs()
+    plain = made(dropout=0.0)
+    np.testing.assert_array_equal(module.eval()(*inputs, REAL).numpy(), plain(*inputs, REAL).numpy())
+    module.train()
+    assert (module(*inputs, REAL).numpy() != module(*inputs, REAL).numpy()).any()
+
+    with minigrad.random.fork(3):
+        out = module(*inputs, REAL)
+        _, weights = plain(*inputs, REAL, return_weights=True)
+    with minigrad.random.fork(3):
+        kept = minigrad.random.bernoulli_mask(minigrad.random.next_key(), weights.shape, 0.5)
+    values = plain.split_heads(plain.value(inputs[2]))
+    expected = plain.output(plain.join_heads((weights * kept / 0.5) @ values))
+    np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=0, atol=1e-14)
+
+
+def test_permuting_the_tokens_permutes_the_output():
+    module, x = made(), sequence(KEYS)
+    order = np.array([3, 0, 4, 1, 2])
+    permuted = Tensor(x.numpy()[:, order])
+    expected = module(x, x, x, REAL).numpy()[:, order]
+    np.testing.assert_allclose(module(permuted, permuted, permuted, REAL[..., order]).numpy(), expected, atol=1e-14)
+    # keys and values in another order, together with their mask, change nothing
+    query = sequence(QUERIES, 5)
+    np.testing.assert_allclose(
+        module(query, permuted, permuted, REAL[..., order]).numpy(), module(query, x, x, REAL).numpy(), atol=1e-14
+    )
+
+
+def test_causal_attention_is_the_functional_with_is_causal():
+    module, x = made(), sequence(QUERIES)
+    queries = module.split_heads(module.query(x))
+    context = F.scaled_dot_product_attention(queries, *module.keys_and_values(x, x), is_causal=True)
+    expected = module.output(module.join_heads(context))
+    np.testing.assert_array_equal(module(x, x, x, CAUSAL).numpy(), expected.numpy())

@@ -1,0 +1,188 @@
+"""The gradient of the whole sequence-to-sequence loss: finite differences, accumulation, fused twins, second order.
+
+In every check: a batch of two sentences of unequal lengths, padding and causal masks, label smoothing, and dropout
+switched on with masks that are drawn from the same keys at every evaluation.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad.functional.activation import gelu_tanh
+from minigrad.functional.attention import attention
+from minigrad.functional.dropout import dropout_with_mask
+from minigrad.functional.embedding import lookup
+from minigrad.functional.linear import linear
+from minigrad.functional.loss import row_losses
+from minigrad.functional.normalization import layer_norm
+
+from tests.transformer.differences import check_gradients, check_hessian_vector_product
+from tests.transformer.tiny import LABELS, PAD, SOURCE, assert_same, backward, gradients, tiny_model
+
+THREE_WAY = {"share_embeddings": True, "tie_output": True}
+MODELS = {
+    "pre-norm, relu, nothing tied": {},
+    "post-norm, gelu, three-way tied": {"norm": "post", "activation": "gelu", **THREE_WAY},
+    "pre-norm, gelu_tanh, output tied, learned positions": {
+        "activation": "gelu_tanh", "tie_output": True, "positions": "learned",
+    },
+    "post-norm with final norms, output bias, no other bias, halves from 1": {
+        "norm": "post", "final_norm": True, "activation": "gelu", "bias": False, "output_bias": True,
+        "sinusoid_layout": "halves", "first_position": 1,
+    },
+    "pre-norm without final norms, two layers, three-way tied, learned positions": {
+        "final_norm": False, "activation": "gelu", "num_encoder_layers": 2, "num_decoder_layers": 2,
+        "positions": "learned", **THREE_WAY,
+    },
+}  # fmt: skip
+SMOOTH = {"activation": "gelu_tanh", "dropout": 0.2, **THREE_WAY}  # for what needs one model only, and no kinks
+
+
+def loss_of(model, smoothing=0.1):
+    return lambda: model.loss(SOURCE, LABELS, label_smoothing=smoothing)
+
+
+@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
+def test_the_loss_of_the_whole_model_has_the_gradient_of_finite_differences(options):
+    model = tiny_model(dropout=0.2, **options)
+    check_gradients(loss_of(model), dict(model.named_parameters()))
+
+
+def test_no_gradient_of_those_checked_is_zero_but_the_key_biases():
+    model = tiny_model(**SMOOTH)
+    for name, gradient in backward(model, loss_of(model)).items():
+        if name.endswith("key.bias"):
+            assert abs(gradient).max() < 1e-15
+        else:
+            assert abs(gradient).max() > 1e-3, name
+
+
+def test_without_dropout_and_smoothing_and_on_compositions():
+    model = tiny_model(activation="gelu", norm="post")
+    with minigrad.fused(False):
+        check_gradients(loss_of(model, smoothing=0.0), dict(model.named_parameters()))
+
+
+# ------------------------------------------------------------------ the check itself can fail
+
+
+def scaled(rule, position, factor):
+    """`rule` with its result, or the one at `position` of a joint rule, wrong by `factor`."""
+
+    @functools.wraps(rule)
+    def wrong(*args):
+        result = rule(*args)
+        if position is None:
+            return result * factor
+        return tuple(r * factor if i == position and r is not None else r for i, r in enumerate(result))
+
+    return wrong
+
+
+def added_to(rule, factor):
+    """An accumulating `rule` that adds a gradient which is wrong by `factor`."""
+
+    @functools.wraps(rule)
+    def wrong(buffer, g, *args):
+        rule(buffer, g * factor, *args)
+
+    return wrong
+
+
+BROKEN = [
+    *((attention, position) for position in range(3)),
+    *((layer_norm, position) for position in range(3)),
+    (row_losses, 0),
+    (linear, "input"), (linear, "weight"), (linear, "bias"),
+    (gelu_tanh, "x"), (dropout_with_mask, "input"), (lookup, "weight"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "which"), BROKEN, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("factor", [1.01, 0.999])
+def test_one_rule_that_is_a_little_wrong_is_found(operation, which, factor, monkeypatch):
+    model = tiny_model(**SMOOTH)
+    monkeypatch.setattr(operation, "_plans", {})
+    if isinstance(which, int):
+        monkeypatch.setattr(operation, "_joint", scaled(operation._joint, which, factor))
+    elif which in operation._accumulating:
+        wrong = added_to(operation._accumulating[which], factor)
+        monkeypatch.setitem(operation._accumulating, which, wrong)
+    else:
+        monkeypatch.setitem(operation._rules, which, scaled(operation._rules[which], None, factor))
+    with pytest.raises(AssertionError, match="the gradient is"):
+        check_gradients(loss_of(model), dict(model.named_parameters()))
+
+
+# ------------------------------------------------------------------ accumulation
+
+
+@pytest.mark.parametrize("options", [{}, THREE_WAY], ids=["untied", "three-way tied"])
+def test_two_backward_calls_accumulate_twice_the_gradient(options):
+    model = tiny_model(dropout=0.2, **options)
+    once = backward(model, loss_of(model))
+    for _ in range(2):
+        with minigrad.random.fork(6):
+            loss = loss_of(model)()
+        loss.backward()
+    thrice = gradients(model)
+    assert_same(thrice, {name: 3 * gradient for name, gradient in once.items()}, 1e-15)
+
+    model.zero_grad()
+    with minigrad.random.fork(6):
+        loss = loss_of(model)()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    for name, gradient in gradients(model).items():
+        np.testing.assert_array_equal(gradient, 2 * once[name], err_msg=name)
+
+
+def test_the_gradients_of_tied_weights_add_up_over_their_three_places():
+    tied = tiny_model(**THREE_WAY)
+    untied = tiny_model()
+    state = tied.state_dict()
+    state["projection.weight"] = state["decoder.embedding.table.weight"]
+    untied.load_state_dict(state)
+    apart = backward(untied, loss_of(untied))
+    assert tied.loss(SOURCE, LABELS).item() == untied.loss(SOURCE, LABELS).item()
+    places = ("encoder.embedding.table.weight", "decoder.embedding.table.weight", "projection.weight")
+    expected = {**apart, places[0]: sum(apart[place] for place in places)}
+    del expected[places[1]], expected[places[2]]
+    assert_same(backward(tied, loss_of(tied)), expected)
+
+
+def test_a_batch_has_the_sum_of_the_gradients_of_its_sentences_alone():
+    """No padding, no batch: what a rule divided by the batch size, or a leak through padding, would change."""
+    model = tiny_model()
+    batched = backward(model, lambda: model.loss(SOURCE, LABELS, 0.1, reduction="sum"))
+    alone = []
+    for source, labels in zip(SOURCE, LABELS, strict=True):
+        source, labels = source[source != PAD][None], labels[labels != PAD][None]
+        alone.append(backward(model, lambda s=source, t=labels: model.loss(s, t, 0.1, reduction="sum")))
+    assert_same(batched, {name: alone[0][name] + alone[1][name] for name in batched})
+
+
+# ------------------------------------------------------------------ fused twins, second order
+
+
+@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
+def test_fused_and_step_by_step_agree_in_value_and_all_gradients(options):
+    model = tiny_model(dropout=0.2, **options)
+    results = []
+    for enabled in (True, False):
+        with minigrad.fused(enabled), minigrad.random.fork(6):
+            value = loss_of(model)().item()
+            results.append((value, backward(model, loss_of(model))))
+    (fused_value, fused_gradients), (value, by_steps) = results
+    assert fused_value == pytest.approx(value, rel=1e-14)
+    assert_same(fused_gradients, by_steps)
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_hessian_vector_product_of_the_whole_loss(norm, fused):
+    model = tiny_model(norm=norm, **SMOOTH)
+    with minigrad.fused(fused):
+        check_hessian_vector_product(loss_of(model), dict(model.named_parameters()))
