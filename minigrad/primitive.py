@@ -80,7 +80,8 @@ class Primitive:
     Args to `primitive`:
         broadcasts: the operands broadcast against each other by NumPy's rules: their dtypes are promoted together,
             and each gradient is summed back to its operand's shape. Any other mismatch of shapes is an error.
-        floating: integer and boolean inputs become float32 first (``exp`` of integers is float32).
+        floating: the inputs are brought to one floating dtype first: the widest among them, float32 if there is none
+            (``exp`` of integers is float32).
         composition: the same function written with smaller ops (see the module's docstring).
     """
 
@@ -192,7 +193,7 @@ class Primitive:
     # ----------------------------------------------------------------- calling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operation: an array for arrays, a tensor for tensors (recorded if one of them requires a gradient)."""
+        """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if self.variadic:
             return self._call_variadic(args, kwargs)
         if kwargs or len(args) != self._arity:
@@ -373,7 +374,8 @@ class Primitive:
         else:
             return
         for position in positions:
-            if getattr(raw[position], "dtype", None) is not None and raw[position].dtype.kind != "f":
+            dtype = getattr(raw[position], "dtype", None)
+            if dtype is not None and (dtype.kind != "f" or (self.floating and dtype != target)):
                 raw[position] = raw[position].astype(target)
 
     def _promote_all(self, raw: list[Any]) -> None:

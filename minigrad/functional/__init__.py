@@ -9,5 +9,7 @@ from minigrad.functional.loss import cross_entropy
 from minigrad.functional.normalization import layer_norm
 from minigrad.functional.softmax import log_softmax, softmax
 
-__all__ = ["cross_entropy", "dropout", "dropout_with_mask", "embedding", "gelu", "layer_norm", "linear", "log_softmax", "relu",
-           "scaled_dot_product_attention", "softmax"]
+__all__ = [
+    "cross_entropy", "dropout", "dropout_with_mask", "embedding", "gelu", "layer_norm", "linear", "log_softmax", "relu",
+    "scaled_dot_product_attention", "softmax",
+]

@@ -13,7 +13,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.autograd import TensorBase
-from minigrad.device import is_array, module_for, xp
+from minigrad.device import is_array, on_device_of, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.normalization import row_dot
 from minigrad.functional.softmax import softmax
@@ -40,7 +40,7 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
     return weights if dropped is None else tap("dropped_weights", dropout_with_mask(weights, dropped, p))
 
 
-@primitive(composition=attention_by_steps)
+@primitive(floating=True, composition=attention_by_steps)
 def attention(query, key, value, mask, dropped, p, scale):
     """``A V`` with ``A = softmax(Q Kᵀ · scale)``; keeps the weights A for the backward pass."""
     namespace = xp(query)
@@ -73,7 +73,7 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     if dropped is not None:
         grad_weights *= dropped
         grad_weights *= 1 / (1 - p)
-    # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is 0, so masked cells too
+    # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is: in masked cells too
     grad_weights -= row_dot(weights, grad_weights)
     grad_weights *= weights
     # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
@@ -84,19 +84,19 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
 
 
 def check_mask(mask: Any, shape: tuple[int, ...], operation: str) -> Any:
-    """The raw mask, having checked that it is boolean and broadcasts to `shape`; None stays None."""
+    """The mask, having checked that it is boolean and broadcasts to `shape`; None stays None."""
     if mask is None:
         return None
     raw = mask._data if isinstance(mask, TensorBase) else mask
     if not is_array(raw) or raw.dtype.kind != "b":
-        raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a key; "
-                        f"got {getattr(raw, 'dtype', type(raw).__name__)}")
+        raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a "
+                        f"key; got {getattr(raw, 'dtype', type(raw).__name__)}")
     fits = len(raw.shape) <= len(shape) and all(
         m in (1, n) for m, n in zip(raw.shape[::-1], shape[::-1], strict=False))
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}")
-    return raw
+    return mask
 
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
@@ -118,17 +118,19 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     Returns:
         (…, T, d_v), or that and the weights.
     """
-    if query.ndim < 2 or key.ndim < 2 or value.ndim < 2 or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, got "
-                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
+    ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
+    if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
+                         f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     check_probability(dropout_p, "scaled_dot_product_attention")
     lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     shape = (*lead, query.shape[-2], key.shape[-2])
     mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
     if is_causal:
-        namespace = module_for(query.device)
-        causal = namespace.tril(namespace.ones(shape[-2:], dtype=bool))
-        mask = causal if mask is None else mask & causal
+        with on_device_of(query.data):
+            namespace = xp(query.data)
+            causal = namespace.tril(namespace.ones(shape[-2:], dtype=bool))
+            mask = causal if mask is None else mask & causal
     if dropped is None and dropout_p > 0:
         dropped = dropout_mask(shape, dropout_p, query.device)
     elif dropped is not None:

@@ -13,7 +13,7 @@ def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
     return ops.where(mask, input / (1 - p), 0.0)
 
 
-@primitive(composition=dropout_by_steps)
+@primitive(floating=True, composition=dropout_by_steps)
 def dropout_with_mask(input, mask, p):
     """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere."""
     out = input * mask

@@ -49,7 +49,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     Args:
         input: integer ids (…), a tensor or an array; checked against [0, num_embeddings) while on the host.
         weight: (num_embeddings, embedding_dim)
-        padding_idx: an id whose row receives no gradient.
+        padding_idx: an id whose row receives no gradient; negative ones count from the end.
 
     Returns:
         (…, embedding_dim)
@@ -57,13 +57,19 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     Raises:
         TypeError: ids that are not integers.
         IndexError: an id out of range, negative ones included.
+        ValueError: a padding_idx out of range.
     """
+    size = weight.shape[0]
+    if padding_idx is not None:
+        if not -size <= padding_idx < size:
+            raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {size} rows")
+        padding_idx %= size
     ids = input._data if isinstance(input, TensorBase) else input
     ids = ids if is_array(ids) else asarray_on(device_of(weight.data), ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"embedding: ids must be integers, got {ids.dtype}")
-    check_ids(ids, weight.shape[0], "embedding")
-    return lookup(ids, weight, padding_idx)
+    check_ids(ids, size, "embedding")
+    return lookup(input if isinstance(input, TensorBase) else ids, weight, padding_idx)
 
 
 def check_ids(ids: Any, size: int, operation: str) -> None:

@@ -16,7 +16,7 @@ def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else product + bias
 
 
-@primitive(composition=linear_by_steps)
+@primitive(floating=True, composition=linear_by_steps)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``, as one 2-D matrix product over all rows.
 
@@ -29,7 +29,8 @@ def linear(input, weight, bias=None):
         (…, out_features)
     """
     if weight.ndim != 2 or input.shape[-1:] != weight.shape[1:]:
-        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and {tuple(weight.shape)}")
+        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and "
+                         f"{tuple(weight.shape)}")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"linear: bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and {tuple(weight.shape)}")
     out = rows(input) @ weight.mT

@@ -23,7 +23,7 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
     return ops.where(counted, losses, 0.0)
 
 
-@primitive(composition=cross_entropy_by_steps)
+@primitive(floating=True, composition=cross_entropy_by_steps)
 def row_losses(logits, target, counted, label_smoothing=0.0):
     """The loss of each row, 0 where it is not `counted`; ``log Σ eˣ`` is computed in blocks, and kept.
 
@@ -81,7 +81,7 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
         input: logits (…, C).
         target: integer ids (…), in [0, C) or `ignore_index`; a tensor or an array.
         ignore_index: rows with this target count for nothing.
-        reduction: ``"mean"`` over the rows that count (0 if there are none), ``"sum"``, or ``"none"`` for one loss a row.
+        reduction: ``"mean"`` over the rows that count (0 if there are none), ``"sum"``, or ``"none"``: one loss a row.
 
     Raises:
         ValueError: shapes that do not match, an unknown reduction, smoothing outside [0, 1].
@@ -93,7 +93,8 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
     if ids.dtype.kind not in "iu":
         raise TypeError(f"cross_entropy: targets must be integers, got {ids.dtype}")
     if tuple(input.shape[:-1]) != tuple(ids.shape) or not input.shape:
-        raise ValueError(f"cross_entropy: input.shape[:-1] == target.shape, got {tuple(input.shape)} and {tuple(ids.shape)}")
+        raise ValueError(f"cross_entropy: input.shape[:-1] == target.shape, got {tuple(input.shape)} and "
+                         f"{tuple(ids.shape)}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cross_entropy: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     if not 0 <= label_smoothing <= 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.device import xp
 from minigrad.ops.linalg import rows
@@ -22,7 +24,7 @@ def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: f
     return out if bias is None else out + bias
 
 
-@primitive(composition=layer_norm_by_steps)
+@primitive(floating=True, composition=layer_norm_by_steps)
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """Each row shifted to mean 0 and scaled to variance 1, then ``· weight + bias``.
 
@@ -36,7 +38,8 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter.shape != input.shape[-1:]:
-            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and {tuple(input.shape)}")
+            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
+                             f"{tuple(input.shape)}")
     namespace = xp(input)
     mean = input.mean(axis=-1, keepdims=True)
     out = input - mean
@@ -68,5 +71,9 @@ def layer_norm_gradient(g, input, weight, saved, needs):
 
 
 def row_dot(x: Any, y: Any) -> Any:
-    """``Σ_d x[…, d] y[…, d]``, with the last axis kept: (…, 1). No product array is made."""
-    return xp(x).einsum("...d,...d->...", x, y)[..., None]
+    """``Σ_d x[…, d] y[…, d]``, with the last axis kept: (…, 1). No product array is made.
+
+    Of float16 the sum is float32: it would soon be coarse, or infinite.
+    """
+    dtype = np.float32 if x.dtype == np.float16 else None
+    return xp(x).einsum("...d,...d->...", x, y, dtype=dtype)[..., None]

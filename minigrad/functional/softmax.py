@@ -13,6 +13,8 @@ from minigrad.tap import tap
 
 def softmax_by_steps(x: Any, axis: int = -1) -> Any:
     """softmax as a composition of small operations."""
+    if not x.size:
+        return x
     top = x.max(axis=axis, keepdims=True).detach()  # any constant would do: it cancels, but keeps exp from overflowing
     shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
     exponentials = tap("exponentials", ops.exp(shifted))
@@ -29,6 +31,8 @@ def softmax(x, axis=-1):
         axis: the axis that sums to 1.
     """
     namespace = xp(x)
+    if not x.size:
+        return x.copy()
     top = x.max(axis=axis, keepdims=True)
     out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)
     namespace.exp(out, out=out)
