@@ -288,6 +288,8 @@ class Tensor(TensorBase):
         if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
             raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; "
                                "use .clone() first")
+        if not getattr(self._data.flags, "writeable", True):  # CuPy has no such flag
+            raise RuntimeError(f"{operation}: this tensor looks at read-only memory; use .clone() first")
 
     def _raw_values(self, value: Any, operation: str) -> Any:
         if isinstance(value, TensorBase):

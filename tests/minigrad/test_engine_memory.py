@@ -1,0 +1,146 @@
+"""Graphs hold no reference cycles: reference counting alone frees them. Run with the collector off."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, grad
+from minigrad import functional as F
+from minigrad.autograd import Node, TensorBase
+
+
+@pytest.fixture(autouse=True)
+def collector_off():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def alive():
+    return sum(isinstance(x, (Node, TensorBase)) for x in gc.get_objects())
+
+
+def leaf(shape):
+    return Tensor(np.random.default_rng(0).normal(size=shape), requires_grad=True)
+
+
+def forward_only(x, w):
+    return mg.exp(x @ w).sum()
+
+
+def used(x, w):
+    loss = forward_only(x, w)
+    loss.backward()
+    x.grad = w.grad = None
+    return loss
+
+
+def retained(x, w):
+    h = x @ w
+    h.retain_grad()
+    (h * h).sum().backward(retain_graph=True)
+    x.grad = w.grad = None
+    return h
+
+
+def second_order(x, w):
+    (first,) = grad(forward_only(x, w), [x], create_graph=True)
+    return grad((first * first).sum(), [x, w])
+
+
+def expanded(x, w):
+    out = F.scaled_dot_product_attention(F.layer_norm(x), w.T, w.T, is_causal=True)
+    (first,) = grad(out.sum(), [x], create_graph=True)
+    return grad((first * first).sum(), x)
+
+
+def by_steps(x, w):
+    seen = []
+
+    def visitor(name, tensor):
+        tensor.retain_grad()
+        seen.append(tensor)
+        return tensor
+
+    with mg.tapping(visitor):
+        F.layer_norm(x @ w).sum().backward()
+    x.grad = w.grad = None
+    return seen
+
+
+def failing(x, w):
+    y = (x @ w).sum()
+    y.backward()
+    x.grad = w.grad = None
+    try:
+        y.backward()
+    except RuntimeError:
+        return y
+    raise AssertionError("the second pass must fail")
+
+
+@pytest.mark.parametrize("build", [forward_only, used, retained, second_order, expanded, by_steps, failing])
+def test_no_tensor_or_node_outlives_1000_dropped_graphs(build):
+    x, w = leaf((3, 4)), leaf((4, 4))
+    build(x, w)  # what is made once: plans, imports
+    before = alive()
+    for _ in range(1000):
+        build(x, w)
+    assert alive() == before
+
+
+@pytest.mark.parametrize("build", [used, second_order, expanded, by_steps])
+def test_the_collector_finds_nothing(build):
+    x, w = leaf((3, 4)), leaf((4, 4))
+    build(x, w)
+    gc.collect()
+    build(x, w)
+    assert gc.collect() == 0
+
+
+def test_an_output_dies_with_its_last_reference_and_takes_its_graph_along():
+    x = leaf((3,))
+    y = mg.exp(x)
+    z = y * 2
+    node = weakref.ref(y._node)
+    tensor = weakref.ref(y)
+    del y
+    assert tensor() is None  # the graph holds nodes, not the tensors they made
+    assert node() is not None
+    del z
+    assert node() is None
+
+
+def test_only_what_a_rule_names_is_kept():
+    x = leaf((3,))
+    h = mg.exp(x)
+    array = weakref.ref(h.data)
+    shifted = h + 1  # add's rules name neither operand, but exp's rule names its output
+    del h
+    assert array() is not None
+    h = x * 1.0
+    array = weakref.ref(h.data)
+    total = h + 1
+    del h
+    assert array() is None
+    assert total.shape == shifted.shape
+
+
+def test_an_operand_that_needs_no_gradient_is_not_held_by_a_sum():
+    x, constant = leaf((3,)), Tensor(np.ones(3))
+    dead = weakref.ref(constant)
+    y = x + constant
+    del constant
+    assert dead() is None
+    assert y.shape == (3,)
+
+
+def test_nothing_is_recorded_without_a_gradient_to_compute():
+    y = mg.exp(Tensor([1.0, 2.0])) * 2
+    assert y._node is None
+    with mg.no_grad():
+        assert (leaf((3,)) * 2)._node is None
