@@ -37,8 +37,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.autograd import Array, Node, Saved, TensorBase, fused_kernels, gradient_target, recording, wrap
-from minigrad.device import device_of, is_array, is_host, on_device_of, xp
+from minigrad.autograd import (
+    Array,
+    Node,
+    Saved,
+    TensorBase,
+    fused,
+    fused_kernels,
+    gradient_target,
+    recording,
+    wrap,
+)
+from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, xp
 
 __all__ = ["Needs", "Primitive", "Saved", "primitive", "sum_to"]
 
@@ -87,7 +97,8 @@ class Primitive:
 
     def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
                  composition: Callable[..., Any] | None = None) -> None:
-        self.forward, self.name = forward, forward.__name__
+        # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
+        self.forward, self.name = forward, forward.__name__.lstrip("_")
         self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
         self.__doc__ = forward.__doc__
         self.__wrapped__ = forward
@@ -218,8 +229,8 @@ class Primitive:
                 if argument is not None and not isinstance(argument, (int, float)):
                     raw[position] = self._operand(argument, args)
         if len(needs) != len(args):
-            self._unwrap_statics(raw)
-        if self.broadcasts or self.floating:
+            self._unwrap_statics(raw, args)
+        if self.broadcasts or self.floating or len(needs) > 1:
             self._promote(raw)
         return self._run(args, raw, needs, [args[p] for p in self._positions])
 
@@ -228,13 +239,18 @@ class Primitive:
         if not any(isinstance(a, TensorBase) for a in args):
             return self._on_arrays(args, kwargs)
         raw = [a._data if isinstance(a, TensorBase) else self._operand(a, args) for a in args]
-        if self.broadcasts:
-            self._promote_all(raw)
+        self._promote_all(raw)
         needs = [isinstance(a, TensorBase) and a._requires_grad for a in args]
         return self._run((args, *statics), [tuple(raw), *statics], needs, args)
 
     def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        result = self.forward(*args, **(kwargs or {}))
+        try:
+            result = self.forward(*args, **(kwargs or {}))
+        except AttributeError as error:
+            if any(is_array(a) for a in args):
+                raise
+            kinds = ", ".join(type(a).__name__ for a in args)
+            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self._has_saved else result
 
     def _run(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
@@ -316,11 +332,11 @@ class Primitive:
             array = np.asarray(value)
             if array.dtype.kind not in "biuf":
                 raise TypeError(f"{self.name}: cannot use {value!r} as an operand; give a Tensor, array or numbers")
-            return xp(like).asarray(array.astype(np.float32) if array.dtype.kind == "f" else array)
+            return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
         raise TypeError(f"{self.name}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
                         "number")
 
-    def _unwrap_statics(self, raw: list[Any]) -> None:
+    def _unwrap_statics(self, raw: list[Any], args: Sequence[Any]) -> None:
         for position, value in enumerate(raw):
             if isinstance(value, TensorBase):
                 raw[position] = self._unwrap_static(value, position)
@@ -328,7 +344,7 @@ class Primitive:
                 raw[position] = tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v
                                        for v in value])
             elif self._never_differentiable and isinstance(value, (np.generic, list)):
-                raw[position] = value.item() if isinstance(value, np.generic) else np.asarray(value)
+                raw[position] = self._operand(value, args)
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and not self._never_differentiable:
@@ -376,13 +392,13 @@ class Primitive:
         for position in positions:
             dtype = getattr(raw[position], "dtype", None)
             if dtype is not None and (dtype.kind != "f" or (self.floating and dtype != target)):
-                raw[position] = raw[position].astype(target)
+                raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
 
     def _promote_all(self, raw: list[Any]) -> None:
         floats = [a.dtype for a in raw if a.dtype.kind == "f"]
         if floats and len(floats) < len(raw):
             target = np.result_type(*floats)
-            raw[:] = [a if a.dtype.kind == "f" else a.astype(target) for a in raw]
+            raw[:] = [a if a.dtype.kind == "f" else asarray_on(device_of(a), a, target) for a in raw]
 
     def _explain(self, error: Exception, raw: list[Any]) -> Exception:
         """The same kind of error, its message naming the operation and the operands."""
@@ -462,7 +478,8 @@ class Primitive:
             raise TypeError(f"{self.name}: there is no composition to expand")
         kept = zip(node.plan.keep, self.rejoin(node), strict=True)
         by_position = {position: value for (kind, position), value in kept if kind == "value"}
-        return self.composition(*[by_position[i] for i in range(self._arity)])
+        with fused(True):  # it stands for the fused primitive: a visitor of taps does not see its steps
+            return self.composition(*[by_position[i] for i in range(self._arity)])
 
     def conform(self, gradient: Any, target: Any, name: str) -> Any:
         """What the rule for `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""

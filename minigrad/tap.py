@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
-from minigrad.autograd import TensorBase, fused
+from minigrad.autograd import TensorBase, fused, fused_kernels
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase]
@@ -24,7 +24,7 @@ _visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
 def tap(name: str, tensor: T) -> T:
     """Show `tensor` to the visitor, if there is one; returns it, or what the visitor puts in its place."""
     visitor = _visitor.get()
-    if visitor is None:
+    if visitor is None or fused_kernels.get():
         return tensor
     replacement = visitor(name, tensor)
     if not isinstance(replacement, TensorBase) or replacement._data.shape != tensor._data.shape:
@@ -36,7 +36,8 @@ def tap(name: str, tensor: T) -> T:
 def tapping(visitor: Visitor) -> Iterator[None]:
     """Send every tapped tensor inside the block to ``visitor(name, tensor) -> tensor``; runs on compositions.
 
-    Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps.
+    Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps. Inside,
+    ``with fused(True):`` hides what it encloses.
     """
     token = _visitor.set(visitor)
     try:

@@ -1,0 +1,323 @@
+"""`grad`: any outputs by any inputs, and derivatives of derivatives, through fused primitives too."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, functional, fused, grad
+from minigrad.gradcheck import gradcheck, gradgradcheck
+
+RNG = np.random.default_rng(11)
+
+
+def leaf(values):
+    return Tensor(np.array(values, np.float64), requires_grad=True)
+
+
+def random_leaf(*shape):
+    return leaf(RNG.normal(size=shape))
+
+
+# --- Inputs and outputs
+
+
+def test_one_input_gives_a_tensor_and_a_sequence_gives_a_tuple():
+    x = leaf([1.0, 2.0])
+    one = grad((x * x).sum(), x)
+    np.testing.assert_array_equal(one.numpy(), [2, 4])
+    assert not one.requires_grad
+    (first,) = grad((x * x).sum(), [x])
+    np.testing.assert_array_equal(first.numpy(), [2, 4])
+    assert x.grad is None
+
+
+def test_inputs_need_not_be_leaves():
+    x = leaf([1.0, 2.0])
+    h = x * x
+    k = h + x
+    gh, gk, gx = grad((h * k).sum(), [h, k, x])
+    np.testing.assert_array_equal(gk.numpy(), h.numpy())
+    np.testing.assert_array_equal(gh.numpy(), k.numpy() + h.numpy())  # directly, and through k
+    np.testing.assert_array_equal(gx.numpy(), [4 + 3, 32 + 12])  # d (x⁴ + x³)
+
+
+def test_an_output_can_be_an_input():
+    x = leaf([1.0, 2.0])
+    y = x * 3
+    gy, gx = grad(y, [y, x], [5.0, 7.0])
+    np.testing.assert_array_equal(gy.numpy(), [5, 7])
+    np.testing.assert_array_equal(gx.numpy(), [15, 21])
+    assert grad(x.sum(), x).shape == (2,)
+    np.testing.assert_array_equal(grad(x, x, [1.0, 4.0]).numpy(), [1, 4])
+
+
+def test_several_outputs_are_summed():
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    h = x * w
+    outputs = [h.sum(), h, (x * x).sum(), h]
+    gx, gw = grad(outputs, [x, w], [None, Tensor([1.0, 10.0]), 2.0, np.array([1.0, 1.0])])
+    np.testing.assert_array_equal(gx.numpy(), [3 * 3 + 4, 4 * 12 + 8])
+    np.testing.assert_array_equal(gw.numpy(), [1 * 3, 2 * 12])
+
+
+def test_outputs_on_the_path_of_other_outputs():
+    x = leaf([2.0])
+    h = x * x
+    y = h * x
+    np.testing.assert_array_equal(grad([h, y, x], x).numpy(), [4 + 12 + 1])
+
+
+@pytest.mark.parametrize("zero", [Tensor([0.0]), np.array([0.0]), [[0.0]], [Tensor([0.0])]])
+def test_a_gradient_of_zero_to_start_from_is_not_a_missing_one(zero):
+    x = leaf([1.0])
+    assert grad([x * 3], x, zero).item() == 0
+
+
+@pytest.mark.parametrize("start", [Tensor([1.0, 5.0]), np.array([1.0, 5.0]), [1.0, 5.0]])
+def test_a_gradient_to_start_from_in_every_form(start):
+    x = leaf([1.0, 1.0])
+    for outputs, starts in ((x * 3, start), ([x * 3], [start])):
+        np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [3, 15])
+
+
+def test_unused_inputs():
+    x, unused = leaf([1.0, 2.0]), leaf([[1.0]])
+    below = x * 2
+    with pytest.raises(ValueError, match=r"do not depend on input 1 \(shape \(1, 1\)\).*allow_unused=True"):
+        grad((x * x).sum(), [x, unused])
+    gx, missing = grad((x * x).sum(), [x, unused], allow_unused=True)
+    assert missing is None
+    np.testing.assert_array_equal(gx.numpy(), [2, 4])
+    assert grad((x * x).sum(), below, allow_unused=True) is None
+    assert grad((x * x).sum(), [], allow_unused=True) == ()
+
+
+def test_an_input_without_gradient_is_an_error():
+    x = leaf([1.0])
+    with pytest.raises(ValueError, match=r"input 1 \(shape \(2,\)\) does not require a gradient"):
+        grad(x * 2, [x, Tensor([1.0, 2.0])])
+    with pytest.raises(TypeError, match="input 0 is a ndarray"):
+        grad(x * 2, [np.ones(1)])
+
+
+def test_wrong_outputs_and_gradients_are_errors():
+    x = leaf([1.0, 2.0])
+    with pytest.raises(RuntimeError, match=r"grad: the output .* was not recorded"):
+        grad(Tensor([1.0]).sum(), x)
+    with pytest.raises(ValueError, match="2 outputs but 1 grad_outputs"):
+        grad([x, x], x, [None])
+    with pytest.raises(ValueError, match=r"shape \(3,\).*shape \(2,\)"):
+        grad(x * 2, x, np.ones(3))
+    with pytest.raises(ValueError, match="one element"):
+        grad(x * 2, x)
+
+
+def test_grad_touches_no_grad_attribute():
+    x = leaf([1.0, 2.0])
+    h = x * x
+    h.retain_grad()
+    for create_graph in (False, True):
+        grad((h * h).sum(), [x, h], create_graph=create_graph, retain_graph=True)
+    assert x.grad is None
+    assert h.grad is None
+
+
+def test_only_the_paths_to_the_inputs_are_computed():
+    calls = []
+
+    @mg.primitive
+    def noted(x):
+        return x * 1
+
+    noted.gradient(x=lambda g: calls.append(1) or g)
+    x, w = leaf([1.0]), leaf([2.0])
+    y = noted(x) * noted(w)
+    grad(y, w, retain_graph=True)
+    assert len(calls) == 1
+    grad(y, [x, w])
+    assert len(calls) == 3
+
+
+# --- Derivatives of derivatives
+
+
+def test_create_graph_to_third_order():
+    x = leaf([0.5, -1.5])
+    y = (x * x * x * x).sum()
+    first = grad(y, x, create_graph=True)
+    second = grad(first.sum(), x, create_graph=True)
+    third = grad(second.sum(), x, create_graph=True)
+    fourth = grad(third.sum(), x)
+    for k, derivative in enumerate([4 * x.data**3, 12 * x.data**2, 24 * x.data]):
+        np.testing.assert_allclose((first, second, third)[k].numpy(), derivative, rtol=1e-14)
+    np.testing.assert_allclose(fourth.numpy(), [24, 24], rtol=1e-14)
+    assert first.requires_grad
+    assert not fourth.requires_grad
+
+
+def test_tanh_to_third_order():
+    x = leaf([0.3, -0.7])
+    derivatives, y = [], mg.tanh(x)
+    for _ in range(3):
+        y = grad(y.sum(), x, create_graph=True)
+        derivatives.append(y.numpy())
+    t = np.tanh(x.numpy())
+    s = 1 - t * t
+    np.testing.assert_allclose(derivatives, [s, -2 * t * s, s * (6 * t * t - 2)], rtol=1e-13)
+
+
+def test_a_gradient_that_does_not_depend_on_anything_is_constant():
+    x = leaf([1.0, 2.0])
+    first = grad((x * 3).sum(), x, create_graph=True)
+    np.testing.assert_array_equal(first.numpy(), [3, 3])
+    assert not first.requires_grad
+
+
+def test_create_graph_keeps_the_graph_and_leaves_ordinary_passes_alone():
+    x = leaf([1.0, 2.0])
+    y = (mg.exp(x) * x).sum()
+    first = grad(y, x, create_graph=True)
+    np.testing.assert_array_equal(grad(y, x, retain_graph=True).numpy(), first.numpy())
+    (first * first).sum().backward()
+    x_ = x.numpy()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x_) * (1 + x_) * (2 + x_), rtol=1e-13)
+
+
+def test_create_graph_records_under_no_grad_too():
+    x = leaf([2.0])
+    y = x * x * x
+    with mg.no_grad():
+        first = grad(y, x, create_graph=True)
+        assert not mg.is_grad_enabled()
+    np.testing.assert_array_equal(grad(first, x).numpy(), [12])
+
+
+def test_the_gradient_to_start_from_can_be_differentiated():
+    x, v = random_leaf(3), random_leaf(3)
+    vjp = grad(mg.exp(x) * x, x, v, create_graph=True)  # v ∘ f'(x): linear in v
+    jvp = grad(vjp, v, np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
+
+
+def test_second_derivatives_through_a_cast_and_a_broadcast():
+    x = Tensor(np.array([0.5, 1.5], np.float32), requires_grad=True)
+    w = random_leaf(3, 2)
+    first = grad((mg.exp(x) * w).sum(), x, create_graph=True)
+    assert first.dtype == np.float32
+    second = grad(first.sum(), x)
+    assert second.dtype == np.float32
+    np.testing.assert_allclose(second.numpy(), np.exp(x.numpy()) * w.numpy().sum(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_power_zero_and_where_log_at_the_edge(order):
+    """Derivatives of x² at 0 and of where(x > 0, log x, 0): finite, to third order."""
+    x = leaf([0.0, 2.0])
+    square = x**2
+    with np.errstate(divide="ignore"):
+        log = mg.where(x > 0, mg.log(x), 0.0)
+    for _ in range(order):
+        square, log = (grad(y.sum(), x, create_graph=True) if y.requires_grad else y * 0 for y in (square, log))
+    np.testing.assert_allclose(square.numpy(), {1: [0, 4], 2: [2, 2], 3: [0, 0]}[order])
+    np.testing.assert_allclose(log.numpy(), {1: [0, 0.5], 2: [0, -0.25], 3: [0, 0.25]}[order])
+
+
+# --- Fused primitives under create_graph
+
+
+def a_layer_norm():
+    def run(x, weight, bias):
+        return functional.layer_norm(x, weight, bias)
+    return run, (random_leaf(2, 3, 4), random_leaf(4), random_leaf(4))
+
+
+def an_attention():
+    mask = np.array([[True, False, True, True], [False] * 4, [True] * 4])
+
+    def run(query, key, value):
+        return functional.scaled_dot_product_attention(query, key, value, mask)
+    return run, (random_leaf(2, 3, 5), random_leaf(2, 4, 5), random_leaf(2, 4, 2))
+
+
+def a_cross_entropy():
+    targets = np.array([1, -100, 0, 3])
+
+    def run(logits):
+        return functional.cross_entropy(logits, targets, label_smoothing=0.1, reduction="none")
+    return run, (random_leaf(4, 5),)
+
+
+FUSED = [a_layer_norm, an_attention, a_cross_entropy]
+
+
+@pytest.mark.parametrize("make", FUSED)
+def test_expanded_primitives_against_finite_differences(make):
+    function, inputs = make()
+    gradcheck(function, inputs)
+    gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("make", FUSED)
+def test_expanded_primitives_have_the_derivatives_of_their_compositions_to_third_order(make):
+    function, inputs = make()
+
+    def derivatives():
+        y, found = function(*inputs), []
+        for k in range(3):
+            parts = grad((y * mg.tanh(y)).sum() if k == 0 else y, inputs, create_graph=True)
+            found.append([part.numpy() for part in parts])
+            y = sum(((part * part).sum() for part in parts[1:]), (parts[0] * parts[0]).sum())
+        return found
+
+    ours = derivatives()
+    with fused(False):
+        theirs = derivatives()
+    for one, other in zip(itertools.chain(*ours), itertools.chain(*theirs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("make", FUSED)
+def test_an_expansion_on_the_way_to_an_intermediate(make):
+    """The expansion's own nodes are on the path although they did not exist when the path was found."""
+    function, inputs = make()
+    x, rest = inputs[0], inputs[1:]
+    for first in (False, True):  # the intermediate before or after the fused primitive
+        h = x * x if first else x
+        out = function(h, *rest)
+        middle = h if first else out
+        loss = (out * out * mg.exp(out)).sum()
+        got = grad(loss, middle, create_graph=True)
+        with fused(False):
+            h2 = x * x if first else x
+            out2 = function(h2, *rest)
+            expected = grad((out2 * out2 * mg.exp(out2)).sum(), h2 if first else out2, create_graph=True)
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(grad((got * got).sum(), x).numpy(), grad((expected * expected).sum(), x).numpy(),
+                                   rtol=1e-9, atol=1e-12)
+
+
+def test_a_fused_primitive_twice_in_one_graph():
+    x, weight = random_leaf(3, 4), random_leaf(4)
+
+    def run():
+        y = functional.layer_norm(functional.layer_norm(x, weight) + x, weight)
+        first = grad((y**3).sum(), [x, weight], create_graph=True)
+        return [g.numpy() for g in grad(sum((g * g).sum() for g in first), [x, weight])]
+
+    ours = run()
+    with fused(False):
+        for one, other in zip(ours, run(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_only_some_inputs_of_a_fused_primitive_are_asked_for():
+    function, (x, weight, bias) = a_layer_norm()
+    y = (function(x, weight, bias) ** 2).sum()
+    (gw,) = grad(y, [weight], create_graph=True)
+    (gx,) = grad(gw.sum(), [x])
+    with fused(False):
+        y = (function(x, weight, bias) ** 2).sum()
+        (expected,) = grad(grad(y, [weight], create_graph=True)[0].sum(), [x])
+    np.testing.assert_allclose(gx.numpy(), expected.numpy(), rtol=1e-10, atol=1e-13)
