@@ -26,8 +26,9 @@ class LayerCache:
         end = self.length + keys.shape[2]
         self._keys = _with_room(self._keys, keys.data, self.length, end)
         self._values = _with_room(self._values, values.data, self.length, end)
-        self._keys[:, :, self.length:end] = keys.data
-        self._values[:, :, self.length:end] = values.data
+        with on_device_of(keys.data):
+            self._keys[:, :, self.length:end] = keys.data
+            self._values[:, :, self.length:end] = values.data
         self.length = end
         return as_tensor(self._keys[:, :, :end]), as_tensor(self._values[:, :, :end])
 
@@ -44,10 +45,12 @@ class LayerCache:
         needs no copy then.
         """
         if self._keys is not None:
-            self._keys, self._values = self._keys[rows], self._values[rows]
+            with on_device_of(self._keys):
+                self._keys, self._values = self._keys[rows], self._values[rows]
         if self._memory is not None and not same_memory:
             keys, values = self._memory
-            self._memory = as_tensor(keys.data[rows]), as_tensor(values.data[rows])
+            with on_device_of(keys.data):
+                self._memory = as_tensor(keys.data[rows]), as_tensor(values.data[rows])
 
 
 def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:

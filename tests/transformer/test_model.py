@@ -1,0 +1,177 @@
+"""The sequence-to-sequence model: its formula, its loss, its masks, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor
+
+from tests.transformer.by_hand import ByHand
+from tests.transformer.tiny import BOS, EOS, LABELS, PAD, SOURCE, VOCABULARY, backward, tiny_model
+from transformer import Transformer, shift_right
+
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+
+
+# ------------------------------------------------------------------ the formula
+
+
+OPTIONS = [
+    {},
+    {"norm": "post", "share_embeddings": True, "tie_output": True, "num_heads": 4},
+    {"sinusoid_layout": "halves", "first_position": 1, "output_bias": True, "bias": False, "num_encoder_layers": 2},
+    {"positions": "learned", "final_norm": False, "tie_output": True, "num_decoder_layers": 2, "num_heads": 1},
+    {"norm": "post", "final_norm": True, "layer_norm_eps": 1e-2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(options):
+    model = tiny_model(**options)
+    logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
+    assert logits.shape == (2, 4, VOCABULARY)
+    for b, (source, labels) in enumerate(zip(SOURCE, LABELS, strict=True)):
+        target = np.array([BOS, *labels[labels != PAD][:-1]])
+        expected = ByHand(model).logits(source[source != PAD], target)
+        np.testing.assert_allclose(logits[b, : len(target)], expected, rtol=0, atol=1e-12)
+
+
+# ------------------------------------------------------------------ the loss
+
+
+@FUSED
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+def test_the_loss_is_the_smoothed_cross_entropy_over_the_number_of_real_tokens(smoothing, fused):
+    model = tiny_model()
+    with minigrad.fused(fused):
+        logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
+        total, count = 0.0, 0
+        for b, t in np.ndindex(LABELS.shape):
+            if LABELS[b, t] != PAD:
+                log_probabilities = logits[b, t] - math.log(np.exp(logits[b, t]).sum())
+                wanted = np.full(VOCABULARY, smoothing / VOCABULARY)
+                wanted[LABELS[b, t]] += 1 - smoothing
+                total, count = total - wanted @ log_probabilities, count + 1
+        assert count == 7
+        assert model.loss(SOURCE, LABELS, smoothing).item() == pytest.approx(total / count, rel=1e-13)
+        assert model.loss(SOURCE, LABELS, smoothing, reduction="sum").item() == pytest.approx(total, rel=1e-13)
+
+
+def test_shift_right_puts_the_beginning_first_and_drops_the_last():
+    shifted = shift_right(LABELS, BOS)
+    assert shifted.tolist() == [[1, 6, 10, 2], [1, 9, 5, 7]]
+    assert shifted.dtype == LABELS.dtype
+    assert LABELS[0, 0] == 6  # not changed in place
+    assert shift_right(np.zeros((2, 0), np.int32), BOS).shape == (2, 0)
+    with pytest.raises(ValueError, match=r"shift_right: .*got \(3,\)"):
+        shift_right(np.array([3, 4, 2]), BOS)
+
+
+# ------------------------------------------------------------------ training and evaluation
+
+
+def test_dropout_drops_in_training_and_does_nothing_in_evaluation():
+    model, without = tiny_model(dropout=0.3), tiny_model()
+    target = shift_right(LABELS, BOS)
+    expected = without(SOURCE, target).numpy()
+    first, second = model(SOURCE, target).numpy(), model(SOURCE, target).numpy()
+    assert (first != second).any()
+    assert (first != expected).any()
+    np.testing.assert_array_equal(model.eval()(SOURCE, target).numpy(), expected)
+    np.testing.assert_array_equal(model(SOURCE, target).numpy(), expected)
+    assert (model.train()(SOURCE, target).numpy() != expected).any()
+
+
+def test_a_seed_decides_parameters_and_dropout():
+    def loss(seed):
+        with minigrad.random.fork(seed):
+            return Transformer(tiny_model(dropout=0.3).config).loss(SOURCE, LABELS).item()
+
+    assert loss(1) == loss(1)
+    assert loss(1) != loss(2)
+
+
+def test_float32_is_kept_throughout():
+    model = tiny_model(np.float32, dropout=0.1)
+    for enabled in (True, False):
+        with minigrad.fused(enabled):
+            loss = model.loss(SOURCE, LABELS, 0.1)
+            assert loss.dtype == np.float32
+            assert {g.dtype for g in backward(model, lambda: model.loss(SOURCE, LABELS, 0.1)).values()} == {
+                np.dtype(np.float32)
+            }
+    exact = tiny_model(np.float64)
+    assert model.eval().loss(SOURCE, LABELS).item() == pytest.approx(exact.loss(SOURCE, LABELS).item(), rel=1e-5)
+
+
+def test_initial_parameters_follow_the_design():
+    model = Transformer(tiny_model(d_model=64, d_ff=256).config)
+    for name, parameter in model.named_parameters():
+        values = parameter.numpy()
+        if name.endswith("table.weight"):
+            assert values.std() == pytest.approx(64**-0.5, rel=0.1)
+        elif "norm.weight" in name:
+            assert (values == 1).all()
+        elif values.ndim == 1:
+            assert (values == 0).all()
+        else:  # Xavier-uniform
+            bound = math.sqrt(6 / sum(values.shape))
+            assert 0.95 * bound < abs(values).max() <= bound
+
+
+# ------------------------------------------------------------------ ids
+
+
+@pytest.mark.parametrize("kind", [list, np.int32, np.int64, np.uint8, Tensor])
+def test_ids_may_be_lists_arrays_of_any_integers_or_tensors(kind):
+    model = tiny_model()
+    expected = model.loss(SOURCE, LABELS, 0.1).item()
+    if kind is list:
+        source, labels = SOURCE.tolist(), LABELS.tolist()
+    elif kind is Tensor:
+        source, labels = Tensor(SOURCE), Tensor(LABELS)
+    else:
+        source, labels = SOURCE.astype(kind), LABELS.astype(kind)
+    assert model.loss(source, labels, 0.1).item() == expected
+    assert model(source, shift_right(LABELS, BOS)).shape == (2, 4, VOCABULARY)
+
+
+@pytest.mark.parametrize("worst", [-1, VOCABULARY, 999])
+def test_ids_out_of_range_are_refused_by_name(worst, device):
+    model = tiny_model(np.float32, device)
+    bad = np.array([[5, worst, EOS], [4, 3, EOS]])
+    good = np.array([[5, 3, EOS], [4, 3, EOS]])
+    calls = {
+        "source": [lambda: model.encode(bad), lambda: model.loss(bad, good), lambda: model(bad, good)],
+        "target": [lambda: model.loss(good, bad), lambda: model(good, bad)],
+    }
+    for side, functions in calls.items():
+        for call in functions:
+            with pytest.raises(IndexError, match=rf"{side} ids: id {worst} is out of range; .*\[0, 11\)"):
+                call()
+
+
+def test_the_two_vocabularies_have_their_own_ranges():
+    with minigrad.random.fork(0):
+        config = tiny_model().config.to_json() | {"source_vocab_size": 5, "target_vocab_size": 9}
+        model = Transformer(type(tiny_model().config).from_json(config))
+    assert model([[4, 3]], [[1, 8]]).shape == (1, 2, 9)
+    with pytest.raises(IndexError, match=r"source ids: id 5 .*\[0, 5\)"):
+        model([[5, 3]], [[1, 8]])
+    with pytest.raises(IndexError, match=r"target ids: id 9 .*\[0, 9\)"):
+        model([[4, 3]], [[1, 9]])
+
+
+@pytest.mark.parametrize("ids", [SOURCE.astype(np.float32), SOURCE > 3, [[5.0, 2.0]], Tensor([[5.0, 2.0]])])
+def test_ids_that_are_no_integers_are_refused(ids):
+    with pytest.raises(TypeError, match=r"source ids must be integers, got (float|bool)"):
+        tiny_model().encode(ids)
+    with pytest.raises(TypeError, match=r"target ids must be integers, got (float|bool)"):
+        tiny_model().loss(SOURCE, ids)
+
+
+def test_ids_that_are_no_batch_are_refused():
+    with pytest.raises(ValueError, match=r"source ids must have shape \(batch, length\), got \(5,\)"):
+        tiny_model().encode(SOURCE[0])

@@ -1,0 +1,117 @@
+"""What the model must not see: padding, whatever stands there, and later tokens."""
+
+import numpy as np
+import pytest
+
+import minigrad
+
+from tests.transformer.tiny import BOS, LABELS, PAD, SOURCE, VOCABULARY, assert_same, backward, tiny_model
+from transformer import shift_right
+
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+
+
+def with_more_padding(ids, columns):
+    return np.pad(ids, ((0, 0), (0, columns)), constant_values=PAD)
+
+
+# ------------------------------------------------------------------ padding
+
+
+@FUSED
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_more_columns_of_padding_change_nothing(norm, fused):
+    model = tiny_model(norm=norm, num_encoder_layers=2, num_decoder_layers=2)
+    source, labels = with_more_padding(SOURCE, 3), with_more_padding(LABELS, 2)
+    with minigrad.fused(fused):
+        logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
+        padded = model(source, shift_right(labels, BOS)).numpy()[:, :4]
+        np.testing.assert_allclose(padded[LABELS != PAD], logits[LABELS != PAD], rtol=0, atol=1e-12)
+        losses = [lambda: model.loss(SOURCE, LABELS, 0.1), lambda: model.loss(source, labels, 0.1)]
+        assert losses[1]().item() == pytest.approx(losses[0]().item(), rel=1e-13)
+        assert_same(backward(model, losses[1]), backward(model, losses[0]))
+
+
+@FUSED
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_what_stands_at_padding_changes_nothing_bit_for_bit(norm, fused):
+    """The embedding of the padding id is all that the model could see of it."""
+    model = tiny_model(norm=norm)
+    tables = [model.encoder.embedding.table.weight, model.decoder.embedding.table.weight]
+
+    def results():
+        logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()[LABELS != PAD]
+        return logits, model.loss(SOURCE, LABELS, 0.1).item(), backward(model, lambda: model.loss(SOURCE, LABELS, 0.1))
+
+    with minigrad.fused(fused):
+        logits, loss, gradients = results()
+        for table in tables:
+            np.testing.assert_array_equal(table.grad.numpy()[PAD], 0)
+            values = table.numpy().copy()
+            values[PAD] = np.random.default_rng(3).normal(0, 100, 8)
+            table.copy_(values)
+        other_logits, other_loss, other_gradients = results()
+    np.testing.assert_array_equal(other_logits, logits)
+    assert other_loss == loss
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(other_gradients[name], gradient, err_msg=name)
+
+
+def test_another_padding_id_is_as_good():
+    """Ids 0 and 10 change their names, and their rows in every table: nothing else changes."""
+    model, other = tiny_model(), tiny_model(pad_id=10)
+    swap = np.arange(VOCABULARY)
+    swap[[0, 10]] = [10, 0]
+    state = {name: t.numpy() for name, t in model.state_dict().items()}
+    for name in ("encoder.embedding.table.weight", "decoder.embedding.table.weight", "projection.weight"):
+        state[name] = state[name][swap]
+    other.load_state_dict(state)
+    assert other.loss(swap[SOURCE], swap[LABELS], 0.1).item() == pytest.approx(
+        model.loss(SOURCE, LABELS, 0.1).item(), rel=1e-13
+    )
+
+
+@FUSED
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, fused):
+    model = tiny_model(norm=norm, dropout=0.0)
+    source = np.concatenate([SOURCE, np.full((1, 5), PAD)])
+    labels = np.concatenate([LABELS, np.full((1, 4), PAD)])
+    with minigrad.fused(fused):
+        logits = model(source, shift_right(labels, BOS)).numpy()
+        assert np.isfinite(logits).all()
+        gradients = backward(model, lambda: model.loss(source, labels, 0.1))
+        assert_same(gradients, backward(model, lambda: model.loss(SOURCE, LABELS, 0.1)))
+
+        empty_source = np.array([[PAD] * 5, SOURCE[1]])  # no source, but something to say
+        gradients = backward(model, lambda: model.loss(empty_source, LABELS, 0.1))
+        assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+
+        nothing = model.loss(source[2:], labels[2:], 0.1)
+        assert nothing.item() == 0
+        gradients = backward(model, lambda: model.loss(source[2:], labels[2:], 0.1))
+        assert all((gradient == 0).all() for gradient in gradients.values())
+
+
+# ------------------------------------------------------------------ the future
+
+
+@FUSED
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_no_output_sees_a_later_token(norm, fused):
+    model = tiny_model(norm=norm, num_decoder_layers=2, positions="learned")
+    target = np.array([[BOS, 6, 10, 3, 8], [BOS, 9, 5, 7, 4]])
+    with minigrad.fused(fused):
+        before = model(SOURCE, target).numpy()
+        for t in range(1, target.shape[1]):
+            changed = target.copy()
+            changed[:, t] = [5, 8]
+            after = model(SOURCE, changed).numpy()
+            np.testing.assert_array_equal(after[:, :t], before[:, :t])
+            assert (after[:, t] != before[:, t]).any()
+
+            model.zero_grad()
+            (model(SOURCE, target)[:, :t] ** 2).sum().backward()
+            of_positions = model.decoder.embedding.positions.table.grad.numpy()
+            np.testing.assert_array_equal(of_positions[t:], 0)
+            assert (of_positions[:t] != 0).all()
