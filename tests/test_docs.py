@@ -1,0 +1,190 @@
+"""The README and the pages of docs/: their examples run and print what they show, and what they name exists."""
+
+import ast
+import contextlib
+import importlib
+import io
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import minigrad.functional
+import minigrad.ops
+from minigrad.primitive import Primitive
+
+ROOT = Path(__file__).parents[1]
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.is_file()]
+GRADIENTS, DESIGN = ROOT / "docs/gradients.md", ROOT / "docs/design.md"
+
+
+def page_id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+pages = pytest.mark.parametrize("page", PAGES, ids=page_id)
+
+
+def blocks(page: Path, language: str) -> list[tuple[int, str]]:
+    """The fenced blocks in a language, each with the number of its first line."""
+    found: list[tuple[int, str]] = []
+    fence, start, collected = None, 0, []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.startswith("```"):
+            if fence is None:
+                fence, start, collected = line[3:].strip(), number + 1, []
+            else:
+                if fence == language:
+                    found.append((start, "\n".join(collected)))
+                fence = None
+        elif fence is not None:
+            collected.append(line)
+    assert fence is None, f"{page_id(page)}: the block at line {start} is not closed"
+    return found
+
+
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+# --- Examples ----------------------------------------------------------------------------------------------
+
+
+def shown(statement: ast.stmt, lines: list[str]) -> str | None:
+    """What the comment after a statement says that it prints, or raises: ``print(x)  # -> 3``."""
+    _, arrow, text = lines[statement.end_lineno - 1].partition("  # -> ")
+    return text.strip() if arrow else None
+
+
+def output_of(statement: ast.stmt, where: str, namespace: dict[str, object], *, may_raise: bool) -> str:
+    """What a statement prints; if it may raise, an exception is shown as its type and message."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(ast.Module([statement], []), where, "exec"), namespace)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page must show it
+            if not may_raise:
+                raise
+            return f"{type(error).__name__}: {error}"
+    return printed.getvalue().strip()
+
+
+def matches(found: str, expected: str) -> bool:
+    """Equal, or, if what is expected ends in an ellipsis, begins so."""
+    return found.startswith(expected[:-1]) if expected.endswith("…") else found == expected
+
+
+@pages
+def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__docs__"}
+    with minigrad.random.fork(0):
+        for start, source in blocks(page, "python"):
+            module, lines = ast.parse(source), source.splitlines()
+            checked = 0
+            for statement in module.body:
+                where = f"{page_id(page)}, line {start + statement.lineno - 1}"
+                expected = shown(statement, lines)
+                found = output_of(statement, where, namespace, may_raise=expected is not None)
+                if expected is not None:
+                    assert matches(found, expected), f"{where} gives\n    {found}\nand shows\n    {expected}"
+                    checked += 1
+            assert checked == source.count("# -> "), f"{page_id(page)}, block at line {start}: a result is not checked"
+
+
+# --- Links and names ---------------------------------------------------------------------------------------
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", prose(page))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings get: lower case, blanks as hyphens, punctuation dropped."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    ("page", "link"), [(page, link) for page in PAGES for link in dict.fromkeys(links(page))], ids=lambda x: str(x)
+)
+def test_relative_links_resolve(page, link):
+    if "://" in link:
+        return
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    assert target.exists(), f"{page_id(page)} links to {link}"
+    assert target.is_relative_to(ROOT)
+    if anchor:
+        assert anchor in anchors(target), f"{page_id(page)} links to {link}"
+
+
+@pages
+def test_every_path_that_is_named_exists(page):
+    named = re.findall(r"`((?:minigrad|transformer|examples|tests|docs)/[\w/]*(?:\.\w+)?)`", prose(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def defined_in(path: Path) -> set[str]:
+    """The names that a module defines at its top level, and ``Class.method``."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return names
+
+
+def sources_named() -> dict[str, set[str]]:
+    """File -> the names that docs/gradients.md says are there, from the paragraphs "In the source"."""
+    named: dict[str, set[str]] = {}
+    for paragraph in re.findall(r"^\*\*In the source:\*\*(.+?)(?:\n\n|\Z)", prose(GRADIENTS), re.MULTILINE | re.DOTALL):
+        file = None
+        for name in re.findall(r"`([^`]+)`", paragraph):
+            if name.endswith(".py"):
+                file = name
+            else:
+                assert file is not None, f"no file is named before {name}"
+                named.setdefault(file, set()).add(name)
+    return named
+
+
+def test_every_section_on_gradients_ends_with_its_source():
+    sections = re.split(r"^## ", GRADIENTS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert len(sections) > 10
+    for section in sections:
+        assert section.strip().split("\n\n")[-1].startswith("**In the source:**"), section.splitlines()[0]
+
+
+def test_every_function_that_the_page_on_gradients_names_exists():
+    assert sources_named()
+    for file, names in sources_named().items():
+        assert names - defined_in(ROOT / file) == set(), file
+
+
+def differentiable_primitives() -> Iterator[tuple[str, str]]:
+    """(file, name) of every primitive of the ops and functionals that has a gradient rule."""
+    for package in (minigrad.ops, minigrad.functional):
+        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, Primitive) and value.inputs and value.__module__ == info.name:
+                    yield f"{info.name.replace('.', '/')}.py", value.name
+
+
+def test_every_primitive_with_a_gradient_rule_is_derived():
+    named = sources_named()
+    rules = sorted(set(differentiable_primitives()))
+    assert len(rules) > 40
+    assert [(file, name) for file, name in rules if name not in named.get(file, ())] == []
+
+
+@pytest.mark.parametrize("package", ["minigrad", "transformer"])
+def test_the_layout_has_every_module(package):
+    linked = {(DESIGN.parent / link).resolve() for link in links(DESIGN) if "://" not in link}
+    modules = {path for path in (ROOT / package).rglob("*.py") if path.read_text(encoding="utf-8").strip()}
+    missing = sorted(page_id(path) for path in modules - linked)
+    assert not missing, "give each a line in the layout of docs/design.md"
