@@ -48,7 +48,7 @@ from minigrad.autograd import (
     recording,
     wrap,
 )
-from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, xp
+from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of
 
 __all__ = ["Needs", "Primitive", "Saved", "primitive", "sum_to"]
 

@@ -488,10 +488,10 @@ class Tensor(TensorBase):
         return ops.flip(self, axis)
 
     def take(self, indices: Any, axis: int | None = None) -> Tensor:
-        return ops.take(self, _index_array(indices, self), axis)
+        return ops.take(self, indices, axis)
 
     def gather(self, indices: Any, axis: int) -> Tensor:
-        return ops.gather(self, _index_array(indices, self), axis)
+        return ops.gather(self, indices, axis)
 
     def masked_fill(self, mask: Any, value: float) -> Tensor:
         return ops.masked_fill(self, mask, value)
@@ -534,14 +534,6 @@ def _raw(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(_raw(part) for part in index)
     return index._data if isinstance(index, TensorBase) else index
-
-
-def _index_array(indices: Any, like: Tensor) -> Any:
-    index = _index(indices, like.device)
-    index = index if isinstance(index, TensorBase) or is_array(index) else asarray_on(like.device, index)
-    if index.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got {index.dtype}")
-    return index
 
 
 def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:

@@ -56,10 +56,10 @@ from minigrad.ops.shape import (
 )
 
 __all__ = [
-    "absolute", "add", "all", "any", "argmax", "argmin", "astype", "broadcast_to", "clip", "concatenate", "cumsum", "div",
-    "einsum", "equal", "erf", "exp", "expand_dims", "flip", "gather", "getitem", "greater", "greater_equal", "less",
-    "less_equal", "log", "logical_and", "logical_not", "logical_or", "logsumexp", "masked_fill", "matmul", "max", "maximum",
-    "mean", "min", "minimum", "mul", "neg", "not_equal", "pad", "power", "put_into_zeros", "relu", "reshape", "scatter_add",
-    "sigmoid", "sign", "split", "sqrt", "squeeze", "stack", "sub", "sum", "swapaxes", "take", "tanh", "to_device",
-    "transpose", "tril", "triu", "var", "where", "zeros_like",
+    "absolute", "add", "all", "any", "argmax", "argmin", "astype", "broadcast_to", "clip", "concatenate", "cumsum",
+    "div", "einsum", "equal", "erf", "exp", "expand_dims", "flip", "gather", "getitem", "greater", "greater_equal",
+    "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "logsumexp", "masked_fill", "matmul",
+    "max", "maximum", "mean", "min", "minimum", "mul", "neg", "not_equal", "pad", "power", "put_into_zeros", "relu",
+    "reshape", "scatter_add", "sigmoid", "sign", "split", "sqrt", "squeeze", "stack", "sub", "sum", "swapaxes",
+    "take", "tanh", "to_device", "transpose", "tril", "triu", "var", "where", "zeros_like",
 ]

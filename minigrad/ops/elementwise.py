@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad import device
 from minigrad.device import xp
 from minigrad.primitive import primitive
@@ -54,7 +56,13 @@ def div(x, y):
 
 
 div.gradient(x=lambda g, y: divide_unless_both_zero(g, y),
-             y=lambda g, y, out: -divide_unless_both_zero(g * out, y))
+             y=lambda g, y, out: quotient_slope(g, y, out))
+
+
+def quotient_slope(g: Any, y: Any, out: Any) -> Any:
+    """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
+    both = (g == 0) & (y == 0)
+    return -g * where(both, 0.0, out) / where(both, 1.0, y)
 
 
 @primitive
@@ -68,7 +76,7 @@ neg.gradient(x=lambda g: -g)
 
 @primitive(broadcasts=True)
 def power(x, y):
-    """``x ** y``, broadcasting. The gradient is finite, to every order, wherever the mathematical one is: at x = 0 too."""
+    """``x ** y``, broadcasting. Its gradient is finite, to every order, where the mathematical one is: at x = 0 too."""
     return x ** y
 
 
@@ -282,10 +290,18 @@ minimum.gradient(x=lambda g, x, y: _share(g, less(x, y), equal(x, y)),
 
 @primitive
 def clip(x, min=None, max=None):
-    """x kept within [min, max], either of them None for no bound; on a bound the gradient still passes."""
+    """x kept within [min, max], numbers or None for no bound; on a bound the gradient still passes."""
     if min is None and max is None:
         raise ValueError("clip: give min, max or both")
-    return xp(x).clip(x, min, max)
+    for bound in (min, max):
+        if bound is not None and not isinstance(bound, (int, float, np.integer, np.floating)):
+            raise TypeError(f"clip: min and max must be numbers, got {type(bound).__name__}; "
+                            "minigrad.maximum and minimum take tensors")
+        if isinstance(bound, (float, np.floating)) and x.dtype.kind != "f":
+            x = x.astype(np.float32)
+    # NumPy's scalars would widen a float32 x; Python's do not.
+    low, high = (bound.item() if isinstance(bound, np.generic) else bound for bound in (min, max))
+    return xp(x).clip(x, low, high)
 
 
 def clip_gradient(g, x, min, max):
@@ -301,8 +317,11 @@ clip.gradient(x=clip_gradient)
 def where(condition, x, y):
     """x where the condition holds, y elsewhere; all three broadcast. The condition is boolean and has no gradient."""
     if not hasattr(condition, "dtype") or condition.dtype.kind != "b":
-        raise TypeError(f"where: the condition must be boolean, got {getattr(condition, 'dtype', type(condition).__name__)}")
-    return xp(condition).where(condition, x, y)
+        kind = getattr(condition, "dtype", type(condition).__name__)
+        raise TypeError(f"where: the condition must be a boolean tensor or array, got {kind}")
+    out = xp(condition).where(condition, x, y)
+    only_numbers = not hasattr(x, "dtype") and not hasattr(y, "dtype")
+    return out.astype(np.float32) if only_numbers and out.dtype.kind == "f" else out
 
 
 where.gradient(x=lambda g, condition: where(condition, g, 0.0),

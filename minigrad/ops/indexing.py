@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import add_at, is_host, xp
+from minigrad.autograd import TensorBase
+from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
 from minigrad.ops.elementwise import where
+from minigrad.ops.shape import require_arrays, reshape
 from minigrad.primitive import primitive
 
 
@@ -47,29 +49,56 @@ getitem.accumulating_gradient(x=lambda buffer, g, index: _add_into(buffer, g, in
 put_into_zeros.gradient(values=lambda g, index: getitem(g, index))
 
 
-def check_indices(indices: Any, size: int, operation: str) -> None:
-    """IndexError for an index out of [-size, size), naming it; indices on a GPU are not read back for this."""
+def integer_indices(indices: Any, x: Any, operation: str) -> Any:
+    """`indices` (a tensor, array or nested list of integers) as a tensor or array on the device of x."""
+    place, values = device_of(raw(x)), raw(indices)
+    if not is_array(values):
+        values = np.asarray(values, dtype=None if np.size(values) else np.int64)
+    if not isinstance(indices, TensorBase) or device_of(values) != place:
+        indices = to_device(values, place)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{operation}: the indices must be integers, got {indices.dtype}")
+    return indices
+
+
+def raw(x: Any) -> Any:
+    """The array of a tensor; anything else as it is."""
+    return x._data if isinstance(x, TensorBase) else x
+
+
+def check_indices(indices: Any, shape: tuple[int, ...], axis: int, operation: str) -> None:
+    """IndexError for an axis that x of this `shape` lacks, and for an index out of range, naming it.
+
+    Indices on a GPU are not read back for this.
+    """
+    if not -len(shape) <= axis < len(shape):
+        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
+    size, indices = shape[axis], raw(indices)
     if is_host(indices) and indices.size and (indices.min() < -size or indices.max() >= size):
         worst = indices.max() if indices.max() >= size else indices.min()
-        raise IndexError(f"{operation}: index {int(worst)} is out of range for an axis of length {size}")
+        raise IndexError(f"{operation}: index {int(worst)} is out of range for axis {axis} of shape {tuple(shape)}")
 
 
 @primitive
-def take(x, indices, axis=None):
-    """The slices of x at `indices` (an integer array) along `axis`; of the flattened x if `axis` is None."""
-    if axis is None:
-        return x.reshape(-1)[indices]
-    check_indices(indices, x.shape[axis], "take")
+def _take(x, indices, axis):
     return xp(x).take(x, indices, axis=axis)
 
 
-def take_gradient(g, x_shape, indices, axis):
+_take.gradient(x=lambda g, x_shape, indices, axis:
+               put_into_zeros(g, (*(slice(None),) * (axis % len(x_shape)), indices), x_shape))
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """The slices of x at `indices` (integers of any shape) along `axis`; of the flattened x if `axis` is None.
+
+    A negative index counts from the end. Raises IndexError for one that is out of range (on the host) and for an axis
+    that x lacks, TypeError for indices that are not integers.
+    """
     if axis is None:
-        return put_into_zeros(g, indices, (int(np.prod(x_shape)),)).reshape(x_shape)
-    return put_into_zeros(g, (*(slice(None),) * (axis % len(x_shape)), indices), x_shape)
-
-
-take.gradient(x=take_gradient)
+        x, axis = reshape(x, (-1,)), 0
+    indices = integer_indices(indices, x, "take")
+    check_indices(indices, x.shape, axis, "take")
+    return _take(x, indices, axis)
 
 
 def _along(indices: Any, axis: int) -> tuple[Any, ...]:
@@ -81,35 +110,64 @@ def _along(indices: Any, axis: int) -> tuple[Any, ...]:
 
 
 @primitive
-def gather(x, indices, axis):
-    """``out[i][j] = x[indices[i][j]][j]`` for axis 0, and so on: NumPy's take_along_axis, PyTorch's gather.
-
-    `indices` has as many dimensions as x and is not longer along any axis but `axis`.
-    """
-    if indices.ndim != x.ndim:
-        raise ValueError(f"gather: indices of shape {indices.shape} need as many dimensions as x, {x.shape}")
-    check_indices(indices, x.shape[axis], "gather")
+def _gather(x, indices, axis):
     return x[_along(indices, axis)]
 
 
-gather.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, _along(indices, axis), x_shape))
+_gather.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, _along(indices, axis), x_shape))
+
+
+def gather(x: Any, indices: Any, axis: int) -> Any:
+    """``out[i][j] = x[indices[i][j]][j]`` for axis 0, and so on: NumPy's take_along_axis, PyTorch's gather.
+
+    `indices` has as many dimensions as x and is not longer along any axis but `axis`. Errors are those of `take`, and
+    ValueError for a shape that does not fit.
+    """
+    indices = integer_indices(indices, x, "gather")
+    check_indices(indices, x.shape, axis, "gather")
+    _check_fit(indices.shape, x.shape, axis, "gather")
+    return _gather(x, indices, axis)
 
 
 @primitive
-def scatter_add(x, indices, values, axis):
-    """A copy of x with ``values[i][j]`` added at ``[indices[i][j]][j]`` for axis 0, and so on."""
-    if indices.shape != values.shape:
-        raise ValueError(f"scatter_add: indices {indices.shape} and values {values.shape} must have one shape")
-    check_indices(indices, x.shape[axis], "scatter_add")
-    out = x.copy()
+def _scatter_add(x, indices, values, axis):
+    out = x.astype(np.result_type(x.dtype, values.dtype))
     add_at(out, _along(indices, axis), values)
     return out
 
 
-scatter_add.gradient(x=lambda g: g,
-                     values=lambda g, indices, axis: gather(g, indices, axis))
+_scatter_add.gradient(x=lambda g: g,
+                      values=lambda g, indices, axis: _gather(g, indices, axis))
+
+
+def scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
+    """A copy of x with ``values[i][j]`` added at ``[indices[i][j]][j]`` for axis 0, and so on.
+
+    `values` is a tensor or an array of the shape of `indices`; errors are those of `gather`.
+    """
+    require_arrays("scatter_add", x, values)
+    indices = integer_indices(indices, x, "scatter_add")
+    if tuple(indices.shape) != tuple(values.shape):
+        raise ValueError(f"scatter_add: indices {tuple(indices.shape)} and values {tuple(values.shape)} must have one "
+                         "shape")
+    check_indices(indices, x.shape, axis, "scatter_add")
+    _check_fit(indices.shape, x.shape, axis, "scatter_add")
+    return _scatter_add(x, indices, values, axis)
+
+
+def _check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, operation: str) -> None:
+    """ValueError unless indices of that shape pick from x of `shape` along `axis`."""
+    fits = len(indices) == len(shape) and all(m <= n or i == axis % len(shape)
+                                              for i, (m, n) in enumerate(zip(indices, shape, strict=True)))
+    if not fits:
+        raise ValueError(f"{operation}: indices of shape {tuple(indices)} do not fit x of shape {tuple(shape)}; they "
+                         f"need as many dimensions, none of them longer, but for axis {axis}")
 
 
 def masked_fill(x: Any, mask: Any, value: float) -> Any:
-    """x with `value` where the boolean `mask` (broadcast to x) is true."""
+    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true."""
+    require_arrays("masked_fill", x, mask)
+    own, other = tuple(x.shape), tuple(mask.shape)
+    if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
+        raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")
     return where(mask, value, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.ops.shape import broadcast_to, reshape
+from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive, sum_to
 
 
@@ -15,10 +15,8 @@ def batched_matmul(x, y):
 
     A single right-hand matrix is applied to all rows at once, as one 2-D product: ``(B·T, D) @ (D, E)``.
     """
-    if x.shape[-1] != y.shape[-2]:
-        raise ValueError(f"matmul: x.shape[-1] == y.shape[-2], got {tuple(x.shape)} and {tuple(y.shape)}")
     if y.ndim == 2 and x.ndim > 2:
-        return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
+        return (rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
     return x @ y
 
 
@@ -47,19 +45,23 @@ batched_matmul.gradient(x=matmul_gradient_x, y=matmul_gradient_y)
 def matmul(x: Any, y: Any) -> Any:
     """The matrix product by NumPy's rules: a 1-D operand is a row on the left, a column on the right.
 
-    Raises ValueError for 0-d operands and for inner lengths that differ.
+    Raises ValueError for 0-d operands, and for shapes that do not fit.
     """
+    require_arrays("matmul", x, y)
+    shapes = f"got {tuple(x.shape)} and {tuple(y.shape)}"
     if not len(x.shape) or not len(y.shape):
-        raise ValueError(f"matmul: operands need at least one dimension, got {tuple(x.shape)} and {tuple(y.shape)}; use * for scalars")
+        raise ValueError(f"matmul: the operands need at least one dimension, {shapes}; use * for scalars")
+    if x.shape[-1] != y.shape[-2 if len(y.shape) > 1 else 0]:
+        raise ValueError(f"matmul: x.shape[-1] == y.shape[{-2 if len(y.shape) > 1 else 0}], {shapes}")
+    if not all(n == m or n == 1 or m == 1 for n, m in zip(x.shape[-3::-1], y.shape[-3::-1], strict=False)):
+        raise ValueError(f"matmul: x.shape[:-2] and y.shape[:-2] broadcast, {shapes}")
     if len(x.shape) >= 2 and len(y.shape) >= 2:
         return batched_matmul(x, y)
     lifted_x = reshape(x, (1, *x.shape)) if len(x.shape) == 1 else x
     lifted_y = reshape(y, (*y.shape, 1)) if len(y.shape) == 1 else y
-    if lifted_x.shape[-1] != lifted_y.shape[-2]:
-        raise ValueError(f"matmul: x.shape[-1] == y.shape[-2] (or y.shape[0]), got {tuple(x.shape)} and {tuple(y.shape)}")
     out = batched_matmul(lifted_x, lifted_y)
-    shape = out.shape[:-2] + (() if len(x.shape) == 1 else out.shape[-2:-1]) + (() if len(y.shape) == 1 else out.shape[-1:])
-    return reshape(out, shape)
+    n, m = out.shape[-2:-1] if len(x.shape) > 1 else (), out.shape[-1:] if len(y.shape) > 1 else ()
+    return reshape(out, (*out.shape[:-2], *n, *m))
 
 
 # --------------------------------------------------------------------------- einsum
@@ -105,7 +107,7 @@ def einsum_gradient(g, xs, subscripts, needs):
     left, out = subscripts.split("->")
     operands = left.split(",")
     sizes = {c: n for letters, x in zip(operands, xs, strict=True) for c, n in zip(letters, x.shape, strict=True)}
-    gradients = []
+    gradients: list[Any] = []
     for i, (letters, x, needed) in enumerate(zip(operands, xs, needs, strict=True)):
         if not needed:
             gradients.append(None)
@@ -158,6 +160,6 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     missing = set(out) - set("".join(letters))
     if missing:
         raise ValueError(f"einsum: the output of {subscripts!r} has {sorted(missing)}, which no operand has")
-    # Broadcasting (an axis of length 1 beside a longer one) is done here, by a recorded op, so that the rule need not know.
+    # Broadcasting (an axis of length 1 beside a longer one) is a recorded op of its own: the rule need not know.
     spread = [broadcast_to(x, tuple(sizes[c] for c in term)) for term, x in zip(letters, operands, strict=True)]
     return _einsum(*spread, subscripts=",".join(letters) + "->" + out)

@@ -65,6 +65,9 @@ mean.gradient(x=lambda g, x_shape, axis, keepdims:
 @primitive(floating=True)
 def var(x, axis=None, correction=0, keepdims=False):
     """The variance over `axis`, ``Σ(x - mean)² / (n - correction)``. NumPy's default: correction 0."""
+    if correction >= reduced_size(x.shape, axis):
+        raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
+                         f"{tuple(x.shape)}")
     return x.var(axis=axis, ddof=correction, keepdims=keepdims)
 
 
@@ -108,7 +111,7 @@ def logsumexp(x, axis=None, keepdims=False):
     total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
     out = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf) + top
-    return out if keepdims else out.reshape(x.sum(axis=axis).shape)
+    return out if keepdims else out.sum(axis=axis)  # over axes of length 1: only their removal
 
 
 # d logsumexp / dx = softmax(x) = exp(x - logsumexp(x))
@@ -124,6 +127,8 @@ logsumexp.gradient(x=logsumexp_gradient)
 @primitive
 def cumsum(x, axis):
     """The running sum along `axis`."""
+    if axis is None or not x.ndim:
+        raise ValueError(f"cumsum: needs an axis of the operand, got axis {axis} for shape {tuple(x.shape)}")
     return x.cumsum(axis=axis)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,13 +78,12 @@ def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
 
 
-@primitive(broadcasts=False)
-def concatenate(*xs, axis=0):
-    """The arrays joined along an existing axis."""
+@primitive
+def _concatenate(*xs, axis):
     return xp(xs[0]).concatenate(xs, axis=axis)
 
 
-@concatenate.joint_gradient("xs")
+@_concatenate.joint_gradient("xs")
 def concatenate_gradient(g, xs_shapes, axis, needs):
     # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
     before = (slice(None),) * (axis % len(xs_shapes[0]))
@@ -96,21 +95,45 @@ def concatenate_gradient(g, xs_shapes, axis, needs):
     return gradients
 
 
+def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree."""
+    return _concatenate(*sequence_of_arrays(tensors, "concatenate"), axis=axis)
+
+
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """The arrays, all of one shape, joined along a new axis."""
-    tensors = list(tensors)
-    if not tensors:
-        raise ValueError("stack: needs at least one tensor")
-    shapes = {tuple(np.shape(t._data) if isinstance(t, TensorBase) else np.shape(t)) for t in tensors}
+    """The tensors (or arrays), all of one shape, joined along a new axis."""
+    tensors = sequence_of_arrays(tensors, "stack")
+    shapes = {tuple(t.shape) for t in tensors}
     if len(shapes) > 1:
         raise ValueError(f"stack: the tensors must have one shape, got {sorted(shapes)}")
-    return concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
+    return _concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
+
+
+def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
+    """The tensors or arrays as a list; TypeError for anything else, ValueError if there are none."""
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
+        raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
+                        f"not a {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise ValueError(f"{operation}: needs at least one tensor")
+    require_arrays(operation, *found)
+    return found
+
+
+def require_arrays(operation: str, *operands: Any) -> None:
+    """TypeError unless every operand is a tensor or an array."""
+    for x in operands:
+        if not isinstance(x, TensorBase) and not hasattr(x, "dtype"):
+            raise TypeError(f"{operation}: the operands must be tensors or arrays, got a {type(x).__name__}")
 
 
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes."""
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise IndexError(f"split: axis {axis} is out of range for shape {tuple(x.shape)}")
     length = x.shape[axis]
-    if isinstance(sizes, int):
+    if isinstance(sizes, (int, np.integer)):
         if sizes < 1:
             raise ValueError(f"split: the size of a piece must be at least 1, got {sizes}")
         sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
@@ -126,6 +149,9 @@ def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
 @primitive
 def pad(x, widths, value=0):
     """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
+    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
+        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
+                         f"got {widths}")
     return xp(x).pad(x, widths, mode="constant", constant_values=value)
 
 
@@ -142,9 +168,15 @@ def flip(x, axis=None):
 flip.gradient(x=lambda g, axis: flip(g, axis))
 
 
+def _require_matrices(x: Any, operation: str) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"{operation}: needs at least two dimensions, got shape {tuple(x.shape)}")
+
+
 @primitive
 def tril(x, k=0):
     """x with everything above the k-th diagonal of its last two axes set to 0."""
+    _require_matrices(x, "tril")
     return xp(x).tril(x, k)
 
 
@@ -154,6 +186,7 @@ tril.gradient(x=lambda g, k: tril(g, k))
 @primitive
 def triu(x, k=0):
     """x with everything below the k-th diagonal of its last two axes set to 0."""
+    _require_matrices(x, "triu")
     return xp(x).triu(x, k)
 
 
