@@ -171,7 +171,10 @@ class Transformer(nn.Module):
 
     def forward(self, source: Any, target: Any) -> Tensor:
         """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size)."""
-        source = self.source_ids(source)
+        source, target = self.source_ids(source), self.target_ids(target)
+        if source.shape[0] != target.shape[0]:
+            raise ValueError(f"source and target must be of the same batch, got ids of shapes "
+                             f"{tuple(source.shape)} and {tuple(target.shape)}")
         return self.decode(target, self.encode(source), self.memory_mask(source))
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:

@@ -175,3 +175,22 @@ def test_ids_that_are_no_integers_are_refused(ids):
 def test_ids_that_are_no_batch_are_refused():
     with pytest.raises(ValueError, match=r"source ids must have shape \(batch, length\), got \(5,\)"):
         tiny_model().encode(SOURCE[0])
+
+
+@pytest.mark.parametrize(("source", "labels"), [(SOURCE[:1], LABELS), (SOURCE, LABELS[:1])])
+def test_a_source_and_a_target_of_different_batches_are_refused(source, labels):
+    for call in (tiny_model(), tiny_model().loss):
+        with pytest.raises(ValueError, match=r"the same batch, got ids of shapes \([12], 5\) and \([12], 4\)"):
+            call(source, labels)
+
+
+@FUSED
+@pytest.mark.parametrize(("source", "target"), [((2, 0), (2, 4)), ((2, 5), (2, 0)), ((0, 5), (0, 4)), ((2, 0), (2, 0))])
+def test_empty_sequences_and_batches_are_no_trouble(source, target, fused):
+    model = tiny_model()
+    source, labels = np.full(source, 5), np.full(target, 6)
+    with minigrad.fused(fused):
+        loss = model.loss(source, labels, 0.1)
+        gradients = backward(model, lambda: model.loss(source, labels, 0.1))
+    assert (loss.item() > 0) == (labels.size > 0)
+    assert all(np.isfinite(gradient).all() for gradient in gradients.values())
