@@ -1,0 +1,221 @@
+"""The folder of a training run, and the checkpoints in it.
+
+    DIR/
+        log.csv                     one line for each validation
+        checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
+        latest, best                each holds the name of a checkpoint
+
+A checkpoint is complete in itself: ``run.json`` has the model's configuration, the tokenizers, the data's description, the
+training options and the progress. It is written as a new folder under a temporary name and renamed; then the pointer files
+are replaced; then old checkpoints are removed. Whenever a run is killed, the pointers name a complete checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
+
+from transformer.config import TransformerConfig
+from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
+from transformer.model import Transformer
+
+FORMAT = 1
+MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
+
+
+class RunError(ValueError):
+    """A folder that is no run, or a checkpoint that cannot be used; the message is one line."""
+
+
+@dataclass
+class Run:
+    """What a checkpoint knows beside its arrays.
+
+    Attributes:
+        config: the model's.
+        source_tokenizer, target_tokenizer: one and the same object if the vocabulary is shared.
+        data: where the examples came from, as JSON values.
+        training: the training options, as JSON values.
+        progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
+    """
+
+    config: TransformerConfig
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    data: dict[str, Any]
+    training: dict[str, Any]
+    progress: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of JSON values."""
+        shared = self.source_tokenizer is self.target_tokenizer
+        return {"format": FORMAT, "model": self.config.to_json(), "source_tokenizer": self.source_tokenizer.to_json(),
+                "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
+                "training": self.training, "progress": self.progress}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Run:
+        """The inverse of `to_json`. ValueError, KeyError or TypeError for what it did not write."""
+        source = tokenizer_from_json(values["source_tokenizer"])
+        target = values["target_tokenizer"]
+        return cls(TransformerConfig.from_json(values["model"]), source, source if target is None else tokenizer_from_json(target),
+                   values["data"], values["training"], values["progress"])
+
+
+def is_run(folder: str | Path) -> bool:
+    """Whether `folder` holds a run with at least one checkpoint."""
+    return (Path(folder) / "latest").is_file()
+
+
+def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
+    """Write the checkpoint `name`, complete or not at all."""
+    final = folder / "checkpoints" / name
+    temporary = final.with_name(f".{name}.{os.getpid()}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    save_tensors(temporary / MODEL, model)
+    values = run.to_json()
+    if optimizer is not None:
+        arrays, values["optimizer"] = split_arrays(optimizer)
+        save_tensors(temporary / OPTIMIZER, arrays)
+    _write_text(temporary / RUN, json.dumps(values, ensure_ascii=False))
+    if final.exists():  # left by a run that was killed before it pointed here: nothing refers to it
+        shutil.rmtree(final)
+    os.replace(temporary, final)
+    _sync_folder(final.parent)
+
+
+def point(folder: Path, pointer: str, name: str) -> None:
+    """Let the pointer file ("latest" or "best") name the checkpoint `name`, replacing it in one step."""
+    temporary = folder / f".{pointer}.{os.getpid()}.tmp"
+    _write_text(temporary, name + "\n")
+    os.replace(temporary, folder / pointer)
+    _sync_folder(folder)
+
+
+def pointed(folder: Path, pointer: str) -> str | None:
+    """The name of the checkpoint that a pointer file names, or None."""
+    try:
+        return (folder / pointer).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove all but the newest `keep` numbered checkpoints, whatever the pointers name, and what killed runs left half-written."""
+    kept = {pointed(folder, "latest"), pointed(folder, "best")}
+    names = numbered(folder)
+    for path in (folder / "checkpoints").iterdir():
+        old = path.name in names[: len(names) - keep] and path.name not in kept
+        if old or path.name.endswith(".partial"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def numbered(folder: Path) -> list[str]:
+    """The names of the checkpoints that are named by their step, oldest first."""
+    parent = folder / "checkpoints"
+    return sorted(p.name for p in parent.iterdir() if p.name.isdigit()) if parent.is_dir() else []
+
+
+def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np.ndarray], dict[str, Any] | None]:
+    """Read a checkpoint of a run.
+
+    Args:
+        folder: of the run.
+        which: "best", "latest", or the name of a checkpoint.
+
+    Returns:
+        The run, the model's arrays by name, and the optimizer's state (None for averaged models).
+
+    Raises:
+        RunError: there is no such run or checkpoint, its format is another version's, or a file is damaged.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder")
+    if not is_run(folder):
+        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train writes one with --out")
+    name = (pointed(folder, which) or pointed(folder, "latest")) if which in ("best", "latest") else which
+    checkpoint = folder / "checkpoints" / str(name)
+    if not checkpoint.is_dir():
+        raise RunError(f"{folder}: the checkpoint {name} is missing")
+    try:
+        values = json.loads((checkpoint / RUN).read_text(encoding="utf-8"))
+        if not isinstance(values, dict) or "format" not in values:
+            raise RunError(f"{checkpoint / RUN}: not written by this program")
+        if values["format"] != FORMAT:
+            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, this version reads format {FORMAT}")
+        run = Run.from_json(values)
+        model, _ = load_tensors(checkpoint / MODEL)
+        optimizer = None
+        if "optimizer" in values:
+            arrays, _ = load_tensors(checkpoint / OPTIMIZER)
+            optimizer = join_arrays(arrays, values["optimizer"])
+    except (OSError, CheckpointError) as error:
+        raise RunError(f"{checkpoint}: cannot be read: {error}") from error
+    except RunError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunError(f"{checkpoint / RUN}: damaged or foreign: {error}") from error
+    return run, model, optimizer
+
+
+def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> tuple[Transformer, Run]:
+    """The trained model of a run, in evaluation mode, on `device`; and its run. RunError as `load_run`."""
+    run, arrays, _ = load_run(folder, which)
+    model = Transformer(run.config)
+    try:
+        model.load_state_dict(arrays)
+    except (ValueError, KeyError) as error:
+        raise RunError(f"{folder}: the weights do not fit the configuration: {error}") from error
+    return model.to(device).eval(), run
+
+
+# --------------------------------------------------------------------------- helpers
+
+
+def split_arrays(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An optimizer's state_dict as (arrays by "parameter.name", the rest as JSON values)."""
+    arrays: dict[str, Any] = {}
+    numbers: dict[str, dict[str, Any]] = {}
+    for index, entries in state["state"].items():
+        for name, value in entries.items():
+            if hasattr(value, "shape"):
+                arrays[f"{index}.{name}"] = value
+            else:
+                numbers.setdefault(str(index), {})[name] = value
+    return arrays, {"numbers": numbers, "param_groups": state["param_groups"]}
+
+
+def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `split_arrays`."""
+    state: dict[int, dict[str, Any]] = {}
+    for key, array in arrays.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = array
+    for index, entries in rest["numbers"].items():
+        state.setdefault(int(index), {}).update(entries)
+    return {"state": state, "param_groups": rest["param_groups"]}
+
+
+def _write_text(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "posix":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,100 @@
+"""The choices of a training run that are not the model's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train.
+
+    Attributes:
+        steps: updates of the parameters to make, or None.
+        epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
+        batch_tokens: size of a batch, sentences × longest side, padding included.
+        accumulate: batches whose gradients are summed for one update.
+        learning_rate: the highest rate of the schedule.
+        warmup_steps: updates over which the rate rises from 0.
+        schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
+        label_smoothing: ε of the loss in training; validation losses are without.
+        clip_norm: the longest gradient, over all parameters; None for no clipping.
+        weight_decay: decoupled, as in AdamW.
+        adam_beta2: decay of the second moment; the first moment's is 0.9.
+        seed: of the parameters, the order of the data and dropout.
+        valid_every: updates between validations, each of which also saves a checkpoint.
+        valid_sentences: how many validation sentences are decoded for the metric (the loss uses all).
+        valid_metric: "exact_match" or "bleu".
+        patience: end after this many validations in a row without a better one; None: never.
+        keep: how many checkpoints to keep, beside the best.
+        average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better; 1: do not.
+        minutes: end after this much training time; None: no limit.
+    """
+
+    steps: int | None = None
+    epochs: int | None = None
+    batch_tokens: int = 2048
+    accumulate: int = 1
+    learning_rate: float = 1e-3
+    warmup_steps: int = 400
+    schedule: str = "cosine"
+    label_smoothing: float = 0.1
+    clip_norm: float | None = 1.0
+    weight_decay: float = 0.0
+    adam_beta2: float = 0.98
+    seed: int = 1
+    valid_every: int = 500
+    valid_sentences: int = 500
+    valid_metric: str = "exact_match"
+    patience: int | None = None
+    keep: int = 3
+    average: int = 1
+    minutes: float | None = None
+
+    #: what a resumed run may change: none of it has an effect on the updates already made
+    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences")
+
+    def __post_init__(self) -> None:
+        if self.steps is None and self.epochs is None and self.minutes is None:
+            raise ValueError("give the length of the training: steps, epochs or minutes")
+        for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience", "keep", "average"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        for name in ("learning_rate", "clip_norm", "minutes"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        if self.warmup_steps < 0 or self.weight_decay < 0 or self.seed < 0:
+            raise ValueError("warmup_steps, weight_decay and seed must not be negative")
+        if not 0 <= self.label_smoothing < 1 or not 0 <= self.adam_beta2 < 1:
+            raise ValueError("label_smoothing and adam_beta2 must be in [0, 1)")
+        if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
+            raise ValueError(f"schedule must be inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
+        if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:
+            raise ValueError(f"the {self.schedule} schedule needs steps or epochs, to know where it ends")
+        if self.valid_metric not in ("exact_match", "bleu"):
+            raise ValueError(f"valid_metric must be exact_match or bleu, got {self.valid_metric!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_json`; ValueError names unknown entries."""
+        unknown = sorted(set(values) - {f.name for f in fields(cls)})
+        if unknown:
+            raise ValueError(f"the training options have unknown entries: {', '.join(unknown)}")
+        return cls(**values)
+
+    def changed_from(self, earlier: Self) -> list[str]:
+        """Of the options that differ from an earlier run's, those that a resumed run may not change.
+
+        With a schedule that ends at the last step, the length of the run is one of them: it sets every rate.
+        """
+        fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]
+        if self.schedule in ("cosine", "linear"):
+            fixed += ["steps", "epochs"]
+        return [name for name in fixed if getattr(self, name) != getattr(earlier, name)]
