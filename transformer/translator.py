@@ -1,0 +1,169 @@
+"""From lines of text to lines of text: a model together with its tokenizers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from transformer.checkpoints import load_model
+from transformer.data.batches import Example, batches_by_length, collate, encode_pairs
+from transformer.data.tokenizer import Tokenizer, WordTokenizer
+from transformer.data.vocabulary import EOS, UNK
+from transformer.decode import beam_search
+from transformer.decode.steps import decoding
+from transformer.metrics import bleu, exact_match, token_accuracy
+from transformer.model import Transformer
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation.
+
+    Attributes:
+        text: of one line.
+        score: its log-probability, normalised for length as asked; higher is better.
+        ids: its target tokens, without begin- and end-of-sentence.
+    """
+
+    text: str
+    score: float
+    ids: list[int]
+
+
+class TooLong(ValueError):
+    """A sentence has more tokens than the model has positions; ``index`` says which, counted from 0."""
+
+    def __init__(self, index: int, tokens: int, positions: int, side: str = "") -> None:
+        self.index = index
+        side = f"{side} " if side else ""
+        self.problem = (f"{tokens:,} {side}tokens with end-of-sentence, more than the model's {positions:,} positions; "
+                        "shorten it, or train with a larger --max-length")
+        super().__init__(f"line {index + 1}: {self.problem}")
+
+
+class Translator:
+    """A model with its tokenizers.
+
+    Args:
+        model: in any mode, on any device.
+        source_tokenizer, target_tokenizer: those it was trained with.
+    """
+
+    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> None:
+        self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "cpu", which: str = "best") -> Self:
+        """The "best" or "latest" model of a training run, on `device`. Errors as `load_model` has."""
+        model, run = load_model(folder, device, which)
+        return cls(model, run.source_tokenizer, run.target_tokenizer)
+
+    def translate(self, lines: Sequence[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
+                  length_penalty: str = "gnmt", alpha: float = 0.6,
+                  max_length: int | None = None) -> list[list[Translation]]:
+        """The best translations of each line, best first.
+
+        Args:
+            lines: source texts; a blank one is not given to the model, its translation is blank.
+            beam: how many hypotheses the search keeps open; 1 is greedy decoding.
+            num_best: how many translations to return of each line, at most `beam`.
+            batch_size: lines that are decoded together. They are taken in order of length, to pad little.
+            length_penalty, alpha: how scores are normalised, see `beam_search`.
+            max_length: the most tokens of a translation; by default twice the source's plus 10.
+
+        Returns:
+            A list for each line, in the order of `lines`.
+
+        Raises:
+            TooLong: a line has more tokens than the model has positions; nothing was translated.
+            ValueError: an argument out of range.
+        """
+        if batch_size < 1:
+            raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
+        sources = [[*self.source_tokenizer.encode(line), EOS] for line in lines]
+        for index, source in enumerate(sources):
+            self._check_length(index, len(source))
+        results = [[Translation("", 0.0, [])] for _ in lines]
+        by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
+        for first in range(0, len(by_length), batch_size):
+            chosen = by_length[first:first + batch_size]
+            batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
+            found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+            for i, hypotheses in zip(chosen, found, strict=True):
+                results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
+        return results
+
+    def loss(self, pairs: Pairs, batch_tokens: int = 4096) -> float:
+        """The cross-entropy of the targets per token, end-of-sentence included, in nats, without dropout or smoothing.
+
+        Raises:
+            TooLong: a pair has more tokens than the model has positions.
+            ValueError: there are no pairs.
+        """
+        examples = self._examples(pairs)
+        total, tokens = 0.0, 0
+        with decoding(self.model):
+            for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0):
+                batch = collate(examples, indices)
+                total += float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
+                tokens += batch.num_target_tokens
+        return total / tokens
+
+    def evaluate(self, pairs: Pairs, beam: int = 1, batch_size: int = 64, length_penalty: str = "gnmt",
+                 alpha: float = 0.6, max_length: int | None = None) -> dict[str, Any]:
+        """Translate the sources of `pairs` and compare with their targets.
+
+        Args:
+            pairs: (source, target) texts, at least one.
+            beam, batch_size, length_penalty, alpha, max_length: as for `translate`.
+
+        Returns:
+            A dictionary of JSON values: ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats per token),
+            ``bleu`` (0 to 100) and ``bleu_signature`` (both None if sacrebleu is not installed), ``sentences`` and
+            ``seconds`` taken.
+
+        Raises:
+            TooLong, ValueError: as `translate` and `loss`.
+        """
+        start = time.perf_counter()
+        loss = self.loss(pairs)
+        found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length)
+        hypotheses, references = [best[0].text for best in found], [self._as_decoded(target) for _, target in pairs]
+        # A word that the vocabulary lacks is None in the reference: the token <unk> does not get it right.
+        right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
+        scored: tuple[float, str] | tuple[None, None] = None, None
+        with suppress(ImportError):  # sacrebleu is an extra
+            scored = bleu(hypotheses, references)
+        return {
+            "exact_match": exact_match(hypotheses, references),
+            "token_accuracy": token_accuracy([best[0].ids for best in found], right_ids),
+            "loss": loss,
+            "bleu": scored[0],
+            "bleu_signature": scored[1],
+            "sentences": len(references),
+            "seconds": time.perf_counter() - start,
+        }
+
+    def _check_length(self, index: int, tokens: int, side: str = "") -> None:
+        positions = self.model.config.max_length
+        if tokens > positions:
+            raise TooLong(index, tokens, positions, side)
+
+    def _examples(self, pairs: Pairs) -> list[Example]:
+        if not pairs:
+            raise ValueError("there are no sentence pairs to evaluate on")
+        examples = encode_pairs(pairs, self.source_tokenizer, self.target_tokenizer)
+        for index, (source, target) in enumerate(examples):
+            self._check_length(index, len(source), "source")
+            self._check_length(index, len(target) + 1, "target")
+        return examples
+
+    def _as_decoded(self, reference: str) -> str:
+        """The reference as a perfect translation would read: from words, decoding cannot tell how they were spaced."""
+        return " ".join(reference.split()) if isinstance(self.target_tokenizer, WordTokenizer) else reference
