@@ -53,6 +53,7 @@ from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_
 __all__ = ["Needs", "Primitive", "Saved", "primitive", "sum_to"]
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
+_PLAIN = frozenset({bool, int, float})  # exactly these: np.float64 is a float, too
 
 
 class Call(NamedTuple):
@@ -226,7 +227,7 @@ class Primitive:
                 needs.append(argument._requires_grad)
             else:
                 needs.append(False)
-                if argument is not None and not isinstance(argument, (int, float)):
+                if argument is not None and type(argument) not in _PLAIN:
                     raw[position] = self._operand(argument, args)
         if len(needs) != len(args):
             self._unwrap_statics(raw, args)
@@ -343,7 +344,9 @@ class Primitive:
             elif type(value) is tuple:  # an index may have tensors in it
                 raw[position] = tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v
                                        for v in value])
-            elif self._never_differentiable and isinstance(value, (np.generic, list)):
+            elif isinstance(value, np.generic):  # weak, like a Python number
+                raw[position] = value.item()
+            elif self._never_differentiable and isinstance(value, list):
                 raw[position] = self._operand(value, args)
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:

@@ -164,7 +164,7 @@ class Tensor(TensorBase):
         return f"{type(self).__name__}({values}, shape={self.shape}, dtype={self.dtype}, device={self.device}{origin})"
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else str(self)
+        return format(self.item(), spec) if spec else str(self)
 
     def __len__(self) -> int:
         if not self.shape:
