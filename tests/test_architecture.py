@@ -25,7 +25,7 @@ LAYERS = [
     ["minigrad.nn", "minigrad.optim", "minigrad.gradcheck", "minigrad.checkpoint"],
     ["minigrad"],
     ["transformer.config", "transformer.masks", "transformer.positions", "transformer.cache"],
-    ["transformer.data", "transformer.options", "transformer.plots"],
+    ["transformer.data", "transformer.options", "transformer.plots", "transformer.memory"],
     ["transformer.attention", "transformer.metrics", "transformer.recipes", "transformer.log"],
     ["transformer.layers"],
     ["transformer.model"],
