@@ -32,8 +32,8 @@ MODELS = {
         "norm": "post", "final_norm": True, "activation": "gelu", "bias": False, "output_bias": True,
         "sinusoid_layout": "halves", "first_position": 1,
     },
-    "pre-norm without final norms, two layers, three-way tied, learned positions": {
-        "final_norm": False, "activation": "gelu", "num_encoder_layers": 2, "num_decoder_layers": 2,
+    "pre-norm without final norms, two decoder layers, three-way tied, learned positions": {
+        "final_norm": False, "activation": "gelu", "num_decoder_layers": 2,
         "positions": "learned", **THREE_WAY,
     },
 }  # fmt: skip
