@@ -236,6 +236,8 @@ class Pending:
 
     def add(self, target: Any, value: Any, fresh: bool) -> bool:
         """Add `value`; True if it is the first for `target`. `fresh`: nobody else can refer to its memory."""
+        if self.create_graph and not isinstance(value, TensorBase):  # a rule may return a constant
+            value = wrap(value)
         entry = self.entries.get(id(target))
         if entry is None:
             self.entries[id(target)] = [value, fresh]

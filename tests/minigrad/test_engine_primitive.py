@@ -1,0 +1,248 @@
+"""`primitive` as its users meet it: an op of one's own, by every kind of rule."""
+
+import numpy as np
+
+import minigrad as mg
+from minigrad import Saved, Tensor, grad, primitive
+from minigrad.device import xp
+from minigrad.gradcheck import gradcheck, gradgradcheck
+
+
+def leaf(values):
+    return Tensor(np.array(values, np.float64), requires_grad=True)
+
+
+def make_cube():
+    @primitive
+    def cube(x, shift=0.0):
+        """``(x + shift)³``."""
+        return (x + shift) ** 3
+
+    cube.gradient(x=lambda g, x, shift: 3 * g * (x + shift) ** 2)
+    return cube
+
+
+def test_a_rule_for_one_input_and_a_static_argument():
+    cube = make_cube()
+    x = leaf([1.0, -2.0])
+    for call in (lambda x: cube(x), lambda x: cube(x, 0.5), lambda x: cube(x=x, shift=0.5), lambda x: cube(x, shift=2)):
+        gradcheck(call, x)
+        gradgradcheck(call, x)
+    assert cube.__name__ == "cube"
+    assert cube.__doc__ == "``(x + shift)³``."
+    assert repr(cube) == "<primitive cube(x, shift=0.0)>"
+
+
+def test_arrays_give_an_array_and_tensors_a_tensor():
+    cube = make_cube()
+    array = np.array([1.0, 2.0])
+    assert type(cube(array)) is np.ndarray
+    assert not cube(Tensor(array)).requires_grad
+    assert cube(leaf(array)).requires_grad
+    assert cube(3.0) == 27
+
+
+def test_broadcasting_rules_never_handle_shapes():
+    @primitive(broadcasts=True)
+    def hypotenuse(x, y):
+        return xp(x).sqrt(x * x + y * y)
+
+    hypotenuse.gradient(x=lambda g, x, out: g * x / out, y=lambda g, y, out: g * y / out)
+    rng = np.random.default_rng(0)
+    for shapes in (((3,), (2, 3)), ((2, 1), (1, 3)), ((), (2, 3)), ((1,), ())):
+        x, y = (leaf(rng.normal(size=shape)) for shape in shapes)
+        gradcheck(hypotenuse, [x, y])
+        gradgradcheck(hypotenuse, [x, y])
+        assert grad(hypotenuse(x, y).sum(), [x, y])[0].shape == x.shape
+    x = leaf([3.0])
+    np.testing.assert_allclose(grad(hypotenuse(x, 4.0), x).numpy(), [0.6])
+
+
+def test_rules_get_what_they_name():
+    seen = {}
+
+    @primitive
+    def nosy(x, y, k=2):
+        return x * y * k
+
+    def rule(g, x_shape, x_dtype, x_device, y, k, out):
+        seen.update(x_shape=x_shape, x_dtype=x_dtype, x_device=x_device, y=y, k=k, out=out)
+        return g * y * k
+
+    nosy.gradient(x=rule)
+    x = leaf([1.0, 2.0])
+    nosy(x, Tensor([3.0, 4.0])).sum().backward()
+    assert (seen["x_shape"], seen["x_dtype"], seen["x_device"], seen["k"]) == ((2,), np.float64, "cpu", 2)
+    assert type(seen["y"]) is type(seen["out"]) is np.ndarray
+    np.testing.assert_array_equal(seen["out"], [6, 16])
+    np.testing.assert_array_equal(x.grad.numpy(), [6, 8])
+
+
+def test_the_tape_keeps_only_what_rules_name():
+    @primitive
+    def plus_one(x):
+        return x + 1
+
+    plus_one.gradient(x=lambda g: g)
+    assert plus_one(leaf([1.0]))._node.saved == ()
+
+
+def make_ratio():
+    """x / (x + y), by one rule for both."""
+    calls = []
+
+    @primitive
+    def ratio(x, y):
+        return x / (x + y)
+
+    @ratio.joint_gradient("x", "y")
+    def ratio_gradient(g, x, y, needs):
+        calls.append((needs.x, needs.y, len(needs)))
+        total = (x + y) ** 2
+        return (g * y / total if needs.x else None, -g * x / total if needs.y else None)
+
+    return ratio, calls
+
+
+def test_a_joint_rule():
+    ratio, calls = make_ratio()
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 5.0])
+    gradcheck(ratio, [x, y])
+    gradgradcheck(ratio, [x, y])
+    calls.clear()
+    ratio(x, Tensor(y.data)).sum().backward()
+    ratio(x.detach(), y).sum().backward()
+    ratio(x, y).sum().backward()
+    assert calls == [(True, False, 2), (False, True, 2), (True, True, 2)]
+
+
+def test_a_variadic_primitive():
+    @primitive
+    def weighted_sum(*xs, weight=1.0):
+        return sum(xs) * weight
+
+    @weighted_sum.joint_gradient("xs")
+    def weighted_sum_gradient(g, xs_shapes, needs, weight):
+        return [g * weight if needed else None for needed, _ in zip(needs, xs_shapes, strict=True)]
+
+    xs = [leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([5.0, 6.0])]
+    gradcheck(lambda *xs: weighted_sum(*xs, weight=3.0), xs)
+    weighted_sum(xs[0], Tensor([1.0, 1.0]), np.array([1.0, 1.0]), xs[0], weight=2.0).sum().backward()
+    np.testing.assert_array_equal(xs[0].grad.numpy(), [4, 4])
+    assert type(weighted_sum(np.ones(2), np.ones(2))) is np.ndarray
+
+
+def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out():
+    @primitive
+    def pair(*xs):
+        return (xs[0] * xs[1]).sum()
+
+    @pair.joint_gradient("xs")
+    def pair_gradient(g, xs):
+        return [xs[1], xs[0]]  # right where g is 1
+
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    out = pair(x, y)
+    (out + 0 * (x * y).sum()).backward()
+    np.testing.assert_array_equal(x.numpy(), [1, 2])
+    np.testing.assert_array_equal(y.numpy(), [3, 4])
+    assert not np.shares_memory(x.grad.data, y.data)
+    assert not np.shares_memory(y.grad.data, x.data)
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 4])
+
+
+def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_graph():
+    calls = []
+
+    @primitive
+    def first_row(x):
+        return x[0] * 1
+
+    def plain(g, x_shape):
+        calls.append("plain")
+        return mg.concatenate([mg.expand_dims(g, 0), mg.zeros((x_shape[0] - 1, *x_shape[1:]), g.dtype).data])
+
+    def add(buffer, g):
+        calls.append("adding")
+        buffer[0] += g
+
+    first_row.gradient(x=plain)
+    first_row.accumulating_gradient(x=add)
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    (first_row(x) + first_row(x) * 2).sum().backward()
+    assert calls == ["adding", "adding"]
+    np.testing.assert_array_equal(x.grad.numpy(), [[3, 3], [0, 0]])
+    h = x * 1
+    (h.sum() + first_row(h).sum() + h.sum()).backward()  # into a gradient that was borrowed, and then onwards
+    np.testing.assert_array_equal(x.grad.numpy(), [[6, 6], [2, 2]])
+    calls.clear()
+    gradgradcheck(lambda x: first_row(x) ** 3, x)
+    assert "plain" in calls
+
+
+def test_a_fused_primitive_with_its_composition():
+    def by_steps(x, y):
+        return mg.exp(x) * y
+
+    @primitive(composition=by_steps)
+    def exp_times(x, y):
+        e = xp(x).exp(x)
+        return e * y, Saved(e=e)
+
+    @exp_times.joint_gradient("x", "y")
+    def exp_times_gradient(g, y, saved, needs):
+        return (g * saved.e * y if needs.x else None, g * saved.e if needs.y else None)
+
+    x, y = leaf([0.5, -1.0]), leaf([2.0, 3.0])
+    gradcheck(exp_times, [x, y])
+    gradgradcheck(exp_times, [x, y])
+    assert "exp_times" in repr(exp_times(x, y))
+    with mg.fused(False):
+        assert "op=mul" in repr(exp_times(x, y))
+    np.testing.assert_allclose(exp_times(x.data, y.data), np.exp(x.data) * y.data)
+
+
+def test_integer_arguments_of_a_floating_primitive_become_float32():
+    @primitive(floating=True)
+    def halve(x):
+        return x / 2
+
+    halve.gradient(x=lambda g: g / 2)
+    assert halve(Tensor([1, 2])).dtype == np.float32
+    assert halve(Tensor(np.ones(2, np.float16))).dtype == np.float16
+
+
+def test_gradients_are_cast_to_the_dtype_of_their_input():
+    @primitive
+    def widen(x):
+        return x.astype(np.float64)
+
+    widen.gradient(x=lambda g: g * 2)
+    x = Tensor([1.0], requires_grad=True)
+    widen(x).sum().backward()
+    assert x.grad.dtype == np.float32
+    assert grad(widen(x).sum(), x, create_graph=True).dtype == np.float32
+
+
+def test_a_declared_absence_of_a_gradient():
+    @primitive
+    def rounded(x):
+        return xp(x).rint(x)
+
+    rounded.no_gradient()
+    x = leaf([1.4, 2.6])
+    y = rounded(x)
+    assert not y.requires_grad
+    np.testing.assert_array_equal(grad((y * x).sum(), x).numpy(), [1, 3])
+
+
+def test_a_rule_may_return_a_constant_array_under_create_graph():
+    @primitive
+    def step(x):
+        return (x > 0).astype(x.dtype)
+
+    step.gradient(x=lambda g, x_shape: np.zeros(x_shape))
+    x = leaf([1.0, -1.0])
+    first = grad((step(x * 2) * x).sum(), x, create_graph=True)
+    np.testing.assert_array_equal(first.numpy(), [1, 0])
+    np.testing.assert_array_equal(grad((first * x).sum(), x).numpy(), [1, 0])

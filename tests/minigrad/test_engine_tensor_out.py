@@ -1,0 +1,177 @@
+"""The ways out of a Tensor: NumPy, numbers, text, other libraries, copies and pickles."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+
+
+def leaf(*values):
+    return Tensor(list(values), requires_grad=True)
+
+
+@pytest.mark.parametrize("function", [
+    np.exp, np.add.reduce, np.isnan, lambda t: np.add(t, 1), lambda t: np.multiply(1, t),
+])
+def test_numpy_functions_are_refused_and_never_cut_the_graph(function):
+    for t in (leaf(1.0), Tensor([1.0])):
+        with pytest.raises(TypeError):
+            function(t)
+
+
+def test_asarray_of_detached_tensors_only():
+    t = Tensor([1.0, 2.0])
+    for array in (np.asarray(t), np.asarray(t, dtype=np.float32)):
+        assert np.shares_memory(array, t.data)
+        assert not array.flags.writeable
+    for array in (np.array(t), np.asarray(t, dtype=np.float64), np.array(t, copy=True)):
+        assert not np.shares_memory(array, t.data)
+        array[0] = 5
+    np.testing.assert_array_equal(t.numpy(), [1, 2])
+    x = leaf(1.0)
+    for recorded in (x, x * 2):
+        with pytest.raises(TypeError, match=r"\.detach\(\)\.numpy\(\)"):
+            np.asarray(recorded)
+        np.asarray(recorded.detach())
+
+
+def test_numpy_is_a_read_only_view():
+    for t in (Tensor([1.0, 2.0]), leaf(1.0, 2.0), leaf(1.0, 2.0) * 1):
+        view = t.numpy()
+        assert np.shares_memory(view, t.data)
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 3
+        assert t.data.flags.writeable
+    shared = t.detach()
+    shared[0] = 9.0
+    np.testing.assert_array_equal(view, [9, 2])
+
+
+def test_numbers():
+    assert float(leaf(1.5)) == 1.5
+    assert int(Tensor([[2.0]])) == 2
+    assert [10, 20, 30][Tensor(1)] == 20
+    assert Tensor([1.5]).item() == 1.5
+    assert isinstance(Tensor(2).item(), int)
+    assert Tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    for convert in (float, int, lambda t: t.item()):
+        with pytest.raises(ValueError, match=r"exactly one element, the shape is \(2,\)"):
+            convert(Tensor([1.0, 2.0]))
+    with pytest.raises(TypeError, match="only integer tensors can be an index"):
+        [1, 2][Tensor(1.0)]
+
+
+def test_truth():
+    assert Tensor([2.0])
+    assert not Tensor(0)
+    for t in (Tensor([1.0, 2.0]), Tensor([])):
+        with pytest.raises(ValueError, match=r"ambiguous; use \.any\(\) or \.all\(\)"):
+            bool(t)
+
+
+def test_length_and_iteration():
+    t = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert len(t) == 2
+    assert [row.tolist() for row in t] == [[1, 2], [3, 4]]
+    for use in (len, iter):
+        with pytest.raises(TypeError, match="0-d"):
+            use(Tensor(1.0))
+    x = leaf(1.0, 2.0)
+    a, b = x
+    (a * b).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 1])
+
+
+def test_comparison_is_elementwise_and_the_hash_is_identity():
+    a, b = Tensor([1.0, 2.0]), Tensor([1.0, 3.0])
+    np.testing.assert_array_equal((a == b).numpy(), [True, False])
+    np.testing.assert_array_equal((a != b).numpy(), [False, True])
+    table = {a: "a", b: "b"}
+    assert table[a] == "a"
+    assert table[b] == "b"
+    assert len({a, b, a}) == 2
+    assert hash(a) != hash(Tensor([1.0, 2.0]))
+
+
+def test_dlpack_shares_memory_both_ways():
+    t = Tensor([1.0, 2.0])
+    array = np.from_dlpack(t)
+    assert np.shares_memory(array, t.data)
+    assert np.shares_memory(mg.from_dlpack(array).data, t.data)
+    with pytest.raises(BufferError, match=r"\.detach\(\)"):
+        np.from_dlpack(leaf(1.0))
+
+
+# --- repr and format
+
+
+def test_repr_shows_shape_dtype_device_and_op():
+    assert repr(Tensor([1.0, 2.0])) == "Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)"
+    x = leaf(1.0)
+    assert repr(x) == "Tensor([1.], shape=(1,), dtype=float32, device=cpu, requires_grad=True)"
+    assert repr(mg.exp(x)).endswith("shape=(1,), dtype=float32, device=cpu, op=exp)")
+    big = repr(Tensor(np.zeros((1000, 1000))))
+    assert "..." in big
+    assert len(big) < 1000
+
+
+def test_format():
+    assert f"{Tensor(1.23456):.2f}" == "1.23"
+    assert f"{leaf(2.0):5.1f}" == "  2.0"
+    assert f"{Tensor([1, 2])}" == repr(Tensor([1, 2]))
+    with pytest.raises(ValueError, match="exactly one element"):
+        format(Tensor([1.0, 2.0]), ".2f")
+
+
+# --- Copies
+
+
+def test_deepcopy():
+    x = leaf(1.0, 2.0)
+    (x * 3).sum().backward()
+    other, same = copy.deepcopy([x, x])
+    assert other is same
+    assert other.requires_grad
+    np.testing.assert_array_equal(other.grad.numpy(), [3, 3])
+    assert not np.shares_memory(other.data, x.data)
+    assert not np.shares_memory(other.grad.data, x.grad.data)
+    y = (x * x).sum()
+    other[...] = 5.0
+    y.backward()  # the copy has a tick of its own
+    with pytest.raises(RuntimeError, match=r"\.detach\(\)"):
+        copy.deepcopy(x * 2)
+    with pytest.raises(TypeError, match=r"\.detach\(\) to share.*deepcopy"):
+        copy.copy(x)
+
+
+def test_clone_is_recorded_and_detach_shares():
+    x = leaf(1.0, 2.0)
+    clone, detached = x.clone(), x.detach()
+    assert not np.shares_memory(clone.data, x.data)
+    assert np.shares_memory(detached.data, x.data)
+    assert not detached.requires_grad
+    (clone * 3).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3])
+    assert Tensor([1, 2]).clone().dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+def test_detached_tensors_serialise_as_arrays(dtype):
+    t = Tensor(np.array([[0, 1], [1, 0]], dtype))
+    back = pickle.loads(pickle.dumps(t))  # noqa: S301 - of our own making
+    assert isinstance(back, Tensor)
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back.numpy(), t.numpy())
+    x = leaf(1.0)
+    for recorded in (x, x * 2):
+        with pytest.raises(TypeError, match=r"requires a gradient cannot be serialised; use \.detach\(\)"):
+            pickle.dumps(recorded)
+
+
+def test_slots_leave_no_room_for_misspelt_attributes():
+    with pytest.raises(AttributeError):
+        leaf(1.0).requires_gard = True
