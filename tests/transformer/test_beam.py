@@ -1,0 +1,251 @@
+"""Beam search against exhaustive search, and against a plain beam that never stops early."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad
+
+from tests.transformer.decoding_models import (
+    EOS,
+    LETTERS,
+    all_translations,
+    next_log_probabilities,
+    peaked_model,
+    prefer,
+    random_sources,
+)
+from transformer.decode import beam_search, greedy
+from transformer.decode.beam import most_probable
+
+PENALTIES = [("gnmt", 0.6), ("gnmt", 1.0), ("mean", 0.0), ("none", 0.0)]
+every_penalty = pytest.mark.parametrize(("penalty", "alpha"), PENALTIES, ids=[f"{p}-{a}" for p, a in PENALTIES])
+
+
+def normalised(log_probability: float, tokens: int, penalty: str, alpha: float) -> float:
+    """Wu et al. 2016, equation 14, written out once more; `tokens` counts end-of-sentence."""
+    length_penalty = {"gnmt": (5 + tokens) ** alpha / (5 + 1) ** alpha, "mean": tokens, "none": 1}[penalty]
+    return log_probability / length_penalty
+
+
+# --- Against exhaustive search --------------------------------------------------------------------
+
+
+@every_penalty
+@pytest.mark.parametrize("seed", range(5))
+def test_a_wide_beam_finds_what_exhaustive_search_finds(seed, penalty, alpha):
+    """121 translations end within five tokens; the beam is wide enough to lose none of them."""
+    model, sources = prefer(peaked_model(seed, sharpness=4.0), eos=-1.0), random_sources(seed, (4, 1))
+    found = beam_search(model, sources, beam_size=400, num_best=10, max_length=5, length_penalty=penalty, alpha=alpha)
+    for hypotheses, source in zip(found, sources, strict=True):
+        everything = [(normalised(value, len(ids), penalty, alpha), ids, value)
+                      for ids, value in all_translations(model, source, 5).items() if ids[-1] == EOS]
+        assert len(everything) == 121
+        expected = sorted(everything, reverse=True)[:10]
+        assert [(*h.ids, EOS) for h in hypotheses] == [ids for _, ids, _ in expected]
+        np.testing.assert_allclose([h.score for h in hypotheses], [score for score, _, _ in expected], rtol=1e-9)
+        np.testing.assert_allclose([h.log_probability for h in hypotheses], [v for _, _, v in expected], rtol=1e-9)
+        assert all(h.finished for h in hypotheses)
+
+
+@every_penalty
+def test_those_cut_off_come_after_those_that_ended(penalty, alpha):
+    """More are asked for than can end: 121 that do, by score, and then those of five letters, by theirs."""
+    model, source = peaked_model(0, sharpness=3.0), random_sources(0, (4,))
+    (found,) = beam_search(model, source, 400, num_best=150, max_length=5, length_penalty=penalty, alpha=alpha)
+    everything = all_translations(model, source[0], 5)
+    assert len(everything) == 121 + 243
+    cut_off = sorted(((normalised(value, 5, penalty, alpha), ids)
+                      for ids, value in everything.items() if ids[-1] != EOS), reverse=True)[:29]
+    assert [h.finished for h in found] == [True] * 121 + [False] * 29
+    assert [tuple(h.ids) for h in found[121:]] == [ids for _, ids in cut_off]
+    np.testing.assert_allclose([h.score for h in found[121:]], [score for score, _ in cut_off], rtol=1e-9)
+    for part in (found[:121], found[121:]):
+        assert [h.score for h in part] == sorted((h.score for h in part), reverse=True)
+    assert math.fsum(math.exp(value) for value in everything.values()) < 1  # the rest is pad's and begin-of-sentence's
+
+
+def test_probabilities_of_all_translations_sum_to_one():
+    """Scores are log-softmax values: over unscaled logits the sum would be anything."""
+    model, source = prefer(peaked_model(0, sharpness=3.0), pad=-1e9, bos=-1e9), random_sources(0, (4,))
+    (found,) = beam_search(model, source, 400, num_best=364, max_length=5)
+    assert len(found) == len({tuple(h.ids) + (EOS,) * h.finished for h in found}) == 121 + 243
+    assert math.fsum(math.exp(h.log_probability) for h in found) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_constant_added_to_the_logits_changes_nothing():
+    model, sources = peaked_model(1), random_sources(1)
+    before = beam_search(model, sources, 4, 2)
+    model.projection.bias.data[...] += 1000.0
+    for old, new in zip(before, beam_search(model, sources, 4, 2), strict=True):
+        assert [h.ids for h in new] == [h.ids for h in old]
+        np.testing.assert_allclose([h.score for h in new], [h.score for h in old], rtol=1e-9)
+
+
+# --- Narrow beams ---------------------------------------------------------------------------------
+
+
+def plain_beam(model, source, size, num_best, max_length, penalty, alpha):
+    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first."""
+    beam, done = [((), 0.0)], []
+    for length in range(1, max_length + 1):
+        if not beam:
+            break
+        following = next_log_probabilities(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token])
+                      for (ids, total), row in zip(beam, following, strict=True) for token in (EOS, *LETTERS)]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        beam = []
+        for ids, total in candidates[:size]:
+            if ids[-1] == EOS:
+                done.append((ids[:-1], normalised(total, length, penalty, alpha), True))
+            else:
+                beam.append((ids, total))
+    done.sort(key=lambda hypothesis: -hypothesis[1])
+    cut_off = [(ids, normalised(total, len(ids), penalty, alpha), False) for ids, total in beam]
+    return (done + cut_off)[:num_best]
+
+
+@every_penalty
+@pytest.mark.parametrize(("size", "num_best"), [(1, 1), (2, 1), (3, 2), (5, 5)])
+def test_stopping_early_loses_nothing(size, num_best, penalty, alpha):
+    """The batched beam with cache and early stopping gives what a beam gives that goes on to the end."""
+    for seed in range(4):
+        model, sources = prefer(peaked_model(seed), eos=-1.5), random_sources(seed)
+        found = beam_search(model, sources, size, num_best, 9, penalty, alpha)
+        for hypotheses, source in zip(found, sources, strict=True):
+            expected = plain_beam(model, source, size, num_best, 9, penalty, alpha)
+            assert [(tuple(h.ids), h.finished) for h in hypotheses] == [(ids, ended) for ids, _, ended in expected]
+            np.testing.assert_allclose([h.score for h in hypotheses], [score for _, score, _ in expected], rtol=1e-9)
+
+
+def test_a_search_ends_when_nothing_can_win_any_more(monkeypatch):
+    """The first step all but ends the sentence: what is open then cannot catch up, however long it may become."""
+    model, steps = prefer(peaked_model(0), eos=60.0), []
+    original = model.decode
+    monkeypatch.setattr(model, "decode", lambda *args: steps.append(len(args[0])) or original(*args))
+    for penalty, alpha in PENALTIES:
+        steps.clear()
+        beam_search(model, random_sources(0), 4, 1, max_length=20, length_penalty=penalty, alpha=alpha)
+        assert steps == [5], penalty  # one step of five sentences
+
+
+@pytest.mark.parametrize(("penalty", "alpha", "wins"), [("mean", 0.0, "long"), ("gnmt", 2.0, "long"),
+                                                         ("gnmt", 0.6, "short"), ("none", 0.0, "short")])
+def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, penalty, alpha, wins):
+    """The normalised score of what is open can rise with its length, since log-probabilities are negative.
+
+    The first step gives its end 0.55 and a letter 0.22, which eight nearly certain steps follow. One step further on,
+    the letter's score is still below that of the end; the search must not stop there.
+    """
+    first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
+    following = iter([first, *[middle] * 7, last, *[middle] * 31])
+
+    def decode(target, memory, memory_mask, cache):
+        probabilities = np.array([1e-300, 1e-300, *next(following)])
+        return minigrad.Tensor(np.tile(np.log(probabilities), (len(target), 1, 1)))
+
+    model = peaked_model(0)
+    monkeypatch.setattr(model, "decode", decode)
+    ((found,),) = beam_search(model, [[3, EOS]], 2, 1, max_length=20, length_penalty=penalty, alpha=alpha)
+    assert found.ids == ([3] * 8 if wins == "long" else [])
+    assert found.finished
+
+
+def test_finished_sentences_leave_the_batch(monkeypatch):
+    model, rows = peaked_model(1), []
+    original = model.decode
+    monkeypatch.setattr(model, "decode", lambda *args: rows.append(len(args[0])) or original(*args))
+    found = greedy(model, random_sources(1), max_length=15)
+    lengths = [len(h.ids) + h.finished for h in found]
+    assert rows == [sum(length > step for length in lengths) for step in range(max(lengths))]
+    assert len(set(rows)) > 1
+
+
+@every_penalty
+def test_a_beam_of_one_is_greedy(penalty, alpha):
+    for seed in range(5):
+        model, sources = prefer(peaked_model(seed), eos=-1.0), random_sources(seed)
+        found = beam_search(model, sources, 1, length_penalty=penalty, alpha=alpha)
+        for (hypothesis,), expected in zip(found, greedy(model, sources), strict=True):
+            assert (hypothesis.ids, hypothesis.finished) == (expected.ids, expected.finished)
+            assert hypothesis.log_probability == pytest.approx(expected.log_probability, rel=1e-9)
+
+
+def test_n_best_are_sorted_and_distinct():
+    for seed in range(5):
+        for hypotheses in beam_search(prefer(peaked_model(seed), eos=-1.0), random_sources(seed), 6, 6):
+            assert len(hypotheses) == len({(tuple(h.ids), h.finished) for h in hypotheses}) == 6
+            key = [(not h.finished, -h.score) for h in hypotheses]
+            assert key == sorted(key)
+            assert all(EOS not in h.ids for h in hypotheses)
+
+
+# --- The length penalty ---------------------------------------------------------------------------
+
+
+@every_penalty
+def test_scores_follow_from_log_probabilities(penalty, alpha):
+    for hypotheses in beam_search(peaked_model(1), random_sources(1), 4, 4, length_penalty=penalty, alpha=alpha):
+        for h in hypotheses:
+            expected = normalised(h.log_probability, len(h.ids) + h.finished, penalty, alpha)
+            assert h.score == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_length_penalty_favours_longer_translations():
+    """A sign error would favour shorter ones. The beam is exhaustive, so that only the ranking differs."""
+    lengths = np.array([[
+        [len(hypotheses[0].ids) for hypotheses in
+         beam_search(peaked_model(seed, sharpness=2.0), random_sources(seed), 400, 1, 5, penalty, alpha)]
+        for seed in range(5)] for penalty, alpha in [("none", 0.0), ("gnmt", 0.6), ("gnmt", 1.0), ("gnmt", 3.0)]])
+    assert (np.diff(lengths, axis=0) >= 0).all()
+    assert lengths[0].sum() < lengths[-1].sum()
+
+
+def test_alpha_0_is_no_penalty():
+    model, sources = peaked_model(1), random_sources(1)
+    assert beam_search(model, sources, 4, 2, alpha=0) == beam_search(model, sources, 4, 2, length_penalty="none")
+
+
+# --- Ends -----------------------------------------------------------------------------------------
+
+
+def test_where_nothing_ends_the_most_probable_are_returned_unfinished():
+    model = prefer(peaked_model(2), eos=-1000.0)
+    for hypotheses in beam_search(model, random_sources(2), 3, 3, max_length=6):  # the first step has three letters
+        assert [len(h.ids) for h in hypotheses] == [6, 6, 6]
+        assert not any(h.finished for h in hypotheses)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+def test_a_beam_wider_than_the_choices():
+    (found,) = beam_search(peaked_model(2), [[3, EOS]], beam_size=50, num_best=50, max_length=1)
+    assert sorted(h.ids for h in found) == [[], [3], [4], [5]]
+    assert [h.finished for h in found] == [h.ids == [] for h in found]
+    assert found[0].finished
+
+
+# --- Pieces and mistakes --------------------------------------------------------------------------
+
+
+def test_most_probable_tokens():
+    rows = np.array([[0.5, -1.0, 2.0, 2.0], [-math.inf, 3.0, -math.inf, 1.0]])
+    tokens, values = most_probable(rows.copy(), 3)
+    assert tokens[:, :2].tolist() == [[2, 3], [1, 3]]  # of equal ones the smaller id first
+    assert values.tolist() == [[2.0, 2.0, 0.5], [3.0, 1.0, -math.inf]]
+    assert most_probable(rows.copy(), 9)[0].shape == (2, 4)
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    ({"beam_size": 0}, ValueError, "beam_size must be at least 1, got 0"),
+    ({"beam_size": 2.0}, TypeError, "beam_size must be an integer, got float"),
+    ({"beam_size": 2, "num_best": 0}, ValueError, "num_best must be at least 1, got 0"),
+    ({"beam_size": 2, "num_best": 3}, ValueError, "a beam of 2 cannot give the 3 best"),
+    ({"beam_size": 2, "length_penalty": "avg"}, ValueError, "one of gnmt, mean, none, got 'avg'"),
+    ({"beam_size": 2, "alpha": -0.1}, ValueError, "alpha must be a number of at least 0, got -0.1"),
+    ({"beam_size": 2, "alpha": math.nan}, ValueError, "alpha must be a number of at least 0, got nan"),
+], ids=str)
+def test_mistakes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        beam_search(peaked_model(0), [[3, EOS]], **arguments)

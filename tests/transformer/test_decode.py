@@ -1,0 +1,286 @@
+"""Decoding: the cache, greedy search, and what holds for every way of decoding."""
+
+import json
+
+import numpy as np
+import pytest
+
+import minigrad
+
+from tests.transformer.decoding_models import (
+    BOS,
+    EOS,
+    LETTERS,
+    PAD,
+    next_log_probabilities,
+    peaked_model,
+    prefer,
+    random_sources,
+    trimmed,
+)
+from transformer import TransformerConfig
+from transformer.decode import Hypothesis, beam_search, greedy, sample
+from transformer.decode.steps import default_max_length
+
+OPTIONS = [{"norm": "pre"}, {"norm": "post"}, {"positions": "learned"},
+           {"sinusoid_layout": "halves", "first_position": 1}]
+PRECISIONS = [(np.float64, 1e-10), (np.float32, 1e-5)]
+
+
+def flat(result):
+    """The hypotheses of any way of decoding, in one list."""
+    return [h for row in result for h in (row if isinstance(row, list) else [row])]
+
+
+WAYS = {
+    "greedy": lambda model, source, **kwargs: [[h] for h in greedy(model, source, **kwargs)],
+    "beam": lambda model, source, **kwargs: beam_search(model, source, 3, 2, **kwargs),
+    "sample": lambda model, source, **kwargs: sample(model, source, num_samples=2, **kwargs),
+}
+every_way = pytest.mark.parametrize("decode", WAYS.values(), ids=WAYS.keys())
+
+
+# --- The cache ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [[1] * 7, [3, 1, 1, 2], [7], [2, 5]], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS, ids=["float64", "float32"])
+def test_cached_logits_equal_uncached(dtype, tolerance, options, chunks):
+    """Also where several tokens come at once: they must not see each other's future (the causal mask at prefill)."""
+    model = peaked_model(1, sharpness=1.0, dtype=dtype, **options).eval()
+    source = random_sources(1)
+    target = np.random.default_rng(2).integers(3, 6, (len(source), 7))
+    with minigrad.no_grad():
+        memory, mask = model.encode(source), model.memory_mask(source)
+        expected = model.decode(target, memory, mask).numpy()
+        cache, found = model.new_cache(), []
+        for start, end in zip(np.cumsum([0, *chunks]), np.cumsum(chunks), strict=False):
+            assert cache.length == start
+            found.append(model.decode(target[:, start:end], memory, mask, cache).numpy())
+    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=tolerance)
+
+
+def test_cache_grows_beyond_its_first_buffer():
+    model = peaked_model(1).eval()
+    source, target = random_sources(1), np.random.default_rng(2).integers(3, 6, (5, 40))
+    with minigrad.no_grad():
+        memory, mask, cache = model.encode(source), model.memory_mask(source), model.new_cache()
+        expected = model.decode(target, memory, mask).numpy()
+        found = [model.decode(target[:, [t]], memory, mask, cache).numpy() for t in range(40)]
+    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [[4, 2, 0], [1, 1, 3, 3, 3, 0], [2]], ids=str)
+def test_cache_select(rows):
+    """After rows of the batch were dropped, repeated and put in another order, each goes on from its own past."""
+    model = peaked_model(3).eval()
+    source, rng = random_sources(3), np.random.default_rng(4)
+    before, after = rng.integers(3, 6, (5, 3)), rng.integers(3, 6, (len(rows), 2))
+    with minigrad.no_grad():
+        memory, mask, cache = model.encode(source), model.memory_mask(source), model.new_cache()
+        model.decode(before, memory, mask, cache)
+        cache.select(np.array(rows))
+        found = model.decode(after, memory, mask[rows], cache).numpy()
+        expected = model(source[rows], np.concatenate([before[rows], after], axis=1)).numpy()[:, 3:]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_cache_select_among_rows_of_the_same_source():
+    model = peaked_model(3).eval()
+    source, rng = np.repeat(random_sources(3)[:2], 2, axis=0), np.random.default_rng(4)  # two beams of two
+    before, after, rows = rng.integers(3, 6, (4, 3)), rng.integers(3, 6, (4, 1)), [1, 1, 3, 2]
+    with minigrad.no_grad():
+        memory, mask, cache = model.encode(source), model.memory_mask(source), model.new_cache()
+        model.decode(before, memory, mask, cache)
+        cache.select(np.array(rows), same_memory=True)
+        found = model.decode(after, memory, mask, cache).numpy()
+        expected = model(source, np.concatenate([before[rows], after], axis=1)).numpy()[:, 3:]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_cache_is_for_decoding_only():
+    model = peaked_model(1)
+    with pytest.raises(RuntimeError, match="no_grad"):
+        model.decode([[BOS]], model.encode([[3, EOS]]), cache=model.new_cache())
+
+
+# --- Greedy search --------------------------------------------------------------------------------
+
+
+def plain_greedy(model, source, max_length) -> Hypothesis:
+    """One sentence, one token at a time, everything computed anew at each step."""
+    ids, total = [], 0.0
+    while len(ids) < max_length:
+        row = next_log_probabilities(model, source, [ids])[0]
+        token = max((EOS, *LETTERS), key=lambda t: row[t])
+        total += row[token]
+        if token == EOS:
+            return Hypothesis(ids, total, total, True)
+        ids.append(token)
+    return Hypothesis(ids, total, total, False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_greedy_is_the_most_probable_token_at_each_step(seed):
+    model, sources = prefer(peaked_model(seed), eos=-2.0), random_sources(seed)
+    for found, source in zip(greedy(model, sources, max_length=12), sources, strict=True):
+        expected = plain_greedy(model, source, 12)
+        assert found.ids == expected.ids
+        assert found.finished == expected.finished
+        assert found.log_probability == found.score == pytest.approx(expected.log_probability, abs=1e-10)
+
+
+def test_sentences_end_at_different_steps():
+    """The seeds above would prove little if all sentences ended together."""
+    lengths = {len(h.ids) for seed in range(6)
+               for h in greedy(prefer(peaked_model(seed), eos=-2.0), random_sources(seed), 12) if h.finished}
+    assert len(lengths) >= 4
+
+
+# --- What holds for every way ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_a_sentence_is_translated_alike_alone_and_in_a_batch(name, dtype):
+    for seed in range(4):
+        model, sources = peaked_model(seed, dtype=dtype), random_sources(seed, (5, 2, 9, 1, 4, 3, 8))
+        together = WAYS[name](model, sources)
+        wider = WAYS[name](model, np.pad(sources, ((0, 0), (0, 5)), constant_values=PAD))
+        alone = [WAYS[name](model, trimmed(source))[0] for source in sources]
+        for other in (wider, alone):
+            assert [[h.ids for h in row] for row in together] == [[h.ids for h in row] for row in other]
+            assert [[h.finished for h in row] for row in together] == [[h.finished for h in row] for row in other]
+            np.testing.assert_allclose([h.score for h in flat(together)], [h.score for h in flat(other)], rtol=1e-5)
+
+
+@every_way
+def test_padding_and_begin_of_sentence_are_never_produced(decode):
+    model = prefer(peaked_model(0), pad=30.0, bos=30.0)
+    for hypothesis in flat(decode(model, random_sources(0), max_length=6)):
+        assert set(hypothesis.ids) <= set(LETTERS)
+        assert hypothesis.log_probability < -20  # P is the model's, which gives nearly everything to those two
+
+
+@every_way
+def test_default_max_length_follows_the_sentence(decode):
+    """Twice its tokens, end-of-sentence included, plus ten: without its padding, and no more than the positions."""
+    model, sources = prefer(peaked_model(0), eos=-100.0), random_sources(0, (5, 2, 17))
+    for row, limit in zip(decode(model, sources), (22, 16, 40), strict=True):
+        assert {len(h.ids) for h in row} == {limit}
+        assert not any(h.finished for h in row)
+    assert [default_max_length(n, 40) for n in (1, 14, 15, 16)] == [12, 38, 40, 40]
+
+
+@every_way
+def test_max_length_counts_end_of_sentence(decode):
+    source = [[3, EOS]]
+    assert flat(decode(prefer(peaked_model(0), eos=100.0), source, max_length=1))[0].ids == []
+    assert {len(h.ids) for h in flat(decode(prefer(peaked_model(0), eos=-100.0), source, max_length=40))} == {40}
+
+
+@every_way
+def test_empty_batch(decode):
+    assert decode(peaked_model(0), np.zeros((0, 4), np.int64)) == []
+    assert decode(peaked_model(0), np.zeros((0, 0), np.int64)) == []
+
+
+@every_way
+def test_hypotheses_hold_plain_numbers(decode):
+    for hypothesis in flat(decode(peaked_model(0, dtype=np.float32), random_sources(0))):
+        assert type(hypothesis.finished) is bool
+        assert json.loads(json.dumps([hypothesis.ids, hypothesis.score, hypothesis.log_probability]))
+
+
+@every_way
+def test_evaluation_mode_for_decoding_only(decode):
+    model, sources = peaked_model(0, dropout=0.5), random_sources(0)
+    model.train()
+    model.encoder.eval()  # someone froze a part
+    modes = [module.training for module in model.modules()]
+    minigrad.manual_seed(1)
+    found = decode(model, sources)
+    assert [module.training for module in model.modules()] == modes
+    minigrad.manual_seed(1)
+    assert found == decode(model.eval(), sources)
+    with pytest.raises(ValueError, match="positions"):
+        decode(model.train(), sources, max_length=1000)
+    assert all(module.training for module in model.modules())
+
+
+@every_way
+def test_decoding_leaves_no_trace(decode):
+    model = peaked_model(0)
+    before = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    decode(model, random_sources(0))
+    assert minigrad.is_grad_enabled()
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(np.array_equal(before[name], tensor.numpy()) for name, tensor in model.state_dict().items())
+
+
+def test_a_tied_model_decodes():
+    model = peaked_model(0).__class__(TransformerConfig(9, 9, d_model=16, num_heads=2, num_encoder_layers=1,
+                                                        num_decoder_layers=1, tie_output=True, share_embeddings=True))
+    assert len(greedy(model, random_sources(0))) == 5
+
+
+# --- Devices --------------------------------------------------------------------------------------
+
+
+@every_way
+@pytest.mark.parametrize("on_device", [False, True], ids=["ids on the host", "ids on the device"])
+def test_devices_agree(decode, on_device, device):
+    model, sources = peaked_model(2), random_sources(2)
+    minigrad.manual_seed(5)
+    expected = decode(model, sources)
+    model.to(device)
+    minigrad.manual_seed(5)
+    found = decode(model, minigrad.Tensor(sources, device=device) if on_device else sources)
+    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
+    np.testing.assert_allclose([h.score for h in flat(found)], [h.score for h in flat(expected)], rtol=1e-9)
+
+
+@every_way
+def test_another_device_than_the_current_one(decode, stand_in):
+    model, sources = peaked_model(2), random_sources(2)
+    minigrad.manual_seed(5)
+    expected = decode(model, sources)
+    minigrad.manual_seed(5)
+    assert decode(model.to("cuda:1"), sources) == expected
+    assert stand_in.cupy.cuda.Device().id == 0
+
+
+@every_way
+def test_the_host_waits_for_the_device_once_a_step(decode, stand_in):
+    model, sources = prefer(peaked_model(2), eos=-100.0).to("cuda"), random_sources(2)
+    counts = []
+    for steps in (5, 15):
+        stand_in.synchronizations.clear()
+        decode(model, sources, max_length=steps)
+        counts.append(dict(stand_in.synchronizations))
+    assert set(counts[1]) == {"get"}
+    assert counts[1]["get"] - counts[0]["get"] == 10
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+SOURCE = [[3, 4, EOS]]
+
+
+@every_way
+@pytest.mark.parametrize(("source", "max_length", "error", "message"), [
+    (SOURCE, 0, ValueError, "max_length must be at least 1, got 0"),
+    (SOURCE, 2.5, TypeError, "max_length must be an integer, got float"),
+    (SOURCE, 41, ValueError, "max_length 41 is more than the model's 40 positions"),
+    ([3, 4, EOS], None, ValueError, r"\(batch, length\)"),
+    ([[3.0, 4.0]], None, TypeError, "integers"),
+    ([[3, 9, EOS]], None, IndexError, "id 9 is out of range"),
+    ([[3, -1, EOS]], None, IndexError, "id -1 is out of range"),
+    ([[3, EOS], [PAD, PAD]], None, ValueError, "row 1 of the source has no tokens"),
+    (np.zeros((2, 0), np.int64), None, ValueError, "row 0 of the source has no tokens"),
+    ([[3] * 40 + [EOS]], None, ValueError, "41 tokens is longer than the model's 40 positions"),
+], ids=str)
+def test_mistakes(decode, source, max_length, error, message):
+    with pytest.raises(error, match=message):
+        decode(peaked_model(0), source, max_length=max_length)
