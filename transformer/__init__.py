@@ -5,4 +5,5 @@ from transformer.config import TransformerConfig
 from transformer.masks import causal_mask, padding_mask
 from transformer.model import Decoder, Encoder, Transformer, shift_right
 
-__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask", "padding_mask", "shift_right"]
+__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask",
+           "padding_mask", "shift_right"]

@@ -5,9 +5,10 @@
         checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
         latest, best                each holds the name of a checkpoint
 
-A checkpoint is complete in itself: ``run.json`` has the model's configuration, the tokenizers, the data's description, the
-training options and the progress. It is written as a new folder under a temporary name and renamed; then the pointer files
-are replaced; then old checkpoints are removed. Whenever a run is killed, the pointers name a complete checkpoint.
+A checkpoint is complete in itself: ``run.json`` has the model's configuration, the tokenizers, the data's description,
+the training options and the progress. It is written as a new folder under a temporary name and renamed; then the
+pointer files are replaced; then old checkpoints are removed. Whenever a run is killed, the pointers name a complete
+checkpoint.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 
 from transformer.config import TransformerConfig
@@ -64,9 +66,9 @@ class Run:
     def from_json(cls, values: dict[str, Any]) -> Run:
         """The inverse of `to_json`. ValueError, KeyError or TypeError for what it did not write."""
         source = tokenizer_from_json(values["source_tokenizer"])
-        target = values["target_tokenizer"]
-        return cls(TransformerConfig.from_json(values["model"]), source, source if target is None else tokenizer_from_json(target),
-                   values["data"], values["training"], values["progress"])
+        target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
+        return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
+                   values["progress"])
 
 
 def is_run(folder: str | Path) -> bool:
@@ -109,7 +111,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep` numbered checkpoints, whatever the pointers name, and what killed runs left half-written."""
+    """Remove all but the newest `keep` numbered checkpoints and those pointed at, and what killed runs half wrote."""
     kept = {pointed(folder, "latest"), pointed(folder, "best")}
     names = numbered(folder)
     for path in (folder / "checkpoints").iterdir():
@@ -141,7 +143,7 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder")
     if not is_run(folder):
-        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train writes one with --out")
+        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
     name = (pointed(folder, which) or pointed(folder, "latest")) if which in ("best", "latest") else which
     checkpoint = folder / "checkpoints" / str(name)
     if not checkpoint.is_dir():
@@ -151,7 +153,8 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
         if not isinstance(values, dict) or "format" not in values:
             raise RunError(f"{checkpoint / RUN}: not written by this program")
         if values["format"] != FORMAT:
-            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, this version reads format {FORMAT}")
+            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, "
+                           f"this version reads format {FORMAT}")
         run = Run.from_json(values)
         model, _ = load_tensors(checkpoint / MODEL)
         optimizer = None

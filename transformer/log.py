@@ -12,7 +12,7 @@ COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate
 
 
 class Log:
-    """``log.csv``: steps, losses in nats per target token, the validation metric, the learning rate, tokens and seconds so far."""
+    """``log.csv``: losses are in nats per target token, the metric as in `Validation`; tokens and seconds count up."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,7 +46,7 @@ class Log:
         os.replace(temporary, self.path)
 
     def draw(self, metric: str) -> Path | None:
-        """Draw the curve as ``history.png`` beside the log, if there is anything to draw and matplotlib is installed."""
+        """Draw the curve as ``history.png`` beside the log, if there is anything to draw and matplotlib to draw it."""
         if not self.rows() or importlib.util.find_spec("matplotlib") is None:
             return None
         from transformer.plots import plot_history

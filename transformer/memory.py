@@ -12,9 +12,9 @@ _NEVER = 2**31 - 1
 def keep_freed_memory() -> bool:
     """Let the process keep the memory of freed arrays for the next ones; returns whether it could be asked for.
 
-    Every training step allocates the same large arrays again. By default glibc gives such memory back to the kernel when it
-    is freed, and every first touch of fresh memory is then a page fault: a tenth to a fifth of a step on a CPU. Elsewhere
-    than on Linux with glibc nothing is done.
+    Every training step allocates the same large arrays again. By default glibc gives such memory back to the kernel
+    when it is freed, and every first touch of fresh memory is then a page fault: a tenth to a fifth of a step on a CPU.
+    Elsewhere than on Linux with glibc nothing is done.
     """
     if not sys.platform.startswith("linux"):
         return False

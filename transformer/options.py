@@ -28,7 +28,8 @@ class TrainingOptions:
         valid_metric: "exact_match" or "bleu".
         patience: end after this many validations in a row without a better one; None: never.
         keep: how many checkpoints to keep, beside the best.
-        average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better; 1: do not.
+        average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better;
+            1: do not.
         minutes: end after this much training time; None: no limit.
     """
 
@@ -58,7 +59,8 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
-        for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience", "keep", "average"):
+        for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience",
+                     "keep", "average"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")

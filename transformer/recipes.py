@@ -1,0 +1,71 @@
+"""For each task, the model and the training that reach its figure in the README; options can change every number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformer.config import TransformerConfig
+from transformer.data.tasks import Task, get_task
+from transformer.data.tokenizer import Tokenizer, build_tokenizers
+from transformer.options import TrainingOptions
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train for a task.
+
+    Attributes:
+        preset: "tiny", "small" or "base": see `TransformerConfig`.
+        model: changes to the preset.
+        options: the training options.
+        train_count, valid_count: how many generated pairs to train and to validate on.
+    """
+
+    preset: str
+    options: TrainingOptions
+    model: dict[str, Any] = field(default_factory=dict)
+    train_count: int = 50_000
+    valid_count: int = 1_000
+
+    def config(self, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, **changes: Any) -> TransformerConfig:
+        """The model's configuration for these vocabularies."""
+        preset = getattr(TransformerConfig, self.preset)
+        sizes = len(source_tokenizer.vocabulary), len(target_tokenizer.vocabulary)
+        config: TransformerConfig = preset(*sizes, **(self.model | changes))
+        return config
+
+
+RECIPES: dict[str, Recipe] = {
+    "copy": Recipe("tiny", TrainingOptions(steps=1200, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200,
+                                           label_smoothing=0.0, valid_every=400), {"dropout": 0.0, "max_length": 64}),
+    "reverse": Recipe("tiny", TrainingOptions(steps=2500, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200,
+                                              label_smoothing=0.0, valid_every=500),
+                      {"dropout": 0.0, "max_length": 64}),
+    "sort": Recipe("tiny", TrainingOptions(steps=2000, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200,
+                                           label_smoothing=0.0, valid_every=500), {"dropout": 0.0, "max_length": 64}),
+    "addition": Recipe("tiny", TrainingOptions(steps=6000, batch_tokens=2048, learning_rate=2e-3, warmup_steps=400,
+                                               label_smoothing=0.0, valid_every=1000),
+                       {"d_model": 128, "d_ff": 512, "dropout": 0.0, "max_length": 64}, train_count=200_000),
+    "dates": Recipe("tiny", TrainingOptions(steps=1500, batch_tokens=4096, learning_rate=2e-3, warmup_steps=200,
+                                            label_smoothing=0.0, valid_every=300),
+                    {"dropout": 0.0, "max_length": 128}, train_count=60_000),
+    "text": Recipe("small", TrainingOptions(epochs=12, batch_tokens=2048, learning_rate=1e-3, warmup_steps=500,
+                                            label_smoothing=0.1, valid_every=500, valid_metric="bleu", average=5,
+                                            keep=5),
+                   {"tie_output": True}),
+}
+
+
+def task_tokenizers(task: Task, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of a generated task, from its training pairs."""
+    sources, targets = zip(*pairs, strict=True)
+    return build_tokenizers(task.tokenizer_kind, sources, targets, shared=False)
+
+
+def task_pairs(name: str, recipe: Recipe, seed: int) -> tuple[Pairs, Pairs]:
+    """The training and validation pairs of a generated task."""
+    task = get_task(name)
+    return task.pairs("train", recipe.train_count, seed), task.pairs("valid", recipe.valid_count, seed)

@@ -1,0 +1,172 @@
+"""The training loop: one, for every task."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tqdm import tqdm
+
+from transformer.checkpoints import Run, RunError, is_run, load_run, pointed
+from transformer.config import TransformerConfig
+from transformer.data.tokenizer import Tokenizer
+from transformer.memory import keep_freed_memory
+from transformer.options import TrainingOptions
+from transformer.trainer import Pairs, Progress, Trainer
+from transformer.translator import Translator
+from transformer.validation import Validation
+
+REPORT_EVERY = 10  # steps between looks at the loss: on a GPU each look waits for the device
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the message is one line, and the last checkpoint is as it was."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended: its folder, the model with the best weights, the last validation and the progress."""
+
+    out: Path
+    translator: Translator
+    best: Validation
+    progress: Progress
+
+
+def fit(trainer: Trainer, show_progress: bool = True) -> None:
+    """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving."""
+    progress, options = trainer.progress, trainer.options
+    pending: Any = 0.0  # losses that were not looked at yet, still on the device
+    validated = progress.step
+    trainer.model.train()
+    with _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar:
+        def report(validation: Validation) -> None:
+            bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
+
+        groups = trainer.groups()
+        while not _finished(trainer) and (batches := next(groups, None)) is not None:
+            start = time.perf_counter()
+            loss, tokens = trainer.update(batches)
+            pending = pending + loss
+            progress.loss_tokens += tokens
+            validating = progress.step % options.valid_every == 0
+            if progress.step % REPORT_EVERY == 0 or validating or interrupted.is_set():
+                pending = _look_at(trainer, pending)
+            progress.seconds += time.perf_counter() - start
+            bar.update(1)
+            if progress.step % REPORT_EVERY == 0:
+                bar.set_postfix_str(f"loss {progress.loss_sum / progress.loss_tokens:.3f}, "
+                                    f"{progress.tokens / progress.seconds:,.0f} tokens/s")
+            if interrupted.is_set():
+                trainer.save()
+                raise KeyboardInterrupt
+            if validating:
+                validation, validated = trainer.validate_and_save(), progress.step
+                report(validation)
+        if validated != progress.step:
+            _look_at(trainer, pending)
+            report(trainer.validate_and_save())
+    if options.average > 1:
+        trainer.average_checkpoints()
+
+
+def _look_at(trainer: Trainer, pending: Any) -> float:
+    """Add the losses that are waiting on the device to the log's sum."""
+    value = float(pending)
+    if not math.isfinite(value):
+        raise TrainingError(f"the loss became {value} at step {trainer.progress.step}; lower the learning rate or "
+                            f"warm up longer (the last checkpoint, {pointed(trainer.out, 'latest')}, is intact)")
+    trainer.progress.loss_sum += value
+    return 0.0
+
+
+def _finished(trainer: Trainer) -> bool:
+    progress, options = trainer.progress, trainer.options
+    return ((options.steps is not None and progress.step >= options.steps)
+            or (options.minutes is not None and progress.seconds >= 60 * options.minutes)
+            or (options.patience is not None and progress.stale >= options.patience))
+
+
+def _bar(trainer: Trainer, show_progress: bool) -> Any:
+    return tqdm(total=trainer.total_steps, initial=trainer.progress.step, unit="step", disable=not show_progress,
+                file=sys.stderr, dynamic_ncols=True, mininterval=0.5)
+
+
+@contextmanager
+def _interrupt_flag() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, so that no update is cut in half; a second Ctrl-C interrupts at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
+          train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
+          device: str = "cpu", resume: bool = False, progress: bool = True) -> TrainingResult:
+    """Train a Transformer on pairs of texts, in the folder `out`.
+
+    Args:
+        out: the run's folder; see `transformer.checkpoints` for what is in it.
+        config: the model's sizes and options.
+        source_tokenizer, target_tokenizer: between text and ids; one object if the vocabulary is shared.
+        train_pairs, valid_pairs: (source, target) texts.
+        options: how to train.
+        data: where the pairs came from, to be saved with the model.
+        device: where to train.
+        resume: go on from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
+        progress: show a progress bar on standard error.
+
+    Returns:
+        The folder, a translator with the best weights, the best validation, and the progress.
+
+    Raises:
+        RunError: `out` holds a run and `resume` is False, or the reverse; a pair is longer than the positions; `resume`
+            with options that may not change.
+        TrainingError: the loss is no longer finite.
+        KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
+    """
+    out = Path(out)
+    if not train_pairs or not valid_pairs:
+        raise RunError("training needs at least one training pair and one validation pair")
+    if is_run(out) and not resume:
+        raise RunError(f"{out}: already holds a training run; go on with --resume, or choose another folder")
+    if resume:
+        earlier, _, _ = load_run(out, "latest")
+        changed = options.changed_from(TrainingOptions.from_json(earlier.training))
+        if changed or earlier.config != config:
+            names = ", ".join(changed) or "the model's configuration"
+            raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
+    keep_freed_memory()
+    trainer = Trainer(out, run, train_pairs, valid_pairs, device)
+    if resume:
+        trainer.restore()
+    else:
+        trainer.log.start()
+    try:
+        fit(trainer, progress)
+    finally:
+        trainer.log.draw(options.valid_metric)
+    return TrainingResult(out, Translator.load(out, device), trainer.best, trainer.progress)
