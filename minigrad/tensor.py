@@ -182,7 +182,7 @@ class Tensor(TensorBase):
         """The only element, as a Python number."""
         if self.size != 1:
             raise ValueError(f"item: needs exactly one element, the shape is {self.shape}")
-        return self._data.item()
+        return to_numpy(self._data).item()
 
     def tolist(self) -> Any:
         return to_numpy(self._data).tolist()

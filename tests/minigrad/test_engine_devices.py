@@ -1,0 +1,179 @@
+"""The engine on a device: the stand-in for CuPy, with its second device too, or a GPU where there is one."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, functional, grad
+
+from tests.strict_cupy import synchronizations
+
+
+@pytest.fixture(params=["cuda:0", "cuda:1"])
+def cuda(stand_in, request):
+    """A device that is the current one, and one that is not."""
+    return request.param
+
+
+def leaf(values, device):
+    return Tensor(np.array(values, np.float64), device=device, requires_grad=True)
+
+
+def test_results_gradients_and_second_derivatives_equal_the_hosts(device):
+    def run(place):
+        rng = np.random.default_rng(3)
+        x, w, b = (leaf(rng.normal(size=shape), place) for shape in ((2, 3, 4), (4, 4), (4,)))
+        h = functional.layer_norm(functional.linear(x, w, b), b, b)
+        h = functional.scaled_dot_product_attention(h, h, h, is_causal=True)
+        loss = functional.cross_entropy(h, np.array([[0, 1, 2], [3, -100, 1]]), label_smoothing=0.1)
+        loss.backward(retain_graph=True)
+        first = grad(loss, [x, w, b], create_graph=True)
+        second = grad(sum((g * g).sum() for g in first), [x, w, b])
+        assert {t.device for t in (loss, *first, *second, x.grad)} == {place}
+        return [t.numpy() for t in (loss, *first, *second, x.grad, w.grad, b.grad)]
+
+    for here, there in zip(run("cpu"), run(device), strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-10, atol=1e-13)
+
+
+def test_everything_stays_on_its_device(cuda):
+    x = leaf([[1.0, 2.0], [3.0, 4.0]], cuda)
+    h = x * x
+    h.retain_grad()
+    y = (mg.exp(h * 0.1) + h[0] + x.T + h.sum(axis=0, keepdims=True)).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    for t in (y, x.grad, h.grad, *x):
+        assert t.device == cuda
+
+
+def test_grad_and_its_copies_stay_on_the_device(cuda):
+    x = leaf([1.0, 2.0], cuda)
+    h = x + 1  # its gradient is lent, and copied for the caller
+    y = (h * 3).sum()
+    for t in grad(y, [x, x, h], retain_graph=True):
+        assert t.device == cuda
+        np.testing.assert_array_equal(t.numpy(), [3, 3])
+    for start in ([1.0, 2.0], Tensor([1.0, 2.0], device=cuda), Tensor(np.float64([1, 2]), device=cuda).data):
+        (g,) = grad(h, [x], start, retain_graph=True)
+        assert g.device == cuda
+        np.testing.assert_array_equal(g.numpy(), [1, 2])
+
+
+def test_accumulating_rules_and_constants_stay_on_the_device(cuda):
+    x = leaf(np.ones((3, 2)), cuda)
+    loss = x[0].sum() + x[Tensor([0, 2], device=cuda)].sum() + functional.embedding([[1, 1]], x).sum()
+    loss.backward()
+    assert x.grad.device == cuda
+    np.testing.assert_array_equal(x.grad.numpy(), [[2, 2], [2, 2], [1, 1]])
+
+
+def test_methods_that_make_tensors_stay_on_the_device(cuda):
+    x = leaf([[1.0, -2.0], [3.0, 4.0]], cuda)
+    made = [x.astype(np.float32), x.astype(np.int64), x.clone(), x.detach(), copy.deepcopy(x), Tensor(x), x > 0,
+            Tensor(x, dtype=np.float32), x.argmax(), x[x > 0], x.T, x == 1.0, x + np.float64(2), [1.0, 2.0] * x]
+    assert {t.device for t in made} == {cuda}
+    functional.dropout(x, 0.5).sum().backward()
+    assert x.grad.device == cuda
+    assert copy.deepcopy(x).grad.device == cuda
+    assert mg.zeros(2, device=cuda).device == mg.arange(3, device=cuda).device == cuda
+
+
+def test_changes_in_place(cuda):
+    x = Tensor(np.zeros((2, 2)), device=cuda)
+    x[0] = [1.0, 2.0]
+    x[1, 0] = 3.0
+    x[1, 1] = Tensor(4.0)  # from the host
+    np.testing.assert_array_equal(x.numpy(), [[1, 2], [3, 4]])
+    x.copy_(np.full((2, 2), 7.0))
+    np.testing.assert_array_equal(x.numpy(), 7)
+    w = leaf([1.0, 2.0], cuda)
+    y = (x[0] * w).sum()
+    x[...] = 0.0
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.backward()
+
+
+def test_a_gradient_travels_between_devices(stand_in):
+    x = leaf([1.0, 2.0], "cuda:0")
+    there = (x.to("cuda:1") * 3).sum() + (x.to("cuda:1") * 4).sum()
+    loss = there.to("cuda:0") + (x * x).sum() + (x.to("cpu") * 100).sum().to("cuda:0")
+    assert loss.device == "cuda:0"
+    loss.backward()
+    assert x.grad.device == "cuda:0"
+    np.testing.assert_array_equal(x.grad.numpy(), [109, 111])
+
+    second = grad(grad(((x.to("cuda:1")) ** 3).sum(), x, create_graph=True).sum(), x)
+    assert second.device == "cuda:0"
+    np.testing.assert_array_equal(second.numpy(), [6, 12])
+
+
+def test_to_is_the_identity_where_the_tensor_is(stand_in):
+    x = leaf([1.0], "cuda:1")
+    assert x.to("cuda:1") is x
+    assert Tensor([1.0]).to("cpu").device == "cpu"
+    with pytest.raises(ValueError, match="unknown device 'gpu'"):
+        x.to("gpu")
+
+
+MIXED = [
+    lambda x, y: x + y, lambda x, y: x @ y.T, lambda x, y: mg.where(x > 0, y, y), lambda x, y: mg.concatenate([x, y]),
+    lambda x, y: mg.einsum("ij,ij->i", x, y), lambda x, y: x > y, lambda x, y: functional.linear(x, y),
+    lambda x, y: functional.scaled_dot_product_attention(x, x, y), lambda x, y: mg.maximum(x, y),
+    lambda x, y: functional.layer_norm(x, y[0], y[0]),
+    lambda x, y: functional.scaled_dot_product_attention(x, x, x, y > 0),
+]
+
+
+@pytest.mark.parametrize("operation", MIXED, ids=range(len(MIXED)))
+@pytest.mark.parametrize(("one", "other"), [("cpu", "cuda:0"), ("cuda:0", "cpu"), ("cuda:0", "cuda:1")])
+def test_operands_on_different_devices_are_named_with_the_remedy(stand_in, operation, one, other):
+    x, y = leaf([[1.0, 2.0], [3.0, 4.0]], one), leaf([[1.0, 2.0], [3.0, 4.0]], other)
+    with pytest.raises(ValueError, match=r"operands on (cpu|cuda:\d) and (cpu|cuda:\d); move one with \.to\(device\)"):
+        operation(x, y)
+
+
+def test_a_host_array_beside_a_device_tensor_is_named_too(stand_in):
+    x = leaf([1.0, 2.0], "cuda:0")
+    for compute in (lambda: x + np.ones(2), lambda: np.ones(2) * x):
+        with pytest.raises(ValueError, match=r"operands on cpu and cuda:0; move one"):
+            compute()
+
+
+def test_a_gradient_to_start_from_on_another_device(stand_in):
+    x = leaf([1.0, 2.0], "cuda:0")
+    ones = np.ones(2)
+    for start, place in ((ones, "cpu"), (Tensor(ones), "cpu"), (Tensor(ones, device="cuda:1"), "cuda:1")):
+        with pytest.raises(ValueError, match=rf"the gradient is on {place}, the output on cuda:0; move one"):
+            (x * 2).backward(start)
+
+
+def test_ways_out(cuda):
+    x = leaf([1.0, 2.0], cuda)
+    copied = x.numpy()
+    assert not copied.flags.writeable
+    np.testing.assert_array_equal(copied, [1, 2])
+    assert repr(x) == f"Tensor([1., 2.], shape=(2,), dtype=float64, device={cuda}, requires_grad=True)"
+    assert float(x.sum()) == 3
+    with pytest.raises(TypeError, match=rf"on {cuda}; use \.numpy\(\)"):
+        np.asarray(x.detach())
+    with pytest.raises(TypeError, match=rf"on {cuda} cannot be serialised; move it with \.to\('cpu'\)"):
+        pickle.dumps(x.detach())
+    with pytest.raises(TypeError, match="from_numpy"):
+        mg.from_numpy(x.data)
+
+
+def test_forward_and_backward_never_wait_for_the_device(stand_in):
+    """A training step's tape is driven from the host: no value on the device decides what comes next."""
+    x, w = leaf(np.ones((2, 3, 4)), "cuda:0"), leaf(np.ones((4, 4)), "cuda:0")
+    ids, targets = Tensor([[0, 1, 2], [3, 0, 1]], device="cuda:0"), Tensor([[1, 2, -100]] * 2, device="cuda:0")
+    mask = Tensor(np.ones((3, 3), bool), device="cuda:0")
+    synchronizations.clear()
+    h = functional.layer_norm(x @ w + functional.embedding(ids, w, padding_idx=0), w[0], w[1])
+    h = functional.scaled_dot_product_attention(h, h, functional.dropout(h, 0.5), mask, 0.1, is_causal=True)
+    h = functional.gelu(h).max(axis=-1, keepdims=True) + mg.relu(h) ** 2 + functional.softmax(h)
+    functional.cross_entropy(h, targets, label_smoothing=0.1).backward()
+    assert synchronizations == {}
