@@ -1,0 +1,39 @@
+"""Teach a Transformer to repeat what it reads: c a b → c a b.
+
+    python examples/train_copy.py
+"""
+
+from dataclasses import replace
+
+import click
+
+from transformer.checkpoints import is_run
+from transformer.cli.command import Command, device_option
+from transformer.data import get_task
+from transformer.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.train import train
+
+
+@click.command(cls=Command)
+@click.option("--out", default="runs/copy", show_default=True, help="Where the model goes; what is there goes on.")
+@click.option("--steps", default=RECIPES["copy"].options.steps, show_default=True, help="Updates of the parameters.")
+@device_option
+def main(out: str, steps: int, device: str) -> None:
+    """Train on 50,000 random strings of the letters a to j, then repeat 1,000 that were never seen."""
+    recipe = RECIPES["copy"]  # sizes of the model and of the training that suit the task
+    train_pairs, valid_pairs = task_pairs("copy", recipe, seed=1)  # [("c a b", "c a b"), …]
+    tokenizers = task_tokenizers(get_task("copy"), train_pairs)  # from letters to numbers and back, for each side
+    config = recipe.config(*tokenizers)
+    options = replace(recipe.options, steps=steps)
+
+    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, device=device, resume=is_run(out))
+
+    test_pairs = get_task("copy").pairs("test", 1000, seed=1)
+    right = result.translator.evaluate(test_pairs)["exact_match"]
+    print(f"repeated without a mistake: {right:.1%} of {len(test_pairs):,} unseen strings")
+    [best] = result.translator.translate(["j i h g f e d c b a"])
+    print(f"j i h g f e d c b a → {best[0].text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Teach a Transformer to read dates of five languages, and see where it looks: what ``make demo`` runs.
+
+    python examples/translate_dates.py
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from transformer.checkpoints import is_run
+from transformer.cli.command import Command, device_option
+from transformer.data import EOS, get_task
+from transformer.plots import cross_attention, plot_attention
+from transformer.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.train import train
+
+STEPS = RECIPES["dates"].options.steps
+PICTURED = "le 1er septembre 2021"
+
+
+@click.command(cls=Command)
+@click.option("--out", default="runs/demo", show_default=True, type=Path,
+              help="Where the model and the pictures go; what is there goes on.")
+@click.option("--steps", default=STEPS, show_default=True, help="Updates of the parameters.")
+@device_option
+def main(out: Path, steps: int, device: str) -> None:
+    """Train on human-written dates → ISO 8601, then read 1,000 that were never seen."""
+    if is_run(out):
+        print(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
+    recipe, task = RECIPES["dates"], get_task("dates")
+    train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
+    tokenizers = task_tokenizers(task, train_pairs)  # characters to numbers and back
+    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs,
+                       replace(recipe.options, steps=steps), device=device, resume=is_run(out)).translator
+
+    test_pairs = task.pairs("test", 1000, seed=1)
+    right = translator.evaluate(test_pairs)["exact_match"]
+    print(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
+    for source, target in test_pairs[:10]:
+        [[best]] = translator.translate([source])
+        print(f"  {source:32} → {best.text}" + ("" if best.text == target else f"  (wrong: it is {target})"))
+
+    # Each row of the picture is a character that the decoder writes, each column one of the source that it looks at.
+    [[best]] = translator.translate([PICTURED])
+    source_ids, target_ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
+    weights = cross_attention(translator.model, source_ids, target_ids)
+    plot_attention(weights, tokenizers[0].tokens(source_ids), tokenizers[1].tokens(target_ids)).savefig(
+        out / "attention.png", dpi=150)
+    print(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
+          f"\n      {out}/history.png    (loss and exact match during training)"
+          f"\n\nNow try your own:  python -m transformer translate {out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""The commands: ``python -m transformer train | translate | evaluate | info``.
+
+    command.py      what all commands share: errors in one line, grouped help, --device and --threads
+    train.py        train; its options are in training_options.py
+    translate.py    standard input to standard output
+    evaluate.py     scores as JSON
+    info.py         what is in a folder
+"""
+
+from __future__ import annotations
+
+import click
+
+from minigrad import __version__
+
+from transformer.cli.command import Group
+from transformer.cli.evaluate import evaluate
+from transformer.cli.info import info
+from transformer.cli.train import train
+from transformer.cli.translate import translate
+
+__all__ = ["main"]
+
+
+@click.group(cls=Group, commands=[train, translate, evaluate, info], invoke_without_command=True)
+@click.version_option(__version__)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Train a sequence-to-sequence Transformer on a task or on parallel text, and translate with it.
+
+    \b
+    python -m transformer train --task dates --out runs/dates
+    echo "March 3rd, 2021" | python -m transformer translate runs/dates
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

@@ -1,0 +1,134 @@
+"""What the commands share: errors as one line, help in sections, and the options for the machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from minigrad import DeviceError
+from minigrad.device import module_for, parse_device
+
+from transformer.checkpoints import RunError
+from transformer.data.parallel import DataError
+from transformer.train import TrainingError
+from transformer.translator import TooLong, Translator
+
+F = TypeVar("F", bound=Callable[..., Any])
+MISTAKES = (RunError, DataError, DeviceError, TrainingError, TooLong, ImportError)  # their messages are for users
+INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
+
+
+class _OneLine(click.Command):
+    """A command that reports a user's mistake as one line on standard error, with exit status 2, and no traceback."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command, and exit."""
+        try:
+            status = super().main(*args, **{**kwargs, "standalone_mode": False})
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except click.ClickException as error:
+            _fail(error.format_message())
+        except MISTAKES as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            _fail("out of memory; lower --batch-tokens or --batch-size, or use a smaller model")
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    sys.exit(2)
+
+
+class Option(click.Option):
+    """An option that stands in a section of the help."""
+
+    def __init__(self, *args: Any, section: str = "Other", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class Command(_OneLine):
+    """A command whose help lists its options in sections, in the order of their first options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Other"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class Group(_OneLine, click.Group):
+    """A group of commands, listed in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(self.commands)
+
+
+def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
+    """``click.option`` in a section of the help, with its default shown."""
+    return click.option(*names, cls=Option, section=section, show_default=True, **attributes)
+
+
+# --------------------------------------------------------------------------- options of several commands
+
+
+def _usable(context: click.Context, parameter: click.Parameter, device: str) -> str:
+    try:
+        module_for(device)
+        return parse_device(device)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
+
+
+def _limit_threads(context: click.Context, parameter: click.Parameter, threads: int | None) -> None:
+    if threads is not None:
+        context.with_resource(threadpool_limits(threads))
+
+
+device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
+                       help="Where to compute; cuda:1 is the second GPU.")
+threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
+                        section="Machine", help="Threads for matrix products.  [default: as many as there are cores]")
+folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
+                           help="Which weights to use: those that validated best, or the newest.")
+
+
+def decoding_options(command: F) -> F:
+    """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length."""
+    section = "Decoding"
+    for decorate in reversed([
+        option("--beam", type=click.IntRange(1), default=1, metavar="N", section=section,
+               help="Hypotheses that the search keeps open; 1 is greedy decoding."),
+        option("--batch-size", type=click.IntRange(1), default=64, metavar="N", section=section,
+               help="Sentences decoded together."),
+        option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
+               help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
+        option("--alpha", type=click.FloatRange(min=0), default=0.6, section=section, help="Of gnmt."),
+        option("--max-length", type=click.IntRange(1), metavar="N", section=section,
+               help="The most tokens of a translation.  [default: twice the source's plus 10]"),
+    ]):
+        command = decorate(command)
+    return command
+
+
+def check_positions(translator: Translator, max_length: int | None) -> None:
+    """--max-length must not exceed what the model has positions for."""
+    positions = translator.model.config.max_length
+    if max_length is not None and max_length > positions:
+        raise click.UsageError(f"--max-length {max_length} is more than the model's {positions} positions")

@@ -1,0 +1,66 @@
+"""``evaluate``: how good a model is, as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from transformer.checkpoints import load_model
+from transformer.cli.command import (
+    Command,
+    check_positions,
+    checkpoint_option,
+    decoding_options,
+    device_option,
+    folder_argument,
+    option,
+    threads_option,
+)
+from transformer.data.parallel import read_parallel
+from transformer.data.tasks import get_task
+from transformer.translator import TooLong, Translator
+
+
+@click.command(cls=Command)
+@folder_argument
+@option("--source", metavar="FILE", section="Data", help="UTF-8 text, one sentence a line.")
+@option("--target", metavar="FILE", section="Data", help="The right translations, line for line.")
+@option("--count", type=click.IntRange(1), default=1000, metavar="N", section="Data",
+        help="Without files: how many unseen examples of the task that the model was trained for.")
+@option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: which examples.")
+@decoding_options
+@checkpoint_option
+@device_option
+@threads_option
+def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
+             max_length: int | None, **decoding: Any) -> None:
+    """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
+
+    Prints one JSON object: exact_match and token_accuracy (fractions), loss (nats per target token), bleu (0 to 100, of
+    tokens between blanks) with sacrebleu's signature, sentences and seconds.
+
+    \b
+    python -m transformer evaluate runs/dates
+    python -m transformer evaluate runs/text --source test.en --target test.ja --beam 4
+    """
+    if (source is None) != (target is None):
+        raise click.UsageError("--source and --target belong together: give both files, or none")
+    model, run = load_model(folder, device, checkpoint)
+    translator = Translator(model, run.source_tokenizer, run.target_tokenizer)
+    check_positions(translator, max_length)
+    if source is not None and target is not None:
+        pairs = read_parallel(source, target)
+    elif "task" in run.data:
+        pairs = get_task(run.data["task"]).pairs("test", count, seed)
+    else:
+        raise click.UsageError(f"{folder} was trained on text files: give --source and --target to evaluate it on")
+    try:
+        result = translator.evaluate(pairs, max_length=max_length, **decoding)
+    except TooLong as error:
+        raise click.UsageError(f"{pairs[error.index][0][:40]!r}… has {error.problem}") from error
+    if result["bleu"] is None:
+        click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad[data]'", err=True)
+    click.echo(json.dumps(result))

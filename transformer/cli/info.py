@@ -1,0 +1,42 @@
+"""``info``: what is in the folder of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from transformer.checkpoints import Run, load_model
+from transformer.cli.command import Command, folder_argument
+
+
+@click.command(cls=Command)
+@folder_argument
+def info(folder: Path) -> None:
+    """Show the model in DIR: its configuration, parameters and vocabularies, and its training so far."""
+    model, run = load_model(folder, which="latest")
+    click.echo(f"{folder}: {model.num_parameters():,} parameters")
+    for title, values in (("model", asdict(run.config)), ("vocabularies", _vocabularies(run)), ("data", run.data),
+                          ("training", run.training), ("so far", run.progress)):
+        click.echo(f"\n{title}")
+        for name, value in values.items():
+            click.echo(f"  {name:20} {_readable(value)}")
+
+
+def _vocabularies(run: Run) -> dict[str, str]:
+    source, target = run.source_tokenizer, run.target_tokenizer
+    sizes = [f"{len(tokenizer.vocabulary):,} {tokenizer.kind}" for tokenizer in (source, target)]
+    return {"shared": sizes[0]} if source is target else {"source": sizes[0], "target": sizes[1]}
+
+
+def _readable(value: Any) -> str:
+    """A JSON value for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_readable(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_readable, value))
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

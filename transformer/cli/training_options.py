@@ -1,0 +1,139 @@
+"""The options of ``train``, and what they mean for the model's configuration and the training options.
+
+An option that is not given is None: the task's recipe decides, or, when a run goes on, what it was started with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import click
+
+from transformer.cli.command import F, option
+from transformer.config import TransformerConfig
+from transformer.data.tasks import TASKS
+from transformer.options import TrainingOptions
+from transformer.recipes import RECIPES, Recipe
+
+COUNT, POSITIVE, NOT_NEGATIVE = click.IntRange(1), click.FloatRange(0, min_open=True), click.FloatRange(0)
+PROBABILITY = click.FloatRange(0, 1, max_open=True)
+FILES = {"nargs": 2, "metavar": "SRC TGT", "type": click.Path()}
+
+
+def _choice(*values: str) -> dict[str, Any]:
+    return {"type": click.Choice(values)}
+
+
+# Where an option's name is not that of the attribute it sets (of TransformerConfig or TrainingOptions), both are given.
+_SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
+    "Data (one of --task and --train)": [
+        (("--task",), {**_choice(*TASKS), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
+        (("--train",), FILES, "Parallel text to train on: two UTF-8 files, one sentence a line."),
+        (("--valid",), FILES, "Parallel text to validate on."),
+        (("--tokens",), _choice("words", "characters", "bpe"), "How text is cut into tokens."),
+        (("--vocab-size",), {"type": COUNT, "metavar": "N"}, "The most tokens of a vocabulary."),
+        (("--shared-vocab/--separate-vocab",), {}, "One vocabulary and embedding for both sides, or two."),
+        (("--train-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to train on."),
+        (("--valid-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to validate on."),
+    ],
+    "Model": [
+        (("--config", "preset"), _choice("tiny", "small", "base"),
+         "Sizes that go together: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
+        (("--d-model",), {"type": COUNT, "metavar": "N"}, "Features of a token between the layers."),
+        (("--heads", "num_heads"), {"type": COUNT, "metavar": "N"}, "Attention heads; they divide d_model."),
+        (("--layers",), {"type": COUNT, "metavar": "N"}, "Layers of the encoder, and as many of the decoder."),
+        (("--encoder-layers", "num_encoder_layers"), {"type": COUNT, "metavar": "N"}, "Layers of the encoder."),
+        (("--decoder-layers", "num_decoder_layers"), {"type": COUNT, "metavar": "N"}, "Layers of the decoder."),
+        (("--d-ff",), {"type": COUNT, "metavar": "N"}, "Inner features of the feed-forward layers."),
+        (("--dropout",), {"type": PROBABILITY, "metavar": "P"}, "Probability of dropping a feature or a weight."),
+        (("--norm",), _choice("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
+        (("--activation",), _choice("relu", "gelu", "gelu_tanh"), "Of the feed-forward layers."),
+        (("--positions",), _choice("sinusoidal", "learned"), "How positions are encoded."),
+        (("--max-length",), {"type": COUNT, "metavar": "N"}, "The longest sentence, in tokens with end-of-sentence."),
+        (("--tie/--no-tie", "tie_output"), {}, "Use the target embedding as the output projection."),
+    ],
+    "Training": [
+        (("--steps",), {"type": COUNT, "metavar": "N"}, "Updates to make."),
+        (("--epochs",), {"type": COUNT, "metavar": "N"}, "Passes over the data to make."),
+        (("--minutes",), {"type": POSITIVE, "metavar": "X"}, "End after so much training time."),
+        (("--batch-tokens",), {"type": COUNT, "metavar": "N"}, "Size of a batch: sentences × the longest, in tokens."),
+        (("--accumulate",), {"type": COUNT, "metavar": "N"}, "Batches for one update."),
+        (("--learning-rate",), {"type": POSITIVE, "metavar": "X"}, "The highest learning rate."),
+        (("--warmup", "warmup_steps"), {"type": click.IntRange(0), "metavar": "N"}, "Updates until it is reached."),
+        (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How it falls after that."),
+        (("--label-smoothing",), {"type": PROBABILITY, "metavar": "P"}, "Probability spread over all tokens."),
+        (("--clip", "clip_norm"), {"type": NOT_NEGATIVE, "metavar": "X"}, "The longest gradient; 0 does not clip."),
+        (("--weight-decay",), {"type": NOT_NEGATIVE, "metavar": "X"}, "As in AdamW."),
+        (("--adam-beta2",), {"type": PROBABILITY, "metavar": "X"}, "Decay of Adam's second moment."),
+        (("--seed",), {"type": click.IntRange(0), "metavar": "N"}, "Of the data, the parameters and dropout."),
+    ],
+    "Validation and checkpoints": [
+        (("--valid-every",), {"type": COUNT, "metavar": "N"}, "Updates between validations; each saves a checkpoint."),
+        (("--valid-sentences",), {"type": COUNT, "metavar": "N"}, "Sentences to translate in each."),
+        (("--metric", "valid_metric"), _choice("exact_match", "bleu"), "What makes a model the best."),
+        (("--patience",), {"type": COUNT, "metavar": "N"}, "End after so many validations without a better one."),
+        (("--keep",), {"type": COUNT, "metavar": "N"}, "Checkpoints to keep, beside the best."),
+        (("--average",), {"type": COUNT, "metavar": "N"}, "At the end, average the last so many checkpoints."),
+    ],
+}
+
+
+def training_options(command: F) -> F:
+    """Give a command all of the options above."""
+    decorators = [
+        option(*names, default=None, section=section, help=text, **attributes)
+        for section, rows in _SECTIONS.items() for names, attributes, text in rows
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def model_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of `TransformerConfig` that the given options set."""
+    changes: dict[str, Any] = {}
+    if "layers" in given:
+        changes |= {"num_encoder_layers": given["layers"], "num_decoder_layers": given["layers"]}
+    names = {field.name for field in fields(TransformerConfig)}
+    return changes | {name: value for name, value in given.items() if name in names}
+
+
+def changed_training(options: TrainingOptions, given: dict[str, Any]) -> TrainingOptions:
+    """The training options after the given changes. Of steps and epochs, one that is given takes the other's place."""
+    names = {field.name for field in fields(TrainingOptions)}
+    changes = {name: value for name, value in given.items() if name in names}
+    if changes.keys() & {"steps", "epochs"}:
+        changes = {"steps": None, "epochs": None} | changes
+    if changes.get("clip_norm") == 0:
+        changes["clip_norm"] = None
+    return replace(options, **changes)
+
+
+def recipe_for(task: str | None, given: dict[str, Any]) -> Recipe:
+    """The recipe of a task, or of text, after the given changes.
+
+    A preset that is given is taken as it is, without what the recipe would change about its own.
+    """
+    recipe = RECIPES[task or "text"]
+    if "preset" in given:
+        recipe = replace(recipe, preset=given["preset"], model={})
+    counts = {name: given[name] for name in ("train_count", "valid_count") if name in given}
+    return replace(recipe, model=recipe.model | model_changes(given), options=changed_training(recipe.options, given),
+                   **counts)
+
+
+def notes() -> str:
+    """What stands below the options in the help: the recipes, and what a resumed run may change."""
+    lines = ["\b", "Defaults:"]
+    for name, recipe in RECIPES.items():
+        options = recipe.options
+        length = f"{options.steps:,} steps" if options.steps else f"{options.epochs} epochs"
+        lines.append(f"  {name:9} {recipe.preset:5} {length:>11} of {options.batch_tokens:,} tokens, "
+                     f"learning rate {options.learning_rate:g}, {options.schedule}")
+    may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
+    resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
+                f"without the stop. What has no effect on those already made may change: {may_change}, --device, "
+                "--threads. (With the schedules cosine and linear, which end at the last step, --steps and --epochs "
+                "may not.)")
+    return "\n".join([*lines, "", resuming])

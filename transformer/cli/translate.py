@@ -1,0 +1,118 @@
+"""``translate``: lines from standard input, their translations to standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from transformer.cli.command import (
+    Command,
+    check_positions,
+    checkpoint_option,
+    decoding_options,
+    device_option,
+    folder_argument,
+    option,
+    threads_option,
+)
+from transformer.data.parallel import DataError
+from transformer.translator import TooLong, Translation, Translator
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@click.command(cls=Command)
+@folder_argument
+@decoding_options
+@option("--nbest", type=click.IntRange(1), default=1, metavar="K", section="Output",
+        help="The K best translations of a sentence, best first; needs a --beam of K or more.")
+@option("--scores", is_flag=True, section="Output",
+        help="After each translation its score: the log-probability, normalised for length.")
+@checkpoint_option
+@device_option
+@threads_option
+def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, nbest: int, scores: bool,
+              checkpoint: str, device: str, **ranking: Any) -> None:
+    """Translate standard input, line by line, with the model in DIR.
+
+    Input and output are UTF-8. Each line gives one line, a blank line a blank one; with --nbest or --scores, tabs
+    separate what is on a line. Lines are read, translated and written in batches of --batch-size, on a terminal one by
+    one; for a program that waits for each answer, say --batch-size 1.
+
+    \b
+    python -m transformer translate runs/dates --beam 4 < source > output
+    """
+    if nbest > beam:
+        raise click.UsageError(f"--nbest {nbest} needs --beam {nbest} or more, got --beam {beam}")
+    translator = Translator.load(folder, device, checkpoint)
+    check_positions(translator, max_length)
+    options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
+    terminal = sys.stdin.isatty()
+    output = sys.stdout.buffer
+
+    def write(lines: Sequence[str]) -> None:
+        for line, found in zip(lines, translator.translate(lines, **options), strict=True):
+            text = one_line(found, columns=nbest > 1 or scores, scores=scores) if line.strip() else ""
+            output.write(text.encode() + b"\n")
+        output.flush()
+
+    for first, lines in read_batches(sys.stdin.buffer, 1 if terminal else batch_size, terminal):
+        try:
+            write(lines)
+        except TooLong as error:
+            write(lines[:error.index])
+            message = f"line {first + error.index}: {error.problem}"
+            if not terminal:
+                raise click.UsageError(message) from error
+            click.echo(message, err=True)
+
+
+def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a UTF-8 stream, `size` at a time, each time with the number of the first.
+
+    As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark is dropped.
+
+    Raises:
+        DataError: a line is not UTF-8; those before it were given out.
+    """
+    first, lines = 1, list[str]()
+    for number, row in enumerate(_rows(stream, prompt), start=1):
+        if number == 1:
+            row = row.removeprefix(BYTE_ORDER_MARK)
+        try:
+            lines.append(row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8"))
+        except UnicodeDecodeError as error:
+            yield first, lines
+            byte = error.object[error.start]
+            raise DataError(f"standard input, line {number}: not valid UTF-8 (byte {byte:#04x})") from error
+        if len(lines) == size:
+            yield first, lines
+            first, lines = number + 1, []
+    yield first, lines
+
+
+def _rows(stream: BinaryIO, prompt: bool) -> Iterator[bytes]:
+    while True:
+        if prompt:
+            click.echo("> ", nl=False, err=True)
+        row = stream.readline()
+        if not row:
+            break
+        yield row
+    if prompt:
+        click.echo(err=True)
+
+
+def one_line(found: Sequence[Translation], columns: bool, scores: bool) -> str:
+    """The translations of one line as one line; with `columns`, tabs separate them and their scores."""
+    kept_out = dict.fromkeys(map(ord, "\t\r\n" if columns else "\r\n"), " ")
+    cells = []
+    for translation in found:
+        cells.append(translation.text.translate(kept_out))
+        if scores:
+            cells.append(f"{translation.score:.4f}")
+    return "\t".join(cells)
