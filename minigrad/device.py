@@ -286,13 +286,14 @@ def _add_rows(array: Any, rows: Any, values: Any) -> None:
 
 
 def erf(x: Any) -> Any:
-    """The error function, elementwise, by SciPy on the host and by CuPy's counterpart on a GPU."""
+    """The error function, elementwise, in x's dtype, by SciPy on the host and by CuPy's counterpart on a GPU."""
     namespace = xp(x)
     special = _special_functions.get(namespace)
     if special is None:
         special = importlib.import_module("scipy.special" if namespace is numpy else "cupyx.scipy.special")
         _special_functions[namespace] = special
-    return special.erf(x)
+    out = special.erf(x)
+    return out.astype(x.dtype) if x.dtype == "float16" else out  # neither has it for float16
 
 
 def errstate(array: Any, **kinds: Any) -> AbstractContextManager[Any]:

@@ -294,14 +294,12 @@ def clip(x, min=None, max=None):
     if min is None and max is None:
         raise ValueError("clip: give min, max or both")
     for bound in (min, max):
-        if bound is not None and not isinstance(bound, (int, float, np.integer, np.floating)):
+        if bound is not None and not isinstance(bound, (int, float)):
             raise TypeError(f"clip: min and max must be numbers, got {type(bound).__name__}; "
                             "minigrad.maximum and minimum take tensors")
-        if isinstance(bound, (float, np.floating)) and x.dtype.kind != "f":
+        if isinstance(bound, float) and x.dtype.kind != "f":
             x = x.astype(np.float32)
-    # NumPy's scalars would widen a float32 x; Python's do not.
-    low, high = (bound.item() if isinstance(bound, np.generic) else bound for bound in (min, max))
-    return xp(x).clip(x, low, high)
+    return xp(x).clip(x, min, max)
 
 
 def clip_gradient(g, x, min, max):

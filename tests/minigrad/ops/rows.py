@@ -1,0 +1,245 @@
+"""The table: every operation, with shapes and arguments that exercise its rule."""
+
+import math
+
+import numpy as np
+import scipy.special
+
+import minigrad as mg
+from minigrad import ops
+
+from tests.minigrad.ops.row import Row, alike, distinct, nonzero, normal, positive, row
+
+HALF_LINE = np.array([[True, False, True], [False, False, True]])
+IDS = np.array([[2, 0, 2], [1, -1, 0]])
+
+
+def constant(values, like):
+    """A tensor on the device of `like`, and of its dtype unless it holds integers; it requires no gradient."""
+    tensor = mg.Tensor(values, device=like.device)
+    return tensor.astype(like.dtype) if tensor.dtype.kind == "f" else tensor
+
+
+ELEMENTWISE = [
+    row("add", lambda x, y: x + y, np.add, normal(2, 3), normal(2, 3, seed=1)),
+    row("add a number", lambda x: 2 + x + 0.5, lambda x: x + 2.5, normal(2, 3)),
+    row("sub", lambda x, y: x - y, np.subtract, normal(2, 3), normal(2, 3, seed=1)),
+    row("sub from a number", lambda x: 2 - x, lambda x: 2 - x, normal(2, 3)),
+    row("mul", lambda x, y: x * y, np.multiply, normal(2, 3), normal(2, 3, seed=1)),
+    row("mul by a number", lambda x: 3 * x * np.float64(0.5), lambda x: x * 1.5, normal(2, 3)),
+    row("div", lambda x, y: x / y, np.divide, normal(2, 3), nonzero(2, 3, seed=1)),
+    row("div a number", lambda x: 2 / x / 3, lambda x: 2 / (3 * x), nonzero(2, 3)),
+    row("neg", lambda x: -x, np.negative, normal(2, 3)),
+    row("power", lambda x, y: x ** y, np.power, positive(2, 3), normal(2, 3, seed=1)),
+    row("power 0", lambda x: x ** 0, lambda x: x ** 0, normal(2, 3)),
+    row("power 1", lambda x: x ** 1, lambda x: x, normal(2, 3)),
+    row("power 2", lambda x: x ** 2, np.square, normal(2, 3)),
+    row("power 3", lambda x: x ** 3, lambda x: x * x * x, normal(2, 3)),
+    row("power -1.5", lambda x: x ** -1.5, lambda x: x ** -1.5, positive(2, 3)),
+    row("power of a number", lambda x: 2.5 ** x, lambda x: 2.5 ** x, normal(2, 3)),
+    row("power by constants", lambda x: x ** constant([[0.0, 1, 2], [3, -1, -2]], x),
+        lambda x: x ** np.array([[0.0, 1, 2], [3, -1, -2]]), nonzero(2, 3)),
+    row("exp", mg.exp, np.exp, normal(2, 3)),
+    row("log", mg.log, np.log, positive(2, 3)),
+    row("sqrt", mg.sqrt, np.sqrt, positive(2, 3)),
+    row("tanh", mg.tanh, np.tanh, normal(2, 3)),
+    row("sigmoid", mg.sigmoid, lambda x: 1 / (1 + np.exp(-x)), normal(2, 3)),
+    row("erf", mg.erf, scipy.special.erf, normal(2, 3)),
+    row("relu", mg.relu, lambda x: np.maximum(x, 0), nonzero(2, 3)),
+    row("absolute", mg.absolute, np.abs, nonzero(2, 3)),
+    row("maximum", mg.maximum, np.maximum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
+    row("maximum with a number", lambda x: mg.maximum(mg.maximum(x, -0.1), np.float64(0.1)),
+        lambda x: np.maximum(x, 0.1), distinct(2, 3)),
+    row("minimum", mg.minimum, np.minimum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
+    row("minimum of a number", lambda x: mg.minimum(0.1, x), lambda x: np.minimum(x, 0.1), distinct(2, 3)),
+    row("clip", lambda x: mg.clip(x, -0.1, 0.2), lambda x: np.clip(x, -0.1, 0.2), distinct(3, 4)),
+    row("clip below", lambda x: x.clip(min=0), lambda x: np.clip(x, 0, None), distinct(3, 4)),
+    row("clip above", lambda x: x.clip(max=np.float64(0.2)), lambda x: np.clip(x, None, 0.2), distinct(3, 4)),
+    row("where", lambda x, y: mg.where(constant(HALF_LINE, x), x, y), lambda x, y: np.where(HALF_LINE, x, y),
+        normal(2, 3), normal(2, 3, seed=1)),
+    row("where with numbers", lambda x: mg.where(x > 0, x, -1.0) + mg.where(x > 0, 2, x),
+        lambda x: np.where(x > 0, x, -1.0) + np.where(x > 0, 2, x), nonzero(2, 3)),
+    row("masked_fill", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
+        lambda x: np.where(HALF_LINE[:, :1], 7.0, x), normal(2, 3)),
+    row("astype", lambda x: x.astype(np.float64).astype(x.dtype), lambda x: x, normal(2, 3)),
+    row("to_device", lambda x: x.to("cpu") * 2, lambda x: x * 2, normal(2, 3)),
+]
+
+NO_GRADIENT = [
+    *(row(name, op, reference, np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]]),
+          differentiable=False, out_dtype=bool)
+      for name, op, reference in [
+          ("equal", lambda x, y: x == y, np.equal), ("not_equal", lambda x, y: x != y, np.not_equal),
+          ("less", lambda x, y: x < y, np.less), ("less_equal", lambda x, y: x <= y, np.less_equal),
+          ("greater", lambda x, y: x > y, np.greater), ("greater_equal", lambda x, y: x >= y, np.greater_equal)]),
+    row("logical_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
+        normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
+    row("logical_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
+        normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
+    row("logical_not", lambda x: ~(x > 0), lambda x: ~(x > 0), normal(3, 4), differentiable=False, out_dtype=bool),
+    row("any", lambda x: ops.any(x > 1, axis=1), lambda x: np.any(x > 1, axis=1), normal(3, 4), differentiable=False,
+        out_dtype=bool),
+    row("all", lambda x: ops.all(x < 1, axis=0, keepdims=True), lambda x: np.all(x < 1, axis=0, keepdims=True),
+        normal(3, 4), differentiable=False, out_dtype=bool),
+    row("sign", mg.sign, np.sign, np.array([-2.0, 0, 3]), differentiable=False),
+    row("zeros_like", ops.zeros_like, np.zeros_like, normal(2, 3), differentiable=False),
+    *(alike(name, distinct(2, 3, 4), axis, differentiable=False, out_dtype=np.int64, keywords={"keepdims": keepdims})
+      for name in ("argmax", "argmin") for axis in (None, 1, -1) for keepdims in (False, True)),
+]
+
+REDUCTIONS = [
+    *(alike(name, distinct(2, 3, 2), axis, keywords={"keepdims": keepdims})
+      for name in ("sum", "mean", "max", "min") for axis in (None, 0, -1, 1, (0, 2), (-1, 1), ())
+      for keepdims in (False, True)),
+    *(alike(name, distinct(), None) for name in ("sum", "mean", "max", "min", "var")),
+    *(alike("var", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
+      for axis in (None, 1, (0, -1)) for keepdims in (False, True)),
+    *(alike("logsumexp", normal(2, 3, 2), axis, keywords={"keepdims": keepdims}, reference=scipy.special.logsumexp)
+      for axis in (None, 0, -1, (0, 2)) for keepdims in (False, True)),
+    alike("cumsum", normal(3, 2), 0),
+    alike("cumsum", normal(2, 2, 3), -1),
+    row("var, corrected", lambda x: x.var(axis=1, correction=1), lambda x: x.var(axis=1, ddof=1), normal(2, 4)),
+    *(row(f"logsumexp over {axis}{', kept' * keepdims}", lambda x, a=axis, k=keepdims: mg.logsumexp(x, a, k),
+          lambda x, a=axis, k=keepdims: scipy.special.logsumexp(x, a, keepdims=k), normal(2, 3, 2))
+      for axis in (None, 0, -1, (0, 2)) for keepdims in (False, True)),
+    row("logsumexp of some -inf", lambda x: mg.logsumexp(mg.where(constant(HALF_LINE, x), -math.inf, x), axis=1),
+        lambda x: scipy.special.logsumexp(np.where(HALF_LINE, -np.inf, x), axis=1), normal(2, 3)),
+]
+
+SHAPES = [
+    row("reshape", lambda x: x.reshape(3, -1), lambda x: x.reshape(3, -1), normal(2, 3, 2), view=True),
+    row("reshape after transpose", lambda x: x.T.reshape((4, 3)), lambda x: x.T.reshape(4, 3), normal(2, 3, 2)),
+    row("transpose", lambda x: mg.transpose(x), np.transpose, normal(2, 3, 2), view=True),
+    row("transpose axes", lambda x: x.transpose(1, -1, 0), lambda x: x.transpose(1, -1, 0), normal(2, 3, 2), view=True),
+    row("swapaxes", lambda x: mg.swapaxes(x, 0, -1), lambda x: np.swapaxes(x, 0, -1), normal(2, 3, 2), view=True),
+    row("mT", lambda x: x.mT, lambda x: np.swapaxes(x, -1, -2), normal(2, 3, 2), ops="swapaxes", view=True),
+    row("broadcast_to", lambda x: mg.broadcast_to(x, (2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
+        view=True),
+    row("expand", lambda x: x.expand(2, -1, 4), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
+        ops="broadcast_to", view=True),
+    row("expand_dims", lambda x: mg.expand_dims(x, 1), lambda x: x[:, None], normal(2, 3), view=True),
+    row("expand_dims -1", lambda x: x.unsqueeze(-1), lambda x: x[..., None], normal(2, 3), view=True),
+    row("squeeze", mg.squeeze, np.squeeze, normal(1, 3, 1), view=True),
+    row("squeeze axis", lambda x: mg.squeeze(x, -1), lambda x: x[..., 0], normal(1, 3, 1), view=True),
+    row("squeeze axes", lambda x: mg.squeeze(x, (0, -1)), lambda x: x[0, :, 0], normal(1, 3, 1), view=True),
+    row("concatenate", lambda x, y, z: mg.concatenate([x, y, z], axis=1), lambda *xs: np.concatenate(xs, axis=1),
+        normal(2, 1), normal(2, 3), normal(2, 0)),
+    row("concatenate last", lambda x, y: mg.concatenate((x, y), -1), lambda *xs: np.concatenate(xs, -1),
+        normal(2, 2, 1), normal(2, 2, 3)),
+    row("concatenate with a constant", lambda x: mg.concatenate([constant([[1.0, 2]], x), x]),
+        lambda x: np.concatenate([[[1, 2]], x]), normal(2, 2)),
+    row("stack", lambda x, y: mg.stack([x, y]), lambda *xs: np.stack(xs), normal(2, 3), normal(2, 3, seed=1)),
+    row("stack last", lambda x, y: mg.stack([x, y], axis=-1), lambda *xs: np.stack(xs, axis=-1), normal(2, 3),
+        normal(2, 3, seed=1)),
+    row("split", lambda x: [a * (i + 1) for i, a in enumerate(mg.split(x, 2, axis=1))][2] + mg.split(x, 1, -1)[0],
+        lambda x: x[:, 4:] * 3 + x[:, :1], normal(2, 5)),
+    row("split by sizes", lambda x: x.split([1, 0, 3])[2], lambda x: x[1:], normal(4, 2), view=True),
+    row("pad", lambda x: mg.pad(x, ((1, 0), (0, 2))), lambda x: np.pad(x, ((1, 0), (0, 2))), normal(2, 3)),
+    row("pad with a value", lambda x: mg.pad(x, [(0, 0), (2, 1)], value=-1.5),
+        lambda x: np.pad(x, [(0, 0), (2, 1)], constant_values=-1.5), normal(2, 3)),
+    row("flip", mg.flip, np.flip, normal(2, 3), view=True),
+    row("flip axis", lambda x: x.flip(-1), lambda x: x[:, ::-1], normal(2, 3), view=True),
+    row("flip axes", lambda x: x.flip((0, 2)), lambda x: x[::-1, :, ::-1], normal(2, 3, 2), view=True),
+    *(alike(name, normal(2, 3, 4), k) for name in ("tril", "triu") for k in (-1, 0, 2)),
+]
+
+# Every pair of ranks, and of batch shapes that broadcast.
+MATMUL_SHAPES = [
+    ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (3, 4)),
+    ((3,), (2, 3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 2)),
+    ((2, 3, 4), (2, 4, 2)), ((1, 3, 4), (2, 4, 2)), ((2, 3, 4), (1, 4, 2)), ((2, 1, 2, 3), (2, 3, 2)),
+    ((2, 2, 3), (2, 1, 3, 2)), ((2, 2, 1, 3), (3, 2)), ((3,), (2, 1, 3, 2)), ((2, 1, 2, 3), (3,)),
+    ((1, 1), (1, 1)), ((2, 0), (0, 3)), ((2, 2, 0), (0, 3)), ((0, 2, 3), (3, 2)), ((2, 3, 0), (2, 0, 2)),
+]
+EINSUMS = [
+    ("ij,jk->ik", (2, 3), (3, 2)), ("bij,bkj->bik", (2, 2, 3), (2, 2, 3)), ("i,j->ij", (2,), (3,)),
+    ("i,i->", (3,), (3,)),
+    # implicit output: the letters that occur once, in alphabetical order
+    ("ij,jk", (2, 3), (3, 2)), ("ba,cb", (2, 3), (2, 2)), ("i,i", (3,), (3,)), ("ij", (2, 3)),
+    ("ba", (2, 3)), ("ii", (3, 3)),
+    # one operand: transposes, sums and diagonals
+    ("ij->ji", (2, 3)), ("ij->j", (2, 3)), ("ij->", (2, 3)), ("ii->i", (3, 3)), ("ii->", (3, 3)), ("iij->j", (2, 2, 3)),
+    ("iii->i", (2, 2, 2)), ("ijij->ij", (2, 3, 2, 3)),
+    # repeated letters, and letters that one operand alone has, beside others
+    ("ii,i->i", (3, 3), (3,)), ("ij,ii->j", (3, 2), (3, 3)), ("ij,k->i", (2, 3), (2,)),
+    # three operands; none with axes
+    ("i,j,k->ki", (2,), (3,), (2,)), ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)), ("ij,jk,ki", (2, 3), (3, 2), (2, 2)),
+    ("i,i,i->i", (3,), (3,), (3,)), (",->", (), ()), (",i->i", (), (3,)),
+    # the ellipsis, and lengths of 1 that broadcast
+    ("...ij,...jk->...ik", (2, 2, 3), (3, 2)), ("...ij,...jk", (2, 1, 2, 3), (2, 3, 2)), ("...i->...", (2, 3, 2)),
+    ("i...->...i", (2, 3, 2)), ("i...j,j", (2, 2, 3), (3,)), ("...,...", (2, 1), (3,)), ("ij,ij->ij", (2, 1), (2, 3)),
+    ("bh i d, bh j d -> bh i j", (1, 2, 2, 3), (1, 2, 2, 3)),
+]
+
+
+def matmul_row(x, y):
+    return row(f"matmul {x} @ {y}", lambda x, y: x @ y, np.matmul, normal(*x), normal(*y, seed=1))
+
+
+def einsum_row(subscripts, *shapes):
+    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
+    return row(f"einsum {subscripts}", lambda *xs: mg.einsum(subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs),
+               *arrays, view=len(shapes) == 1)
+
+
+LINEAR_ALGEBRA = [
+    *(matmul_row(x, y) for x, y in MATMUL_SHAPES),
+    row("matmul of a constant", lambda x: constant([[1.0, 2]], x) @ x, lambda x: np.array([[1, 2]]) @ x, normal(2, 3)),
+    *(einsum_row(*line) for line in EINSUMS),
+]
+
+MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, True]])
+BASIC = {  # views
+    "[1]": 1, "[-1]": np.int64(-1), "[1, 2]": (1, 2), "[..., 1]": (..., 1), "[...]": ..., "[()]": (),
+    "[1:]": slice(1, None), "[1:1]": slice(1, 1), "[::-1]": slice(None, None, -1), "[5:0:-2]": slice(5, 0, -2),
+    "[::2, ::-2]": (slice(None, None, 2), slice(None, None, -2)),
+    "[:, None]": (slice(None), None), "[None, 1, ..., None]": (None, 1, ..., None),
+}
+ADVANCED = {
+    "[[0, 2, 0]]": [0, 2, 0], "[IDS]": IDS, "[[2, 0], [1, 1]]": ([2, 0], [1, 1]),
+    "[[[0], [2]], [1, 3]]": ([[0], [2]], [1, 3]), "[[], []]": ([], []), "[0-d array]": np.array(1),
+    "[:, [1, 1, 3]]": (slice(None), [1, 1, 3]), "[[0, 0], 1:3]": ([0, 0], slice(1, 3)), "[2, [0, 0]]": (2, [0, 0]),
+    "[None, [2, 2]]": (None, [2, 2]), "[..., [0, 0], None]": (..., [0, 0], None),
+    "[[1, 1], None, [0, 0]]": ([1, 1], None, [0, 0]),
+    "[mask]": MASK, "[row mask]": MASK[:, 0], "[:, column mask]": (slice(None), MASK[0]),
+    "[row mask, 1]": (MASK[:, 0], 1), "[True]": True, "[False]": False,
+}
+INDEXING = [
+    *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4), view=True)
+      for name, index in BASIC.items()),
+    *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4))
+      for name, index in ADVANCED.items()),
+    row("getitem [Tensor]", lambda x: x[constant([2, 0, 2], x)], lambda x: x[[2, 0, 2]], normal(3, 4)),
+    row("getitem [Tensor mask, Tensor]", lambda x: x[constant([True, False, True], x), constant([1, 1], x)],
+        lambda x: x[[True, False, True], [1, 1]], normal(3, 4)),
+    row("getitem [x > 0]", lambda x: x[x > 0], lambda x: x[x > 0], nonzero(3, 4)),
+    row("getitem of one number", lambda x: x[()] + x[..., None].sum(), lambda x: 2 * x, normal()),
+    row("put_into_zeros", lambda x: ops.put_into_zeros(x, (slice(None), slice(0, 4, 2)), (2, 5)),
+        lambda x: np.insert(x, [1, 2, 2], 0, axis=1), normal(2, 2)),
+    row("put_into_zeros, twice", lambda x: ops.put_into_zeros(x, constant([1, 1, 0], x), (3,)),
+        lambda x: np.array([x[2], x[0] + x[1], 0]), normal(3)),
+    row("take", lambda x: mg.take(x, [5, 0, 0]), lambda x: np.take(x, [5, 0, 0]), normal(3, 4)),
+    row("take axis", lambda x: mg.take(x, IDS, axis=0), lambda x: np.take(x, IDS, axis=0), normal(3, 2)),
+    row("take last axis", lambda x: x.take(constant([3, 3, -4], x), axis=-1), lambda x: x[:, [3, 3, 0]], normal(3, 4)),
+    row("take one", lambda x: x.take(1, axis=1), lambda x: x[:, 1], normal(3, 4)),
+    row("take none", lambda x: x.take([], axis=1), lambda x: x[:, :0], normal(3, 4)),
+    row("gather 0", lambda x: mg.gather(x, IDS, 0), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
+    row("gather 1", lambda x: x.gather(IDS.tolist(), axis=-1), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
+    row("gather from fewer", lambda x: mg.gather(x, constant([[1], [1], [0]], x), axis=0),
+        lambda x: x[[1, 1, 0], :1], normal(2, 3)),
+    row("scatter_add 0", lambda x, v: mg.scatter_add(x, IDS, v, 0), lambda x, v: added(x, v, 0), normal(3, 3),
+        normal(2, 3, seed=1)),
+    row("scatter_add 1", lambda x, v: mg.scatter_add(x, constant(IDS, x), v, -1), lambda x, v: added(x, v, 1),
+        normal(2, 4), normal(2, 3, seed=1)),
+]
+
+
+def added(x, values, axis):
+    """scatter_add, an element at a time."""
+    out = x.copy()
+    for (i, j), k in np.ndenumerate(IDS):
+        out[(k, j) if axis == 0 else (i, k)] += values[i, j]
+    return out
+
+
+ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING]

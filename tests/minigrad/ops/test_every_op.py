@@ -1,0 +1,163 @@
+"""What holds for every row of the table: values, gradients of both orders, strides, dtypes, memory."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, autograd, ops
+
+from tests.minigrad.ops.row import host
+from tests.minigrad.ops.rows import ROWS
+
+DIFFERENTIABLE = [row for row in ROWS if row.differentiable]
+RTOL, ATOL = {"rtol": 1e-13, "atol": 1e-14}, 1e-9
+
+every_row = pytest.mark.parametrize("row", ROWS, ids=str)
+every_differentiable_row = pytest.mark.parametrize("row", DIFFERENTIABLE, ids=str)
+
+
+def cotangent(out):
+    """A gradient for `out`, different in every place, as a host array."""
+    return np.asarray(np.random.default_rng(5).normal(size=out.shape)).astype(out.dtype)
+
+
+def gradients(out, tensors):
+    return mg.grad(out, tensors, Tensor(cotangent(out), device=out.device))
+
+
+def test_every_op_has_a_row():
+    assert {name for row in ROWS for name in row.ops} == set(ops.__all__)
+
+
+def test_names_are_unique():
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@every_row
+def test_values(row, device):
+    tensors = row.tensors(device)
+    out = row.op(*tensors)
+    expected = np.asarray(row.reference(*row.arrays))
+    assert out.shape == expected.shape
+    assert out.dtype == (np.float64 if row.out_dtype is None else row.out_dtype)
+    assert out.requires_grad == row.differentiable
+    np.testing.assert_allclose(host(out), expected, **RTOL)
+    for tensor, array in zip(tensors, row.arrays, strict=True):
+        np.testing.assert_array_equal(host(tensor), array)
+
+
+@every_differentiable_row
+def test_gradient(row, device):
+    assert mg.gradcheck(row.op, row.tensors(device), atol=ATOL)
+
+
+@every_differentiable_row
+def test_second_gradient(row, device):
+    assert mg.gradgradcheck(row.op, row.tensors(device), atol=ATOL, rtol=1e-6)
+
+
+# --- Strides ---------------------------------------------------------------------------------------
+
+
+LAYOUTS = {
+    "transposed": lambda array, device: Tensor(array.T, device=device).T,
+    "every other": lambda array, device: Tensor(np.stack([array, array], axis=-1), device=device)[..., 0],
+    "backwards": lambda array, device: Tensor(np.flip(array), device=device).flip(),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@every_differentiable_row
+def test_strides_change_nothing(row, layout, device):
+    tensors = [LAYOUTS[layout](array, device).requires_grad_() for array in row.arrays]
+    for tensor, array in zip(tensors, row.arrays, strict=True):
+        np.testing.assert_array_equal(host(tensor), array)
+    out = row.op(*tensors)
+    np.testing.assert_allclose(host(out), row.reference(*row.arrays), **RTOL)
+    ordinary = row.tensors(device)
+    for found, expected in zip(gradients(out, tensors), gradients(row.op(*ordinary), ordinary), strict=True):
+        np.testing.assert_allclose(host(found), host(expected), **RTOL)
+
+
+# --- Dtypes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@every_row
+def test_dtype_is_kept(row, dtype, device):
+    tensors = row.tensors(device, dtype)
+    out = row.op(*tensors)
+    assert out.dtype == (dtype if row.out_dtype is None else row.out_dtype)
+    if row.differentiable:
+        tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 0.02, "atol": 0.02}
+        ordinary = row.tensors()
+        for found, expected in zip(gradients(out, tensors), gradients(row.op(*ordinary), ordinary), strict=True):
+            assert found.dtype == dtype
+            np.testing.assert_allclose(host(found), host(expected), **tolerance)
+
+
+# --- Memory ----------------------------------------------------------------------------------------
+
+
+@every_differentiable_row
+def test_rules_write_to_nothing_they_are_given(row, monkeypatch):
+    """The inputs, what the tape has saved, and every gradient that a rule receives are read-only."""
+    pop = autograd.Pending.pop
+
+    def pop_locked(self, target):
+        entry = pop(self, target)
+        lock(entry[0])
+        return entry
+
+    monkeypatch.setattr(autograd.Pending, "pop", pop_locked)
+    tensors = row.tensors()
+    out = row.op(*tensors)
+    lock(*[tensor.data for tensor in tensors])
+    nodes = [out._node]
+    while nodes:
+        node = nodes.pop()
+        lock(*node.saved)
+        nodes += [parent for parent in node.parents if isinstance(parent, autograd.Node)]
+    out.backward(cotangent(out))
+    for tensor, array in zip(tensors, row.arrays, strict=True):
+        np.testing.assert_array_equal(host(tensor), array)
+
+
+def lock(*values):
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif isinstance(value, tuple):
+            lock(*value)
+
+
+@every_row
+def test_the_output_has_memory_of_its_own(row):
+    tensors = row.tensors()
+    out = row.op(*tensors)
+    shared = any(np.shares_memory(out.data, tensor.data) for tensor in tensors)
+    assert not shared or row.view
+
+
+@every_differentiable_row
+def test_gradients_share_no_memory(row):
+    tensors = row.tensors()
+    out = row.op(*tensors)
+    start = cotangent(out)
+    out.backward(start, retain_graph=True)
+    arrays = [start, out.data, *[t.data for t in tensors], *[t.grad.data for t in tensors]]
+    arrays += [gradient.data for gradient in mg.grad(out, tensors, start)]
+    for i, a in enumerate(arrays):
+        if i >= 2:  # the output may be a view of an input
+            assert not any(np.shares_memory(a, b) for b in arrays[i + 1:])
+        assert i < 2 + len(tensors) or a.flags.writeable
+
+
+SEVERAL_OF_ONE_SHAPE = [row for row in DIFFERENTIABLE if len({a.shape for a in row.arrays}) == 1 < len(row.arrays)]
+
+
+@pytest.mark.parametrize("row", SEVERAL_OF_ONE_SHAPE, ids=str)
+def test_one_tensor_for_every_operand(row, device):
+    x = Tensor(np.abs(row.arrays[0]) + 0.1, device=device, requires_grad=True)
+    assert mg.gradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL)
+    assert mg.gradgradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL, rtol=1e-6)
