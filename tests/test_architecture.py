@@ -32,6 +32,7 @@ LAYERS = [
     ["transformer.decode", "transformer.checkpoints"],
     ["transformer.translator"],
     ["transformer.validation"],
+    ["transformer.trainer"],
     ["transformer.train"],
     ["transformer"],
     ["transformer.cli"],
