@@ -6,6 +6,7 @@ import importlib
 import io
 import pkgutil
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 import minigrad.functional
 import minigrad.ops
 from minigrad.primitive import Primitive
+
+from transformer.cli import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.is_file()]
@@ -95,6 +98,40 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch)
             assert checked == source.count("# -> "), f"{page_id(page)}, block at line {start}: a result is not checked"
 
 
+# --- Commands ----------------------------------------------------------------------------------------------
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """(page, words) of every command in the bash blocks; what stands before and after a pipe is a command each."""
+    for page in PAGES:
+        for _, source in blocks(page, "bash"):
+            for line in source.splitlines():
+                words = shlex.split(line, comments=True)
+                while "|" in words:
+                    yield page_id(page), words[: words.index("|")]
+                    words = words[words.index("|") + 1 :]
+                if words:
+                    yield page_id(page), words
+
+
+COMMANDS = list(commands())
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=[" ".join(words) for _, words in COMMANDS])
+def test_commands_are_understood(page, words):
+    """Each is one that exists, with arguments that it takes; tests of the commands themselves run them."""
+    if words[:3] == ["python", "-m", "transformer"]:
+        redirections = [i for i, word in enumerate(words) if word in ("<", ">")]
+        name, *arguments = words[3 : min(redirections, default=len(words))]
+        main.commands[name].make_context(name, arguments).close()  # a UsageError for what it does not take
+    elif words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif words[0] == "python":
+        assert (ROOT / words[1]).is_file()
+    else:
+        assert words[:2] == ["pip", "install"] or words[0] == "echo", f"{page}: what does {words} do?"
+
+
 # --- Links and names ---------------------------------------------------------------------------------------
 
 
@@ -108,9 +145,10 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    ("page", "link"), [(page, link) for page in PAGES for link in dict.fromkeys(links(page))], ids=lambda x: page_id(x) if isinstance(x, Path) else x
-)
+LINKS = [(page, link) for page in PAGES for link in dict.fromkeys(links(page))]
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS, ids=[f"{page_id(page)}-{link}" for page, link in LINKS])
 def test_relative_links_resolve(page, link):
     if "://" in link:
         return
