@@ -66,15 +66,15 @@ def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
 
 
 class DecoderCache:
-    """One `LayerCache` for each decoder layer."""
+    """One `LayerCache` for each decoder layer.
+
+    Attributes:
+        length: how many target tokens have been decoded.
+    """
 
     def __init__(self, num_layers: int) -> None:
         self.layers = [LayerCache() for _ in range(num_layers)]
-
-    @property
-    def length(self) -> int:
-        """How many target tokens have been decoded."""
-        return self.layers[0].length if self.layers else 0
+        self.length = 0
 
     def select(self, rows: Any, same_memory: bool = False) -> None:
         """Keep these rows of the batch in every layer; arguments as for `LayerCache.select`."""

@@ -89,6 +89,8 @@ class Decoder(_Stack):
         caches = [None] * len(self.layers) if cache is None else cache.layers
         for layer, layer_cache in zip(self.layers, caches, strict=True):
             x = layer(x, memory, mask, memory_mask, layer_cache)
+        if cache is not None:
+            cache.length += target.shape[1]
         return self.finish(x)
 
 

@@ -23,7 +23,7 @@ from transformer.decode import Hypothesis, beam_search, greedy, sample
 from transformer.decode.steps import default_max_length
 
 OPTIONS = [{"norm": "pre"}, {"norm": "post"}, {"positions": "learned"},
-           {"sinusoid_layout": "halves", "first_position": 1}]
+           {"sinusoid_layout": "halves", "first_position": 1}, {"num_decoder_layers": 0}]
 PRECISIONS = [(np.float64, 1e-10), (np.float32, 1e-5)]
 
 
