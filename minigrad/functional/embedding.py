@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.autograd import TensorBase
-from minigrad.device import add_at, asarray_on, device_of, is_array, is_host, xp
+from minigrad.device import add_at, is_array, is_host, to_device, xp
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.primitive import primitive
 from minigrad.tensor import as_tensor
@@ -47,7 +49,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """The rows of `weight` at the ids in `input`.
 
     Args:
-        input: integer ids (…), a tensor or an array; checked against [0, num_embeddings) while on the host.
+        input: integer ids (…), a tensor, an array or lists. On the host they are checked against
+            [0, num_embeddings), and then sent to where `weight` is.
         weight: (num_embeddings, embedding_dim)
         padding_idx: an id whose row receives no gradient; negative ones count from the end.
 
@@ -65,11 +68,13 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
             raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {size} rows")
         padding_idx %= size
     ids = input._data if isinstance(input, TensorBase) else input
-    ids = ids if is_array(ids) else asarray_on(device_of(weight.data), ids)
+    ids = ids if is_array(ids) else np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"embedding: ids must be integers, got {ids.dtype}")
     check_ids(ids, size, "embedding")
-    return lookup(input if isinstance(input, TensorBase) else ids, weight, padding_idx)
+    sent = to_device(ids, weight.device) if is_host(ids) else ids
+    # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
+    return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
 
 
 def check_ids(ids: Any, size: int, operation: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.autograd import TensorBase
-from minigrad.device import asarray_on, is_array, is_host, on_device_of, xp
+from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
 from minigrad.primitive import Saved, primitive
@@ -79,7 +81,8 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
 
     Args:
         input: logits (…, C).
-        target: integer ids (…), in [0, C) or `ignore_index`; a tensor or an array.
+        target: integer ids (…), in [0, C) or `ignore_index`: a tensor, an array or lists. On the host they are checked,
+            and then sent to where `input` is.
         ignore_index: rows with this target count for nothing.
         reduction: ``"mean"`` over the rows that count (0 if there are none), ``"sum"``, or ``"none"``: one loss a row.
 
@@ -89,7 +92,7 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
         IndexError: a target out of range.
     """
     ids = target._data if isinstance(target, TensorBase) else target
-    ids = ids if is_array(ids) else asarray_on(input.device, ids)
+    ids = ids if is_array(ids) else np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"cross_entropy: targets must be integers, got {ids.dtype}")
     if tuple(input.shape[:-1]) != tuple(ids.shape) or not input.shape:
@@ -100,11 +103,13 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     shape, ids = ids.shape, ids.reshape(-1)
+    if is_host(ids):
+        check_ids(ids[ids != ignore_index], input.shape[-1], "cross_entropy")
+        ids = to_device(ids, input.device)
     with on_device_of(ids):
         counted = ids != ignore_index
         ids = xp(ids).where(counted, ids, 0)
         count = xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
-    check_ids(ids, input.shape[-1], "cross_entropy")
     losses = row_losses(input.reshape(-1, input.shape[-1]), ids, counted, label_smoothing)
     if reduction == "none":
         return losses.reshape(shape)
