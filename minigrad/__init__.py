@@ -1,9 +1,10 @@
 """minigrad: reverse-mode automatic differentiation on NumPy or CuPy arrays, small enough to read."""
 
 from minigrad import functional, random
-from minigrad.autograd import enable_grad, fused, grad, is_grad_enabled, no_grad
+from minigrad.creation import arange, from_dlpack, from_numpy, full, ones, zeros
 from minigrad.device import DeviceError
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from minigrad.modes import enable_grad, fused, is_grad_enabled, no_grad
 from minigrad.ops import (
     absolute,
     argmax,
@@ -51,7 +52,8 @@ from minigrad.ops import (
 from minigrad.primitive import Saved, primitive
 from minigrad.random import manual_seed
 from minigrad.tap import tap, tapping
-from minigrad.tensor import Tensor, arange, from_dlpack, from_numpy, full, ones, zeros
+from minigrad.tensor import Tensor
+from minigrad.transforms import grad
 
 __version__ = "0.1.0"
 

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import random
-from minigrad.autograd import TensorBase, enable_grad, grad
 from minigrad.device import to_device, to_numpy
+from minigrad.modes import enable_grad
+from minigrad.tape import TensorBase
 from minigrad.tensor import Tensor
+from minigrad.transforms import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -33,56 +33,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from minigrad.autograd import (
-    Array,
-    Node,
-    Saved,
-    TensorBase,
-    fused,
-    fused_kernels,
-    gradient_target,
-    recording,
-    wrap,
-)
-from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of
+from minigrad.device import device_of, is_array, on_device_of
+from minigrad.modes import fused, fused_kernels, recording
+from minigrad.operands import as_operand, check_devices, explain, promote, promote_all
+from minigrad.plan import Call, Needs, Plan
+from minigrad.tape import Array, Node, Saved, TensorBase, gradient_target, wrap
 
-__all__ = ["Needs", "Primitive", "Saved", "primitive", "sum_to"]
+__all__ = ["Primitive", "Saved", "primitive", "sum_to"]
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
 _PLAIN = frozenset({bool, int, float})  # exactly these: np.float64 is a float, too
-
-
-class Call(NamedTuple):
-    """One input's rule, ready to run: `picks` are the positions of its arguments in ``(g, needs, *saved)``."""
-
-    name: str
-    function: Callable[..., Any]
-    picks: tuple[int, ...]
-    accumulate: Callable[..., None] | None
-    accumulate_picks: tuple[int, ...]
-
-
-class Plan:
-    """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called."""
-
-    __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "wanted")
-
-    def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
-                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], tuple[int, ...]] | None,
-                 expands: bool) -> None:
-        self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
-        self.calls, self.joint, self.expands = calls, joint, expands
-
-    def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
-        """Of a joint rule's results, those of the inputs that need a gradient."""
-        if not isinstance(results, (tuple, list)) or len(results) != len(self.needs):
-            raise TypeError(f"{primitive.name}: its joint gradient rule must return one gradient for each of its "
-                            f"{len(self.needs)} inputs (None where none is needed)")
-        return [results[i] for i in self.wanted]
 
 
 class Primitive:
@@ -228,19 +192,19 @@ class Primitive:
             else:
                 needs.append(False)
                 if argument is not None and type(argument) not in _PLAIN:
-                    raw[position] = self._operand(argument, args)
+                    raw[position] = as_operand(argument, args, self.name)
         if len(needs) != len(args):
             self._unwrap_statics(raw, args)
         if self.broadcasts or self.floating or len(needs) > 1:
-            self._promote(raw)
+            promote(raw, self._positions or range(len(raw)), self.floating)
         return self._run(args, raw, needs, [args[p] for p in self._positions])
 
     def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         statics = self._bind((), kwargs)[1:]
         if not any(isinstance(a, TensorBase) for a in args):
             return self._on_arrays(args, kwargs)
-        raw = [a._data if isinstance(a, TensorBase) else self._operand(a, args) for a in args]
-        self._promote_all(raw)
+        raw = [a._data if isinstance(a, TensorBase) else as_operand(a, args, self.name) for a in args]
+        promote_all(raw)
         needs = [isinstance(a, TensorBase) and a._requires_grad for a in args]
         return self._run((args, *statics), [tuple(raw), *statics], needs, args)
 
@@ -258,7 +222,7 @@ class Primitive:
         """Run the forward on raw arrays, and record it if an input needs a gradient."""
         arguments = raw if not self.variadic else raw[0]
         keywords = {} if not self.variadic else dict(zip(self.parameters[1:], raw[1:], strict=True))
-        anchor = self._check_devices(raw)
+        anchor = check_devices(arguments, self.name)
         try:
             if anchor is None:
                 out = self.forward(*arguments, **keywords)
@@ -266,7 +230,7 @@ class Primitive:
                 with on_device_of(anchor):
                     out = self.forward(*arguments, **keywords)
         except (ValueError, TypeError, IndexError) as error:
-            raise self._explain(error, raw) from error
+            raise explain(error, arguments, self.name) from error
         saved_values = None
         if self._has_saved:
             out, saved_values = out
@@ -320,23 +284,6 @@ class Primitive:
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def _operand(self, value: Any, args: Sequence[Any]) -> Any:
-        """A differentiable argument that is not a tensor: NumPy scalars are weak, lists become arrays."""
-        if is_array(value):
-            return value
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, (bool, int, float)):
-            return value
-        if isinstance(value, (list, tuple)):
-            like = next(a for a in args if isinstance(a, TensorBase))._data
-            array = np.asarray(value)
-            if array.dtype.kind not in "biuf":
-                raise TypeError(f"{self.name}: cannot use {value!r} as an operand; give a Tensor, array or numbers")
-            return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
-        raise TypeError(f"{self.name}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
-                        "number")
-
     def _unwrap_statics(self, raw: list[Any], args: Sequence[Any]) -> None:
         for position, value in enumerate(raw):
             if isinstance(value, TensorBase):
@@ -347,71 +294,13 @@ class Primitive:
             elif isinstance(value, np.generic):  # weak, like a Python number
                 raw[position] = value.item()
             elif self._never_differentiable and isinstance(value, list):
-                raw[position] = self._operand(value, args)
+                raw[position] = as_operand(value, args, self.name)
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and not self._never_differentiable:
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
                             "but the tensor given for it requires a gradient; use .detach() if none is wanted")
         return tensor._data
-
-    def _check_devices(self, raw: list[Any]) -> Array | None:
-        """None if every array is in host memory; else one array of the device, having checked that they agree."""
-        anchor, host = None, False
-        for value in raw[0] if self.variadic else raw:
-            if type(value) is np.ndarray:
-                host = True
-            elif is_array(value) and not is_host(value):
-                if anchor is not None and device_of(value) != device_of(anchor):
-                    raise ValueError(f"{self.name}: operands on {device_of(anchor)} and {device_of(value)}; "
-                                     "move one with .to(device)")
-                anchor = value
-        if anchor is not None and host:
-            raise ValueError(f"{self.name}: operands on cpu and {device_of(anchor)}; move one with .to(device)")
-        return anchor
-
-    def _promote(self, raw: list[Any]) -> None:
-        """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do."""
-        positions = self._positions or range(len(raw))
-        first, mixed, weak_float = None, False, False
-        for position in positions:
-            dtype = getattr(raw[position], "dtype", None)
-            if dtype is None:
-                weak_float = weak_float or isinstance(raw[position], float)
-            elif first is None:
-                first = dtype
-            elif dtype is not first and dtype != first:
-                mixed = True
-        if first is None or (first.kind == "f" and not mixed):
-            return
-        dtypes = [getattr(raw[p], "dtype", None) for p in positions]
-        floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
-        if floats:
-            target = np.result_type(*floats)
-        elif self.floating or weak_float:
-            target = np.dtype(np.float32)
-        else:
-            return
-        for position in positions:
-            dtype = getattr(raw[position], "dtype", None)
-            if dtype is not None and (dtype.kind != "f" or (self.floating and dtype != target)):
-                raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
-
-    def _promote_all(self, raw: list[Any]) -> None:
-        floats = [a.dtype for a in raw if a.dtype.kind == "f"]
-        if floats and len(floats) < len(raw):
-            target = np.result_type(*floats)
-            raw[:] = [a if a.dtype.kind == "f" else asarray_on(device_of(a), a, target) for a in raw]
-
-    def _explain(self, error: Exception, raw: list[Any]) -> Exception:
-        """The same kind of error, its message naming the operation and the operands."""
-        values = raw[0] if self.variadic else raw
-        shown = [f"{tuple(v.shape)} {v.dtype}" if is_array(v) else repr(v)[:40] for v in values]
-        kind = next(k for k in (IndexError, ValueError, TypeError) if isinstance(error, k))
-        message = str(error)
-        if message.startswith(f"{self.name}: "):
-            return kind(message)
-        return kind(f"{self.name}: {message} [operands: {'; '.join(shown)}]")
 
     # ----------------------------------------------------------------- for the backward pass
 
@@ -497,19 +386,6 @@ class Primitive:
                                  f"input of shape {tuple(leaf.shape)}")
             gradient = sum_to(gradient, leaf.shape)
         return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
-
-
-class Needs:
-    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
-
-    def __init__(self, by_name: dict[str, bool]) -> None:
-        self.__dict__.update(by_name)
-
-    def __len__(self) -> int:
-        return len(self.__dict__)
-
-    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
-        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
 
 
 def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
-from minigrad.autograd import TensorBase, fused, fused_kernels
+from minigrad.modes import fused, fused_kernels
+from minigrad.tape import TensorBase
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase]

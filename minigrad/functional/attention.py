@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.autograd import TensorBase
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.normalization import row_dot
 from minigrad.functional.softmax import softmax
 from minigrad.primitive import Saved, primitive
 from minigrad.tap import tap
+from minigrad.tape import TensorBase
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:

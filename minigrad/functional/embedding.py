@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.autograd import TensorBase
 from minigrad.device import add_at, is_array, is_host, to_device, xp
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.primitive import primitive
+from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
 
 

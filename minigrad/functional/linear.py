@@ -16,7 +16,7 @@ def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else product + bias
 
 
-@primitive(floating=True, composition=linear_by_steps)
+@primitive(composition=linear_by_steps)
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``, as one 2-D matrix product over all rows.
 

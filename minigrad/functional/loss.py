@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.autograd import TensorBase
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
 from minigrad.primitive import Saved, primitive
+from minigrad.tape import TensorBase
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small enough to stay in the cache
 

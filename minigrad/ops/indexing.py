@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.autograd import TensorBase
 from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
 from minigrad.ops.elementwise import where
 from minigrad.ops.shape import require_arrays, reshape
 from minigrad.primitive import primitive
+from minigrad.tape import TensorBase
 
 
 def is_basic(index: Any) -> bool:

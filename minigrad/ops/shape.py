@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import device as devices
-from minigrad.autograd import TensorBase
 from minigrad.device import xp
 from minigrad.primitive import primitive, sum_to
+from minigrad.tape import TensorBase
 
 
 @primitive

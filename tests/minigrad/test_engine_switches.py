@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, enable_grad, fused, no_grad
-from minigrad.autograd import fused_kernels, is_grad_enabled
+from minigrad.modes import fused_kernels, is_grad_enabled
 
 
 def leaf(*values):

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 import minigrad
-from minigrad.autograd import Node
+from minigrad.tape import Node
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 

@@ -1,0 +1,90 @@
+"""What a primitive does with its operands before its forward sees them: conversion, dtypes, devices, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import asarray_on, device_of, is_array, is_host
+from minigrad.tape import Array, TensorBase
+
+
+def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
+    """A differentiable argument that is not a tensor: NumPy scalars are weak, lists become arrays."""
+    if is_array(value):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (list, tuple)):
+        like = next(a for a in args if isinstance(a, TensorBase))._data
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"{operation}: cannot use {value!r} as an operand; give a Tensor, array or numbers")
+        return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
+    raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
+                    "number")
+
+
+def check_devices(values: Iterable[Any], operation: str) -> Array | None:
+    """None if every array is in host memory; else one array of the device, having checked that they agree."""
+    anchor, host = None, False
+    for value in values:
+        if type(value) is np.ndarray:
+            host = True
+        elif is_array(value) and not is_host(value):
+            if anchor is not None and device_of(value) != device_of(anchor):
+                raise ValueError(f"{operation}: operands on {device_of(anchor)} and {device_of(value)}; "
+                                 "move one with .to(device)")
+            anchor = value
+    if anchor is not None and host:
+        raise ValueError(f"{operation}: operands on cpu and {device_of(anchor)}; move one with .to(device)")
+    return anchor
+
+
+def promote(raw: list[Any], positions: Sequence[int], floating: bool) -> None:
+    """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do."""
+    first, mixed, weak_float = None, False, False
+    for position in positions:
+        dtype = getattr(raw[position], "dtype", None)
+        if dtype is None:
+            weak_float = weak_float or isinstance(raw[position], float)
+        elif first is None:
+            first = dtype
+        elif dtype is not first and dtype != first:
+            mixed = True
+    if first is None or (first.kind == "f" and not mixed):
+        return
+    dtypes = [getattr(raw[p], "dtype", None) for p in positions]
+    floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
+    if floats:
+        target = np.result_type(*floats)
+    elif floating or weak_float:
+        target = np.dtype(np.float32)
+    else:
+        return
+    for position in positions:
+        dtype = getattr(raw[position], "dtype", None)
+        if dtype is not None and (dtype.kind != "f" or (floating and dtype != target)):
+            raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
+
+
+def promote_all(raw: list[Any]) -> None:
+    """Let integer operands have the floating ones' dtype."""
+    floats = [a.dtype for a in raw if a.dtype.kind == "f"]
+    if floats and len(floats) < len(raw):
+        target = np.result_type(*floats)
+        raw[:] = [a if a.dtype.kind == "f" else asarray_on(device_of(a), a, target) for a in raw]
+
+
+def explain(error: Exception, values: Iterable[Any], operation: str) -> Exception:
+    """The same kind of error, its message naming the operation and the operands."""
+    shown = [f"{tuple(v.shape)} {v.dtype}" if is_array(v) else repr(v)[:40] for v in values]
+    kind = next(k for k in (IndexError, ValueError, TypeError) if isinstance(error, k))
+    message = str(error)
+    if message.startswith(f"{operation}: "):
+        return kind(message)
+    return kind(f"{operation}: {message} [operands: {'; '.join(shown)}]")

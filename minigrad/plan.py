@@ -1,0 +1,51 @@
+"""How the rules of a primitive are called: for each set of inputs that need gradients, worked out once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from minigrad.primitive import Primitive
+
+
+class Call(NamedTuple):
+    """One input's rule, ready to run: `picks` are the positions of its arguments in ``(g, needs, *saved)``."""
+
+    name: str
+    function: Callable[..., Any]
+    picks: tuple[int, ...]
+    accumulate: Callable[..., None] | None
+    accumulate_picks: tuple[int, ...]
+
+
+class Plan:
+    """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called."""
+
+    __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "wanted")
+
+    def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
+                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], tuple[int, ...]] | None,
+                 expands: bool) -> None:
+        self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
+        self.calls, self.joint, self.expands = calls, joint, expands
+
+    def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
+        """Of a joint rule's results, those of the inputs that need a gradient."""
+        if not isinstance(results, (tuple, list)) or len(results) != len(self.needs):
+            raise TypeError(f"{primitive.name}: its joint gradient rule must return one gradient for each of its "
+                            f"{len(self.needs)} inputs (None where none is needed)")
+        return [results[i] for i in self.wanted]
+
+
+class Needs:
+    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
+
+    def __init__(self, by_name: dict[str, bool]) -> None:
+        self.__dict__.update(by_name)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
+        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
