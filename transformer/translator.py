@@ -139,7 +139,7 @@ class Translator:
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
         scored: tuple[float, str] | tuple[None, None] = None, None
         with suppress(ImportError):  # sacrebleu is an extra
-            scored = bleu(hypotheses, references)
+            scored = bleu(hypotheses, references, self.bleu_tokenize)
         return {
             "exact_match": exact_match(hypotheses, references),
             "token_accuracy": token_accuracy([best[0].ids for best in found], right_ids),
@@ -149,6 +149,11 @@ class Translator:
             "sentences": len(references),
             "seconds": time.perf_counter() - start,
         }
+
+    @property
+    def bleu_tokenize(self) -> str:
+        """What sacrebleu should count: the tokens between blanks, or characters where the target is cut into those."""
+        return "char" if self.target_tokenizer.kind == "characters" else "none"
 
     def _check_length(self, index: int, tokens: int, side: str = "") -> None:
         positions = self.model.config.max_length
