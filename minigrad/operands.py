@@ -45,8 +45,12 @@ def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     return anchor
 
 
-def promote(raw: list[Any], positions: Sequence[int], floating: bool) -> None:
-    """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do."""
+def promote(raw: list[Any], positions: Sequence[int], floating: bool, broadcasts: bool) -> None:
+    """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do.
+
+    Operands that broadcast are left to NumPy once all are floating. Any other forward may work in place on what the
+    first operand gave, and so finds all of them in the widest dtype.
+    """
     first, mixed, weak_float = None, False, False
     for position in positions:
         dtype = getattr(raw[position], "dtype", None)
@@ -68,7 +72,7 @@ def promote(raw: list[Any], positions: Sequence[int], floating: bool) -> None:
         return
     for position in positions:
         dtype = getattr(raw[position], "dtype", None)
-        if dtype is not None and (dtype.kind != "f" or (floating and dtype != target)):
+        if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
             raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
 
 

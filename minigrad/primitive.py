@@ -196,7 +196,7 @@ class Primitive:
         if len(needs) != len(args):
             self._unwrap_statics(raw, args)
         if self.broadcasts or self.floating or len(needs) > 1:
-            promote(raw, self._positions or range(len(raw)), self.floating)
+            promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
         return self._run(args, raw, needs, [args[p] for p in self._positions])
 
     def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,120 @@
+"""Every fused function is tied to its composition: value, gradient and second gradient; and both to differences."""
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, from_numpy, fused, grad
+from minigrad.gradcheck import gradcheck, gradgradcheck
+
+from tests.minigrad.functional.table import CASES, Case
+
+every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def weights(shape):
+    return np.random.default_rng(17).normal(size=shape)
+
+
+def derivatives(case: Case, inputs: list[Tensor]) -> list[np.ndarray]:
+    """The value, the gradient by `backward`, that by `grad`, and the gradient of a function of the gradient."""
+    out = case.function(*inputs)
+    start = Tensor(weights(out.shape), dtype=out.dtype, device=out.device)
+    out.backward(start, retain_graph=True)
+    found = [out, *[x.grad for x in inputs]]
+    first = grad(out, inputs, start, create_graph=True)
+    found += first
+    total = sum((g * Tensor(weights(g.shape), dtype=g.dtype, device=g.device)).sum() for g in first)
+    total = total + (out * out).sum()
+    found += grad(total, inputs)
+    return [t.numpy() for t in found]
+
+
+@every_case
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_the_fused_twin_equals_its_composition(case, dtype, tolerance, device):
+    ours = derivatives(case, case.inputs(dtype, device))
+    with fused(False):
+        theirs = derivatives(case, case.inputs(dtype, device))
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype == dtype
+        scale = np.abs(other).max(initial=1.0)
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.differentiable], ids=lambda case: case.name)
+def test_first_and_second_derivatives_against_finite_differences(case):
+    inputs = case.inputs()
+    gradcheck(case.function, inputs)
+    gradgradcheck(case.function, inputs)
+
+
+@every_case
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_dtypes_are_kept(case, dtype):
+    reference = case.function(*case.inputs())
+    inputs = case.inputs(dtype)
+    for enabled in (True, False):
+        with fused(enabled):
+            out = case.function(*inputs)
+        assert out.dtype == dtype
+        tolerance = {np.float16: 2e-2, np.float32: 1e-5, np.float64: 0}[dtype]
+        np.testing.assert_allclose(out.numpy(), reference.numpy(), rtol=tolerance, atol=max(tolerance, 1e-14))
+        for g in grad(out.sum(), inputs):
+            assert g.dtype == dtype
+
+
+def strided(array):
+    """The same values, in memory that is neither contiguous nor in order."""
+    if array.ndim == 0:
+        return array
+    spread = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), array.dtype)
+    spread[..., 1::2] = array
+    view = spread[..., 1::2]
+    assert array.size < 2 or not view.flags.c_contiguous
+    return np.asfortranarray(array) if array.ndim > 1 and array.shape[0] > 1 and array.shape[-1] % 2 else view
+
+
+@every_case
+def test_inputs_need_not_be_contiguous_and_are_not_written(case):
+    expected = derivatives(case, case.inputs())
+    arrays = [strided(array) for array in case.host_inputs()]
+    for array in arrays:
+        array.flags.writeable = False
+    inputs = [from_numpy(array).requires_grad_() for array in arrays]
+    for one, other in zip(derivatives(case, inputs), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+@every_case
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+def test_results_on_a_device_equal_the_hosts(case, stand_in, device):
+    here, there = derivatives(case, case.inputs()), derivatives(case, case.inputs(device=device))
+    for one, other in zip(there, here, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+@every_case
+def test_gradients_need_not_be_wanted_for_every_input(case):
+    for k in range(len(case.shapes)):
+        inputs = case.inputs()
+        out = case.function(*[x if i == k else x.detach() for i, x in enumerate(inputs)])
+        start = weights(out.shape)
+        alone = grad(out, inputs[k], start)
+        together = grad(case.function(*inputs), inputs, start)[k]
+        np.testing.assert_allclose(alone.numpy(), together.numpy(), rtol=1e-13, atol=1e-15)
+
+
+@every_case
+def test_integers_and_mixed_floats(case):
+    """Integer inputs give float32; of several floating dtypes the widest wins, fused or not, and gradients go back."""
+    linear = case.name.startswith(("embedding", "linear"))  # these are defined on integers
+    integers = [Tensor(np.ones(shape, np.int64)) for shape in case.shapes]
+    mixed = [x.astype(np.float32) if i == 0 else x for i, x in enumerate(case.inputs())]
+    for enabled in (True, False):
+        with fused(enabled):
+            assert case.function(*integers).dtype == (np.int64 if linear else np.float32)
+            out = case.function(*mixed)
+        assert out.dtype == (np.float64 if len(mixed) > 1 else np.float32)
+        for x, g in zip(mixed, grad(out.sum(), mixed), strict=True):
+            assert g.dtype == x.dtype
