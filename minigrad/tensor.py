@@ -5,6 +5,7 @@ It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -453,16 +454,16 @@ class Tensor(TensorBase):
 
     def reshape(self, *shape: Any) -> Tensor:
         """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
-        return ops.reshape(self, _ints(shape))
+        return ops.reshape(self, _ints(shape, "reshape"))
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
-        order = _ints(axes) if axes and axes != (None,) else None
+        order = _ints(axes, "transpose") if axes and axes != (None,) else None
         return ops.transpose(self, order)
 
     def permute(self, *axes: Any) -> Tensor:
         """PyTorch's name for `transpose` with all axes named."""
-        return ops.transpose(self, _ints(axes))
+        return ops.transpose(self, _ints(axes, "permute"))
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         return ops.swapaxes(self, axis1, axis2)
@@ -476,9 +477,12 @@ class Tensor(TensorBase):
 
     def expand(self, *shape: Any) -> Tensor:
         """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
-        wanted = _ints(shape)
+        wanted = _ints(shape, "expand")
         lead = len(wanted) - self.ndim
-        own = (*(1,) * lead, *self.shape)
+        if lead < 0 or -1 in wanted[:lead]:
+            raise ValueError(f"expand: {wanted} must have an entry for every axis of {self.shape}, and before them a "
+                             "length, not -1, for every new axis")
+        own = (*wanted[:lead], *self.shape)
         return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
@@ -511,11 +515,14 @@ class Tensor(TensorBase):
 register_tensor_class(Tensor)
 
 
-def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
+def _ints(values: tuple[Any, ...], operation: str) -> tuple[int, ...]:
     """``(2, 3)`` from ``(2, 3)`` or ``((2, 3),)``."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = tuple(values[0])
-    return tuple(v.__index__() for v in values)
+    try:
+        return tuple(operator.index(v) for v in values)
+    except TypeError as error:
+        raise TypeError(f"{operation}: {error}") from None
 
 
 def _index(index: Any, device: str) -> Any:

@@ -49,34 +49,29 @@ getitem.accumulating_gradient(x=lambda buffer, g, index: _add_into(buffer, g, in
 put_into_zeros.gradient(values=lambda g, index: getitem(g, index))
 
 
-def integer_indices(indices: Any, x: Any, operation: str) -> Any:
-    """`indices` (a tensor, array or nested list of integers) as a tensor or array on the device of x."""
-    place, values = device_of(raw(x)), raw(indices)
-    if not is_array(values):
-        values = np.asarray(values, dtype=None if np.size(values) else np.int64)
-    if not isinstance(indices, TensorBase) or device_of(values) != place:
-        indices = to_device(values, place)
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"{operation}: the indices must be integers, got {indices.dtype}")
-    return indices
-
-
 def raw(x: Any) -> Any:
     """The array of a tensor; anything else as it is."""
     return x._data if isinstance(x, TensorBase) else x
 
 
-def check_indices(indices: Any, shape: tuple[int, ...], axis: int, operation: str) -> None:
-    """IndexError for an axis that x of this `shape` lacks, and for an index out of range, naming it.
+def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
+    """`indices` (a tensor, array or nested list of integers) along `axis` of x, on the device of x.
 
-    Indices on a GPU are not read back for this.
+    IndexError for an axis that x lacks and for an index out of range, naming it; TypeError for what is no integer.
+    Indices that come on a GPU are not read back for the range.
     """
+    shape, values, device = tuple(x.shape), raw(indices), device_of(raw(x))
     if not -len(shape) <= axis < len(shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
-    size, indices = shape[axis], raw(indices)
-    if is_host(indices) and indices.size and (indices.min() < -size or indices.max() >= size):
-        worst = indices.max() if indices.max() >= size else indices.min()
-        raise IndexError(f"{operation}: index {int(worst)} is out of range for axis {axis} of shape {tuple(shape)}")
+        raise IndexError(f"{operation}: axis {axis} is out of range for shape {shape}")
+    if not is_array(values):
+        values = np.asarray(values, dtype=None if np.size(values) else np.int64)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"{operation}: the indices must be integers, got {values.dtype}")
+    if is_host(values) and values.size and (values.min() < -shape[axis] or values.max() >= shape[axis]):
+        worst = values.max() if values.max() >= shape[axis] else values.min()
+        raise IndexError(f"{operation}: index {int(worst)} is out of range for axis {axis} of shape {shape}")
+    stays = isinstance(indices, TensorBase) and device_of(values) == device  # then the tape sees it change
+    return indices if stays else to_device(values, device)
 
 
 @primitive
@@ -96,8 +91,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     """
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    indices = integer_indices(indices, x, "take")
-    check_indices(indices, x.shape, axis, "take")
+    indices = indices_on_device(indices, x, axis, "take")
     return _take(x, indices, axis)
 
 
@@ -123,8 +117,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
     `indices` has as many dimensions as x and is not longer along any axis but `axis`. Errors are those of `take`, and
     ValueError for a shape that does not fit.
     """
-    indices = integer_indices(indices, x, "gather")
-    check_indices(indices, x.shape, axis, "gather")
+    indices = indices_on_device(indices, x, axis, "gather")
     _check_fit(indices.shape, x.shape, axis, "gather")
     return _gather(x, indices, axis)
 
@@ -146,11 +139,10 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
     `values` is a tensor or an array of the shape of `indices`; errors are those of `gather`.
     """
     require_arrays("scatter_add", x, values)
-    indices = integer_indices(indices, x, "scatter_add")
+    indices = indices_on_device(indices, x, axis, "scatter_add")
     if tuple(indices.shape) != tuple(values.shape):
         raise ValueError(f"scatter_add: indices {tuple(indices.shape)} and values {tuple(values.shape)} must have one "
                          "shape")
-    check_indices(indices, x.shape, axis, "scatter_add")
     _check_fit(indices.shape, x.shape, axis, "scatter_add")
     return _scatter_add(x, indices, values, axis)
 
@@ -167,6 +159,8 @@ def _check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, oper
 def masked_fill(x: Any, mask: Any, value: float) -> Any:
     """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true."""
     require_arrays("masked_fill", x, mask)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"masked_fill: the mask must be boolean, got {mask.dtype}")
     own, other = tuple(x.shape), tuple(mask.shape)
     if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
         raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from minigrad.device import xp
@@ -67,9 +68,15 @@ def matmul(x: Any, y: Any) -> Any:
 # --------------------------------------------------------------------------- einsum
 
 
+_TERM = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
+_SUBSCRIPTS = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
+
+
 def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """The letters of each operand and of the output, with ``...`` written out in capital letters of its own."""
     text = subscripts.replace(" ", "")
+    if not _SUBSCRIPTS.fullmatch(text):
+        raise ValueError(f"einsum: {subscripts!r} is not made of letters, commas, '->' and, once an operand, '...'")
     left, arrow, right = text.partition("->")
     operands = left.split(",")
     if len(operands) != len(ranks):
@@ -89,6 +96,10 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
     if not arrow:  # NumPy's implicit output: the ellipsis, then the letters that occur once, in alphabetical order
         joined = left.replace("...", "").replace(",", "")
         right = "..." + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
+    elif len(set(right) - {"."}) < len(right.replace(".", "")):
+        raise ValueError(f"einsum: a letter stands twice in the output of {subscripts!r}")
+    elif dots and "..." not in right:
+        raise ValueError(f"einsum: the output of {subscripts!r} lacks the '...' that its operands have")
     return written, right.replace("...", dots)
 
 
@@ -148,8 +159,11 @@ def einsum(subscripts: str, *operands: Any) -> Any:
 
     Raises ValueError for subscripts that do not fit the operands. Axes under ``...`` broadcast.
     """
+    if not isinstance(subscripts, str):
+        raise TypeError(f"einsum: the subscripts come first, as a string, got a {type(subscripts).__name__}")
     if not operands:
         raise ValueError("einsum: needs at least one operand")
+    require_arrays("einsum", *operands)
     letters, out = parse_subscripts(subscripts, [len(x.shape) for x in operands])
     sizes: dict[str, int] = {}
     for term, x in zip(letters, operands, strict=True):

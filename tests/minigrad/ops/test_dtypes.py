@@ -1,0 +1,175 @@
+"""Which dtype a result has: numbers are weak, integers never widen a float, functions of integers give float32."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, ops
+
+from tests.minigrad.ops.row import host
+
+FLOATS = F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+INTEGERS = I32, I64, U8, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
+NUMBERS = [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.float16(2.5), np.int64(2), np.bool_(True)]
+
+BINARY = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "power": lambda x, y: x ** y,
+    "maximum": mg.maximum,
+    "minimum": mg.minimum,
+    "where": lambda x, y: mg.where((x if isinstance(x, Tensor) else y) > 0, x, y),
+}
+JOINING = {
+    "matmul": lambda x, y: x @ y,
+    "einsum": lambda x, y: mg.einsum("i,i->i", x, y),
+    "concatenate": lambda x, y: mg.concatenate([x, y]),
+    "stack": lambda x, y: mg.stack([x, y]),
+    "scatter_add": lambda x, y: mg.scatter_add(x, [0, 0, 2], y, 0),
+}
+
+
+def ones(dtype, device):
+    return Tensor(np.array([1, 1, 1]), dtype=dtype, device=device, requires_grad=dtype.kind == "f")
+
+
+@pytest.mark.parametrize("other", NUMBERS, ids=lambda number: type(number).__name__)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_numbers_are_weak(name, dtype, other, device):
+    for pair in ((ones(dtype, device), other), (other, ones(dtype, device))):
+        out = BINARY[name](*pair)
+        assert out.dtype == dtype
+        tensor = next(x for x in pair if isinstance(x, Tensor))
+        assert mg.grad(out.sum(), tensor).dtype == dtype
+
+
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", BINARY | JOINING)
+def test_integers_never_widen_a_float(name, dtype, integer, device):
+    op = (BINARY | JOINING)[name]
+    for pair in ((ones(dtype, device), ones(integer, device)), (ones(integer, device), ones(dtype, device))):
+        out = op(*pair)
+        assert out.dtype == dtype
+        tensor = next(x for x in pair if x.requires_grad)
+        assert mg.grad(out.sum(), tensor).dtype == dtype
+
+
+@pytest.mark.parametrize("name", BINARY | JOINING)
+def test_the_wider_float_wins_and_gradients_keep_their_own(name, device):
+    op = (BINARY | JOINING)[name]
+    for first in FLOATS:
+        for second in FLOATS:
+            x, y = ones(first, device), ones(second, device)
+            out = op(x, y)
+            assert out.dtype == np.result_type(first, second)
+            assert [g.dtype for g in mg.grad(out.sum(), [x, y])] == [first, second]
+            out = op(x, y)
+            again = mg.grad(out.sum(), [x, y], create_graph=True)
+            assert [g.dtype for g in again] == [first, second]
+
+
+HALVES = [0.5, 1.5, 2.5]
+FLOATING = {
+    **{f.__name__: f for f in (mg.exp, mg.log, mg.sqrt, mg.tanh, mg.sigmoid, mg.erf, mg.mean, mg.var, mg.logsumexp)},
+    "x / x": lambda x: x / x,
+    "x / 2": lambda x: x / 2,
+    "1 / x": lambda x: 1 / x,
+    "x * 0.5": lambda x: x * 0.5,
+    "x + np.float64": lambda x: x + np.float64(0.5),
+    "x + list": lambda x: x + HALVES,
+    "x @ list": lambda x: x @ HALVES,
+    "x ** 0.5": lambda x: x ** 0.5,
+    "clip": lambda x: mg.clip(x, 0.5, 2),
+    "clip above": lambda x: mg.clip(x, max=np.float64(0.5)),
+    "maximum": lambda x: mg.maximum(x, 0.5),
+    "where": lambda x: mg.where(x > 0, x, 0.5),
+    "where of numbers": lambda x: mg.where(x > 0, 1.0, 0.5),
+    "masked_fill": lambda x: mg.masked_fill(x, x > 0, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", FLOATING)
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
+def test_floating_results_of_integers_are_float32(name, integer, device):
+    assert FLOATING[name](ones(integer, device)).dtype == F32
+
+
+THREES = [3, 3, 3]
+WHOLE = {
+    **{f.__name__: f for f in (mg.relu, mg.absolute, mg.sign, mg.sum, mg.max, mg.min, mg.argmax, mg.flip)},
+    "x + 1": lambda x: x + 1,
+    "x + list": lambda x: x + THREES,
+    "x * x": lambda x: x * x,
+    "x ** 2": lambda x: x ** 2,
+    "-x": lambda x: -x,
+    "x @ x": lambda x: x @ x,
+    "x[::-1]": lambda x: x[::-1],
+    "clip": lambda x: mg.clip(x, 0, 2),
+    "maximum": lambda x: mg.maximum(x, 2),
+    "where": lambda x: mg.where(x > 0, x, 2),
+    "where of numbers": lambda x: mg.where(x > 0, 1, 2),
+    "einsum": lambda x: mg.einsum("i,i->i", x, x),
+    "cumsum": lambda x: mg.cumsum(x, 0),
+    "pad": lambda x: mg.pad(x, [(1, 1)]),
+    "concatenate": lambda x: mg.concatenate([x, x]),
+    "take": lambda x: mg.take(x, [0]),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_integers_stay_integers(name, device):
+    out = WHOLE[name](ones(I64, device))
+    assert out.dtype == I64
+    assert not out.requires_grad
+
+
+def test_a_loss_over_a_mask_stays_float32(device):
+    """``loss / mask.sum()``: an integer tensor of no dimensions is no weak number, and widens nothing either."""
+    x = Tensor([1.0, 2, 3], device=device, requires_grad=True)
+    mask = Tensor([True, False, True], device=device)
+    loss = (x * mask).sum() / mask.sum()
+    loss.backward()
+    assert loss.dtype == x.grad.dtype == F32
+    np.testing.assert_array_equal(host(x.grad), [0.5, 0, 0.5])
+
+
+COMPARISONS = {"equal": lambda x, y: x == y, "less": lambda x, y: x < y}
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3], [1.5, 2.5, 3.5], [[True], [True]]], ids=str)
+@pytest.mark.parametrize("name", [name for name in BINARY | COMPARISONS if name != "where"])
+def test_lists_become_tensors(name, values, device):
+    op = (BINARY | COMPARISONS)[name]
+    x = Tensor([2.0, 2, 2], device=device, requires_grad=True)
+    for found, expected in ((op(x, values), op(x, Tensor(values, device=device))),
+                            (op(values, x), op(Tensor(values, device=device), x))):
+        assert found.dtype == expected.dtype
+        assert found.device == expected.device
+        np.testing.assert_array_equal(host(found), host(expected))
+
+
+def test_a_list_is_as_exact_as_a_tensor_of_it(device):
+    """0.1 in a list is float32, like the tensor made of it, and so equal to a float32 0.1."""
+    assert host(Tensor([0.1], device=device) == [0.1]).all()
+
+
+@pytest.mark.parametrize("function", [ops.equal, ops.less, ops.greater_equal])
+def test_comparisons_with_numbers_are_made_in_the_tensors_dtype(function, device):
+    x = Tensor([0.1], device=device)
+    for number in (0.1, np.float64(0.1), np.float32(0.1)):
+        assert host(function(x, number)) == host(function(x, x))
+
+
+def test_sums_of_integers_do_not_overflow(device):
+    assert mg.sum(Tensor(np.full(3, 2**30, np.int32), device=device)).item() == 3 * 2**30
+    assert mg.sum(Tensor([True] * 300, device=device)).item() == 300
+
+
+def test_requires_grad_needs_a_float(device):
+    for dtype in (I32, I64, BOOL):
+        with pytest.raises(TypeError, match="only floating"):
+            Tensor([1, 0], dtype=dtype, device=device, requires_grad=True)

@@ -1,0 +1,129 @@
+"""Every operator and method of Tensor does what the operation of its name does, by NumPy's or PyTorch's arguments."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, ops
+
+from tests.minigrad.ops.row import host, normal, positive
+
+X, Y = positive(2, 3), positive(2, 3, seed=1)
+IDS = np.array([[0, 1, 0]])
+
+OPERATORS = {
+    "__add__": (lambda x, y: x + y, ops.add),
+    "__radd__": (lambda x, y: 2 + x, lambda x, y: ops.add(2, x)),
+    "__sub__": (lambda x, y: x - y, ops.sub),
+    "__rsub__": (lambda x, y: 2 - x, lambda x, y: ops.sub(2, x)),
+    "__mul__": (lambda x, y: x * y, ops.mul),
+    "__rmul__": (lambda x, y: 2 * x, lambda x, y: ops.mul(2, x)),
+    "__truediv__": (lambda x, y: x / y, ops.div),
+    "__rtruediv__": (lambda x, y: 2 / x, lambda x, y: ops.div(2, x)),
+    "__pow__": (lambda x, y: x ** y, ops.power),
+    "__rpow__": (lambda x, y: 2 ** x, lambda x, y: ops.power(2, x)),
+    "__matmul__": (lambda x, y: x @ y.T, lambda x, y: ops.matmul(x, ops.transpose(y))),
+    "__rmatmul__": (lambda x, y: [1.0, 2.0] @ x, lambda x, y: ops.matmul(Tensor([1.0, 2.0], device=x.device), x)),
+    "__neg__": (lambda x, y: -x, lambda x, y: ops.neg(x)),
+    "__abs__": (lambda x, y: abs(x - 1), lambda x, y: ops.absolute(ops.sub(x, 1))),
+    "__and__": (lambda x, y: (x > 1) & (y > 1), lambda x, y: ops.logical_and(x > 1, y > 1)),
+    "__rand__": (lambda x, y: True & (x > 1), lambda x, y: x > 1),
+    "__or__": (lambda x, y: (x > 1) | (y > 1), lambda x, y: ops.logical_or(x > 1, y > 1)),
+    "__ror__": (lambda x, y: False | (x > 1), lambda x, y: x > 1),
+    "__invert__": (lambda x, y: ~(x > 1), lambda x, y: x <= 1),
+    "__eq__": (lambda x, y: x == y, ops.equal),
+    "__ne__": (lambda x, y: x != y, ops.not_equal),
+    "__lt__": (lambda x, y: x < y, ops.less),
+    "__le__": (lambda x, y: x <= y, ops.less_equal),
+    "__gt__": (lambda x, y: x > y, ops.greater),
+    "__ge__": (lambda x, y: x >= y, ops.greater_equal),
+    "__getitem__": (lambda x, y: x[1:, [0, 0]], lambda x, y: ops.getitem(x, (slice(1, None), [0, 0]))),
+}
+METHODS = {
+    "exp": (lambda x, y: x.exp(), mg.exp),
+    "log": (lambda x, y: x.log(), mg.log),
+    "sqrt": (lambda x, y: x.sqrt(), mg.sqrt),
+    "tanh": (lambda x, y: x.tanh(), mg.tanh),
+    "sigmoid": (lambda x, y: x.sigmoid(), mg.sigmoid),
+    "relu": (lambda x, y: (x - 1).relu(), lambda x: mg.relu(x - 1)),
+    "abs": (lambda x, y: (x - 1).abs(), lambda x: mg.absolute(x - 1)),
+    "clip": (lambda x, y: x.clip(0.5, max=1), lambda x: mg.clip(x, min=0.5, max=1)),
+    "sum": (lambda x, y: x.sum(0, True), lambda x: mg.sum(x, axis=0, keepdims=True)),
+    "mean": (lambda x, y: x.mean(axis=1), lambda x: mg.mean(x, 1)),
+    "var": (lambda x, y: x.var(1, correction=1), lambda x: mg.var(x, axis=1, correction=1)),
+    "max": (lambda x, y: x.max(1), lambda x: mg.max(x, axis=1)),
+    "min": (lambda x, y: x.min(axis=(0, 1)), lambda x: mg.min(x)),
+    "logsumexp": (lambda x, y: x.logsumexp(1), lambda x: mg.logsumexp(x, axis=1)),
+    "cumsum": (lambda x, y: x.cumsum(1), lambda x: mg.cumsum(x, axis=1)),
+    "argmax": (lambda x, y: x.argmax(1), lambda x: mg.argmax(x, axis=1)),
+    "any": (lambda x, y: (x > 2).any(1), lambda x: ops.any(x > 2, axis=1)),
+    "all": (lambda x, y: (x < 2).all(1), lambda x: ops.all(x < 2, axis=1)),
+    "reshape": (lambda x, y: x.reshape(3, 2), lambda x: mg.reshape(x, (3, 2))),
+    "transpose": (lambda x, y: x.transpose(1, 0), lambda x: mg.transpose(x, (1, 0))),
+    "permute": (lambda x, y: x.permute(1, 0), lambda x: mg.transpose(x, (1, 0))),
+    "swapaxes": (lambda x, y: x.swapaxes(0, 1), lambda x: mg.swapaxes(x, 0, 1)),
+    "T": (lambda x, y: x.T, mg.transpose),
+    "mT": (lambda x, y: x.mT, mg.transpose),
+    "squeeze": (lambda x, y: x[:1].squeeze(0), lambda x: mg.squeeze(x[:1], 0)),
+    "unsqueeze": (lambda x, y: x.unsqueeze(1), lambda x: mg.expand_dims(x, 1)),
+    "expand": (lambda x, y: x[:1].expand(4, -1), lambda x: mg.broadcast_to(x[:1], (4, 3))),
+    "split": (lambda x, y: x.split([1, 2], axis=1)[1], lambda x: mg.split(x, [1, 2], 1)[1]),
+    "flip": (lambda x, y: x.flip(1), lambda x: mg.flip(x, 1)),
+    "take": (lambda x, y: x.take([0, 0], axis=1), lambda x: mg.take(x, [0, 0], 1)),
+    "gather": (lambda x, y: x.gather(IDS, 0), lambda x: mg.gather(x, IDS, axis=0)),
+    "masked_fill": (lambda x, y: x.masked_fill(x > 1, -1), lambda x: mg.masked_fill(x, x > 1, -1.0)),
+    "astype": (lambda x, y: x.astype(np.float32), lambda x: ops.astype(x, np.dtype(np.float32))),
+    "to": (lambda x, y: x.to("cpu"), lambda x: ops.to_device(x, "cpu")),
+    "clone": (lambda x, y: x.clone(), lambda x: x * 1),
+}
+# What is no operation: facts, ways out of the engine, gradients, changes in place.
+OTHERS = {
+    "T", "mT", "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "is_leaf", "item", "ndim",
+    "numpy", "requires_grad", "requires_grad_", "retain_grad", "shape", "size", "tolist",
+}
+
+
+def test_every_method_is_in_the_table():
+    public = {name for name in vars(Tensor) if not name.startswith("_")}
+    assert public - OTHERS == METHODS.keys() - OTHERS
+    dunder = {name for name in OPERATORS if name in vars(Tensor)}
+    assert dunder == OPERATORS.keys()
+    arithmetic = {f"__{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "matmul", "and", "or")}
+    assert arithmetic | {name.replace("__", "__r", 1) for name in arithmetic} <= OPERATORS.keys()
+
+
+@pytest.mark.parametrize("name", OPERATORS | METHODS)
+def test_a_method_is_its_operation(name, device):
+    tensors = [Tensor(array, device=device, requires_grad=True) for array in (X, Y)]
+    method, function = (OPERATORS | METHODS)[name]
+    found = method(*tensors)
+    expected = function(*tensors) if name in OPERATORS else function(tensors[0])
+    assert found.dtype == expected.dtype
+    assert found.requires_grad == expected.requires_grad
+    np.testing.assert_array_equal(host(found), host(expected))
+    if found.requires_grad:
+        gradients = mg.grad(found.sum(), tensors[0]), mg.grad(expected.sum(), tensors[0])
+        np.testing.assert_array_equal(host(gradients[0]), host(gradients[1]))
+
+
+@pytest.mark.parametrize("operate", [lambda a, t: a + t, lambda a, t: a - t, lambda a, t: a * t, lambda a, t: a / t,
+                                     lambda a, t: a ** t, lambda a, t: a @ t.T, lambda a, t: t - a, lambda a, t: a < t],
+                         ids=["add", "sub", "mul", "div", "pow", "matmul", "swapped", "less"])
+def test_a_numpy_array_beside_a_tensor(operate):
+    """The tensor's operator decides: the graph is not cut, whichever stands first."""
+    t = Tensor(Y, requires_grad=True)
+    out = operate(X, t)
+    assert isinstance(out, Tensor)
+    np.testing.assert_allclose(host(out), operate(X, Y), rtol=1e-15)
+    assert out.requires_grad == (out.dtype == np.float64)
+
+
+def test_shapes_as_tuples_or_in_a_row(device):
+    x = Tensor(normal(2, 3, 4), device=device)
+    for found in (x.reshape(4, 6), x.reshape((4, 6)), x.reshape([4, -1]), x.reshape(np.int64(4), -1)):
+        assert found.shape == (4, 6)
+    for found in (x.transpose(2, 0, 1), x.transpose((2, 0, 1)), x.permute(2, 0, 1), x.permute([-1, 0, 1])):
+        assert found.shape == (4, 2, 3)
+    assert x.transpose().shape == x.T.shape == (4, 3, 2)
+    for found in (x[:1].expand(5, 3, 4), x[:1].expand((5, -1, -1))):
+        assert found.shape == (5, 3, 4)
