@@ -6,16 +6,19 @@
         latest, best                each holds the name of a checkpoint
 
 A checkpoint is complete in itself: ``run.json`` has the model's configuration, the tokenizers, the data's description,
-the training options and the progress. It is written as a new folder under a temporary name and renamed; then the
-pointer files are replaced; then old checkpoints are removed. Whenever a run is killed, the pointers name a complete
-checkpoint.
+the training options and the progress, and the safetensors files carry its checksum. It is written as a new folder under
+a temporary name and renamed; then the pointer files are replaced; then old checkpoints are removed. Whenever a run is
+killed, the pointers name a complete checkpoint. Names: ``00000400`` was made after the validation of step 400,
+``00000433-interrupted`` by Ctrl-C, and ``00001200-average-5`` holds averaged weights, which cannot be trained on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,9 +30,11 @@ from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
 from transformer.model import Transformer
+from transformer.options import TrainingOptions
 
 FORMAT = 1
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
+_OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial")  # names in checkpoints/ that `prune` may remove
 
 
 class RunError(ValueError):
@@ -67,13 +72,14 @@ class Run:
         """The inverse of `to_json`. ValueError, KeyError or TypeError for what it did not write."""
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
+        TrainingOptions.from_json(values["training"])  # raises if they are not options
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
                    values["progress"])
 
 
 def is_run(folder: str | Path) -> bool:
     """Whether `folder` holds a run with at least one checkpoint."""
-    return (Path(folder) / "latest").is_file()
+    return pointed(Path(folder), "latest") is not None
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
@@ -82,46 +88,57 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
     temporary = final.with_name(f".{name}.{os.getpid()}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    save_tensors(temporary / MODEL, model)
     values = run.to_json()
+    arrays: dict[str, Any] = {}
     if optimizer is not None:
         arrays, values["optimizer"] = split_arrays(optimizer)
-        save_tensors(temporary / OPTIMIZER, arrays)
-    _write_text(temporary / RUN, json.dumps(values, ensure_ascii=False))
+    text = json.dumps(values, ensure_ascii=False)
+    metadata = {"run": _checksum(text.encode())}
+    _write_text(temporary / RUN, text)
+    save_tensors(temporary / MODEL, model, metadata)
+    if optimizer is not None:
+        save_tensors(temporary / OPTIMIZER, arrays, metadata)
     if final.exists():  # left by a run that was killed before it pointed here: nothing refers to it
-        shutil.rmtree(final)
+        _remove(final)
     os.replace(temporary, final)
     _sync_folder(final.parent)
 
 
 def point(folder: Path, pointer: str, name: str) -> None:
     """Let the pointer file ("latest" or "best") name the checkpoint `name`, replacing it in one step."""
-    temporary = folder / f".{pointer}.{os.getpid()}.tmp"
+    temporary = folder / f".{pointer}.tmp"
     _write_text(temporary, name + "\n")
     os.replace(temporary, folder / pointer)
     _sync_folder(folder)
 
 
 def pointed(folder: Path, pointer: str) -> str | None:
-    """The name of the checkpoint that a pointer file names, or None."""
+    """The name of the checkpoint that a pointer file names, or None.
+
+    Without a "latest" (the run was killed between its first checkpoint and the pointer to it), that is the newest.
+    """
     try:
-        return (folder / pointer).read_text(encoding="utf-8").strip() or None
+        return (folder / pointer).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return None
+        names = numbered(folder) if pointer == "latest" else []
+        return names[-1] if names else None
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep` numbered checkpoints and those pointed at, and what killed runs half wrote."""
-    kept = {pointed(folder, "latest"), pointed(folder, "best")}
-    names = numbered(folder)
+    """Remove all but the newest `keep` numbered checkpoints and those pointed at, and what killed runs left behind.
+
+    What is newer than the latest was left behind, too: the run will write it again.
+    """
+    latest = pointed(folder, "latest") or ""
+    newest = [name for name in numbered(folder) if name <= latest][-keep:]
+    kept = {*newest, latest, pointed(folder, "best")}
     for path in (folder / "checkpoints").iterdir():
-        old = path.name in names[: len(names) - keep] and path.name not in kept
-        if old or path.name.endswith(".partial"):
-            shutil.rmtree(path, ignore_errors=True)
+        if path.name not in kept and _OURS.fullmatch(path.name):
+            _remove(path)
 
 
 def numbered(folder: Path) -> list[str]:
-    """The names of the checkpoints that are named by their step, oldest first."""
+    """The names of the checkpoints that are named by their step alone, oldest first."""
     parent = folder / "checkpoints"
     return sorted(p.name for p in parent.iterdir() if p.name.isdigit()) if parent.is_dir() else []
 
@@ -145,28 +162,30 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
     if not is_run(folder):
         raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
     name = (pointed(folder, which) or pointed(folder, "latest")) if which in ("best", "latest") else which
-    checkpoint = folder / "checkpoints" / str(name)
+    if not name or Path(name).name != name:
+        raise RunError(f"{folder}: {which} is not the name of a checkpoint: {name!r}")
+    checkpoint = folder / "checkpoints" / name
     if not checkpoint.is_dir():
         raise RunError(f"{folder}: the checkpoint {name} is missing")
     try:
-        values = json.loads((checkpoint / RUN).read_text(encoding="utf-8"))
+        text = (checkpoint / RUN).read_bytes()
+        values = json.loads(text)
         if not isinstance(values, dict) or "format" not in values:
             raise RunError(f"{checkpoint / RUN}: not written by this program")
         if values["format"] != FORMAT:
             raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, "
                            f"this version reads format {FORMAT}")
-        run = Run.from_json(values)
-        model, _ = load_tensors(checkpoint / MODEL)
+        model = _load_arrays(checkpoint / MODEL, text)
         optimizer = None
         if "optimizer" in values:
-            arrays, _ = load_tensors(checkpoint / OPTIMIZER)
-            optimizer = join_arrays(arrays, values["optimizer"])
-    except (OSError, CheckpointError) as error:
-        raise RunError(f"{checkpoint}: cannot be read: {error}") from error
+            optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
+        run = Run.from_json(values)
     except RunError:
         raise
+    except (OSError, CheckpointError) as error:
+        raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{checkpoint / RUN}: damaged or foreign: {error}") from error
+        raise RunError(f"{checkpoint / RUN}: damaged or foreign: {one_line(error)}") from error
     return run, model, optimizer
 
 
@@ -176,8 +195,8 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> 
     model = Transformer(run.config)
     try:
         model.load_state_dict(arrays)
-    except (ValueError, KeyError) as error:
-        raise RunError(f"{folder}: the weights do not fit the configuration: {error}") from error
+    except ValueError as error:
+        raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
     return model.to(device).eval(), run
 
 
@@ -201,11 +220,41 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
     """The inverse of `split_arrays`."""
     state: dict[int, dict[str, Any]] = {}
     for key, array in arrays.items():
-        index, name = key.split(".", 1)
+        index, _, name = key.partition(".")
+        if not index.isdecimal():
+            raise CheckpointError(f"{OPTIMIZER}: {key!r} is not the state of a parameter")
         state.setdefault(int(index), {})[name] = array
     for index, entries in rest["numbers"].items():
         state.setdefault(int(index), {}).update(entries)
     return {"state": state, "param_groups": rest["param_groups"]}
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says, for a message of one line."""
+    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    return " ".join(text.split())
+
+
+def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint, whose ``run.json`` holds the bytes `run`."""
+    arrays, metadata = load_tensors(path)
+    expected = _checksum(run)
+    if metadata.get("run", expected) != expected:
+        raise RunError(f"{path.parent}: damaged: {path.name} and {RUN} do not belong together")
+    return arrays
+
+
+def _checksum(text: bytes) -> str:
+    return f"{zlib.crc32(text):08x}"
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint. It loses its name first, so that a run killed here leaves no half of it under that name."""
+    if path.suffix != ".partial":
+        hidden = path.with_name(f".{path.name}.removed.partial")
+        shutil.rmtree(hidden, ignore_errors=True)
+        path = path.rename(hidden)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _write_text(path: Path, text: str) -> None:

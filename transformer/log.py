@@ -27,11 +27,11 @@ class Log:
             csv.writer(file).writerow([_text(values[name]) for name in COLUMNS])
 
     def rows(self) -> list[dict[str, str]]:
-        """The lines so far."""
+        """The lines so far, without those that a crash cut short or garbled."""
         if not self.path.is_file():
             return []
-        with open(self.path, newline="", encoding="utf-8") as file:
-            return [row for row in csv.DictReader(file) if row.get("seconds")]  # a line cut short by a crash is dropped
+        with open(self.path, newline="", encoding="utf-8", errors="replace") as file:
+            return [row for row in csv.DictReader(file) if tuple(row) == COLUMNS and _is_whole(row)]
 
     def cut_after(self, step: int) -> None:
         """Drop the lines of steps after `step`: what a run that was killed did after its last checkpoint."""
@@ -54,6 +54,10 @@ class Log:
         path = self.path.with_name("history.png")
         plot_history(self.path, metric=metric).savefig(path, dpi=120)
         return path
+
+
+def _is_whole(row: dict[str, str]) -> bool:
+    return bool(row["seconds"]) and row["step"].isdecimal()
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from typing import Any, Self
+
+_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str}
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,10 @@ class TrainingOptions:
         average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better;
             1: do not.
         minutes: end after this much training time; None: no limit.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a value out of range, or no length of the training.
     """
 
     steps: int | None = None
@@ -57,6 +64,12 @@ class TrainingOptions:
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences")
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), str(field.type)
+            if not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+                raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
+            if isinstance(value, float) and not isfinite(value):
+                raise ValueError(f"{field.name} must be finite, got {value!r}")
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
         for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience",
@@ -66,12 +79,16 @@ class TrainingOptions:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         for name in ("learning_rate", "clip_norm", "minutes"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and value <= 0:
                 raise ValueError(f"{name} must be positive, got {value}")
-        if self.warmup_steps < 0 or self.weight_decay < 0 or self.seed < 0:
-            raise ValueError("warmup_steps, weight_decay and seed must not be negative")
-        if not 0 <= self.label_smoothing < 1 or not 0 <= self.adam_beta2 < 1:
-            raise ValueError("label_smoothing and adam_beta2 must be in [0, 1)")
+        for name in ("warmup_steps", "weight_decay", "seed"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.seed >= 2**64:
+            raise ValueError(f"seed must be below 2**64, got {self.seed}")
+        for name in ("label_smoothing", "adam_beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
             raise ValueError(f"schedule must be inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
         if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:

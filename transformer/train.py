@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,7 +34,7 @@ class TrainingError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a run ended: its folder, the model with the best weights, the last validation and the progress."""
+    """How a run ended: its folder, the model with the best weights, the best validation and the progress."""
 
     out: Path
     translator: Translator
@@ -45,53 +45,50 @@ class TrainingResult:
 def fit(trainer: Trainer, show_progress: bool = True) -> None:
     """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving."""
     progress, options = trainer.progress, trainer.options
-    pending: Any = 0.0  # losses that were not looked at yet, still on the device
-    validated = progress.step
     trainer.model.train()
+    groups = trainer.groups()
     with _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar:
-        def report(validation: Validation) -> None:
-            bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
-
-        groups = trainer.groups()
-        while not _finished(trainer) and (batches := next(groups, None)) is not None:
-            start = time.perf_counter()
-            loss, tokens = trainer.update(batches)
-            pending = pending + loss
-            progress.loss_tokens += tokens
-            validating = progress.step % options.valid_every == 0
-            if progress.step % REPORT_EVERY == 0 or validating or interrupted.is_set():
-                pending = _look_at(trainer, pending)
-            progress.seconds += time.perf_counter() - start
-            bar.update(1)
-            if progress.step % REPORT_EVERY == 0:
-                bar.set_postfix_str(f"loss {progress.loss_sum / progress.loss_tokens:.3f}, "
-                                    f"{progress.tokens / progress.seconds:,.0f} tokens/s")
+        while True:
+            finished = _finished(trainer)
             if interrupted.is_set():
-                trainer.save()
+                _look_at_loss(trainer)
+                trainer.save_interrupted()
                 raise KeyboardInterrupt
-            if validating:
-                validation, validated = trainer.validate_and_save(), progress.step
-                report(validation)
-        if validated != progress.step:
-            _look_at(trainer, pending)
-            report(trainer.validate_and_save())
+            if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
+                _look_at_loss(trainer)
+                validation = trainer.validate_and_save()
+                bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
+            elif finished:
+                break
+            else:
+                start = time.perf_counter()
+                trainer.update(next(groups))
+                if progress.step % REPORT_EVERY == 0:
+                    _look_at_loss(trainer)
+                progress.seconds += time.perf_counter() - start
+                bar.update(1)
+                if progress.step % REPORT_EVERY == 0:
+                    bar.set_postfix_str(f"loss {progress.loss_sum / progress.loss_tokens:.3f}, "
+                                        f"{progress.tokens / progress.seconds:,.0f} tokens/s")
     if options.average > 1:
         trainer.average_checkpoints()
 
 
-def _look_at(trainer: Trainer, pending: Any) -> float:
-    """Add the losses that are waiting on the device to the log's sum."""
-    value = float(pending)
+def _look_at_loss(trainer: Trainer) -> None:
+    """Read the sum of the losses, which on a GPU waits for the device."""
+    value = float(trainer.loss_sum)
     if not math.isfinite(value):
-        raise TrainingError(f"the loss became {value} at step {trainer.progress.step}; lower the learning rate or "
-                            f"warm up longer (the last checkpoint, {pointed(trainer.out, 'latest')}, is intact)")
-    trainer.progress.loss_sum += value
-    return 0.0
+        last = pointed(trainer.out, "latest")
+        kept = f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
+        raise TrainingError(f"the loss became {value} by step {trainer.progress.step}; lower the learning rate or "
+                            f"warm up longer ({kept})")
+    trainer.progress.loss_sum = value
 
 
 def _finished(trainer: Trainer) -> bool:
     progress, options = trainer.progress, trainer.options
     return ((options.steps is not None and progress.step >= options.steps)
+            or (options.epochs is not None and progress.epoch >= options.epochs)
             or (options.minutes is not None and progress.seconds >= 60 * options.minutes)
             or (options.patience is not None and progress.stale >= options.patience))
 
@@ -142,7 +139,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 
     Raises:
         RunError: `out` holds a run and `resume` is False, or the reverse; a pair is longer than the positions; `resume`
-            with options that may not change.
+            with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
+        ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss is no longer finite.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
@@ -152,21 +150,26 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     if is_run(out) and not resume:
         raise RunError(f"{out}: already holds a training run; go on with --resume, or choose another folder")
     if resume:
-        earlier, _, _ = load_run(out, "latest")
-        changed = options.changed_from(TrainingOptions.from_json(earlier.training))
-        if changed or earlier.config != config:
-            names = ", ".join(changed) or "the model's configuration"
-            raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
-    out.mkdir(parents=True, exist_ok=True)
+        _check_changes(out, config, options)
     run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
     keep_freed_memory()
     trainer = Trainer(out, run, train_pairs, valid_pairs, device)
     if resume:
         trainer.restore()
     else:
+        out.mkdir(parents=True, exist_ok=True)
         trainer.log.start()
     try:
         fit(trainer, progress)
     finally:
         trainer.log.draw(options.valid_metric)
     return TrainingResult(out, Translator.load(out, device), trainer.best, trainer.progress)
+
+
+def _check_changes(out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
+    """RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
+    earlier, _, _ = load_run(out, "latest")
+    changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
+    changed += options.changed_from(TrainingOptions.from_json(earlier.training))
+    if changed:
+        raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another folder")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ import numpy as np
 import minigrad
 from minigrad import optim
 
-from transformer.checkpoints import Run, RunError, load_run, numbered, point, pointed, prune, save_checkpoint
+from transformer.checkpoints import Run, RunError, load_run, numbered, one_line, point, pointed, prune, save_checkpoint
 from transformer.data.batches import Batch, Example, batches_by_length, collate, encode_pairs
+from transformer.data.extras import require
 from transformer.log import Log
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
@@ -39,9 +42,9 @@ class Progress:
         epoch, batch: the batch to come next: its epoch, and its number in it.
         seconds: training time so far, validations included.
         tokens: real target tokens trained on.
-        best_metric, best_loss: of the best validation so far.
-        stale: validations since then.
-        loss_sum, loss_tokens: of the training losses since the last line of the log.
+        validated: the step of the last validation.
+        stale: validations since the best one.
+        loss_sum, loss_tokens: of the training losses since the last validation.
     """
 
     step: int = 0
@@ -49,21 +52,29 @@ class Progress:
     batch: int = 0
     seconds: float = 0.0
     tokens: int = 0
-    best_metric: float = -1.0
-    best_loss: float = math.inf
+    validated: int = 0
     stale: int = 0
     loss_sum: float = 0.0
     loss_tokens: int = 0
 
 
 class Trainer:
-    """One run: model, optimizer, schedule and progress, and the steps that change them."""
+    """One run: model, optimizer, schedule and progress, and the steps that change them.
+
+    Attributes:
+        loss_sum: what `Progress.loss_sum` will be when somebody looks; a raw 0-d array, on the device. Losses are added
+            to it one by one, so that the sum does not depend on when one looked, or stopped and resumed.
+        best: the best validation so far.
+    """
 
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str) -> None:
         self.out, self.run = out, run
         self.options = TrainingOptions.from_json(run.training)
-        self.examples = self._encode(train_pairs)
+        if self.options.valid_metric == "bleu":
+            require("sacrebleu", "valid_metric='bleu'")  # rather now than at the first validation
+        self.examples = self._encode(train_pairs, "training")
         self.valid_pairs = list(valid_pairs)
+        self.data_checksum = _checksum(self.examples, self._encode(valid_pairs, "validation"))
         minigrad.manual_seed(self.options.seed)
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
@@ -71,15 +82,16 @@ class Trainer:
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()
+        self.loss_sum: Any = 0.0
         self.log = Log(self.out / "log.csv")
         self.best = Validation(math.inf, 0.0)
 
-    def _encode(self, pairs: Sequence[tuple[str, str]]) -> list[Example]:
+    def _encode(self, pairs: Pairs, kind: str) -> list[Example]:
         examples = encode_pairs(pairs, self.run.source_tokenizer, self.run.target_tokenizer)
         limit = self.run.config.max_length
-        for (source, target), (text, _) in zip(examples, pairs, strict=True):
+        for number, ((source, target), (text, _)) in enumerate(zip(examples, pairs, strict=True), start=1):
             if len(source) > limit or len(target) + 1 > limit:
-                raise RunError(f"a training pair has {len(source)} source and {len(target) + 1} target tokens, "
+                raise RunError(f"{kind} pair {number} has {len(source)} source and {len(target) + 1} target tokens, "
                                f"more than the model's {limit} positions (--max-length): {text[:60]!r}")
         return examples
 
@@ -111,20 +123,20 @@ class Trainer:
     def groups(self) -> Iterator[list[Batch]]:
         """From where the run is, the batches of each update, epoch after epoch; moves the position on."""
         progress = self.progress
-        while self.options.epochs is None or progress.epoch < self.options.epochs:
-            plan = self.plan(progress.epoch)
-            while progress.batch < len(plan):
-                chosen = plan[progress.batch:progress.batch + self.options.accumulate]
-                progress.batch += len(chosen)
+        while True:
+            epoch, plan = progress.epoch, self.plan(progress.epoch)
+            for first in range(progress.batch, len(plan), self.options.accumulate):
+                chosen = plan[first:first + self.options.accumulate]
+                end = first + len(chosen)
+                progress.epoch, progress.batch = (epoch, end) if end < len(plan) else (epoch + 1, 0)
                 yield [collate(self.examples, indices) for indices in chosen]
-            progress.epoch, progress.batch = progress.epoch + 1, 0
 
     # ----------------------------------------------------------------- one update
 
-    def update(self, batches: list[Batch]) -> tuple[Any, int]:
-        """One step of the optimizer on these batches; the summed loss (a raw 0-d array) and how many target tokens."""
-        options = self.options
-        minigrad.random.set_step(self.progress.step)
+    def update(self, batches: list[Batch]) -> None:
+        """One step of the optimizer, on the mean loss of all target tokens in these batches."""
+        options, progress = self.options, self.progress
+        minigrad.random.set_step(progress.step)
         tokens = sum(batch.num_target_tokens for batch in batches)
         self.optimizer.zero_grad()
         total: Any = 0.0
@@ -136,37 +148,73 @@ class Trainer:
             optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
         self.optimizer.step()
         self.scheduler.step()
-        self.progress.step += 1
-        self.progress.tokens += tokens
-        return total, tokens
+        self.loss_sum = self.loss_sum + total
+        progress.step += 1
+        progress.tokens += tokens
+        progress.loss_tokens += tokens
 
     # ----------------------------------------------------------------- checkpoints
 
     def save(self) -> None:
-        """Write a checkpoint of this moment and let "latest" name it."""
-        name = f"{self.progress.step:08d}"
+        """Write the checkpoint of a validation and let "latest" name it."""
+        self._save(f"{self.progress.step:08d}")
+
+    def save_interrupted(self) -> None:
+        """Write a checkpoint of this moment, if there is none, and let "latest" name it.
+
+        Its name sets it apart: the checkpoints that are kept and averaged are those of a run without interruptions.
+        """
+        if self.progress.step != self.progress.validated:
+            self._save(f"{self.progress.step:08d}-interrupted")
+
+    def _save(self, name: str) -> None:
         if pointed(self.out, "latest") != name:
             self._write(name, self.optimizer.state_dict())
             point(self.out, "latest", name)
             prune(self.out, max(self.options.keep, self.options.average))
 
     def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
-        self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(),
-                                                     "best": asdict(self.best)}
+        best = asdict(self.best) if self.best.loss < math.inf else None
+        self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
+                                                     "data_checksum": self.data_checksum}
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
 
     def restore(self) -> None:
-        """Go back to the latest checkpoint of the folder, and cut the log back to it."""
+        """Go back to the latest checkpoint of the folder, and cut the log back to it.
+
+        Raises:
+            RunError: the checkpoint cannot be used, or was made with other pairs; the folder is as it was.
+        """
         saved, arrays, optimizer = load_run(self.out, "latest")
         if optimizer is None:
             raise RunError(f"{self.out}: the latest checkpoint has no optimizer state")
-        self.model.load_state_dict(arrays)
-        self.optimizer.load_state_dict(optimizer)
-        values = dict(saved.progress)
-        self.scheduler.load_state_dict(values.pop("scheduler"))
-        self.best = Validation(**values.pop("best"))
-        self.progress = Progress(**values)
-        self.log.cut_after(self.progress.step)
+        try:
+            values = dict(saved.progress)
+            if values.pop("data_checksum") != self.data_checksum:
+                raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
+                               "a new one in another folder")
+            scheduler, best = values.pop("scheduler"), values.pop("best")
+            self.progress = Progress(**values)
+            self.loss_sum = self.progress.loss_sum
+            if best is not None:
+                self.best = Validation(**best)
+            self.model.load_state_dict(arrays)
+            self.optimizer.load_state_dict(optimizer)
+            self.scheduler.load_state_dict(scheduler)
+        except RunError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
+        self._restore_best()
+        self.log.cut_after(self.progress.validated)
+
+    def _restore_best(self) -> None:
+        """Make up for what a killed run left undone about "best", and go on from the average of one that had ended."""
+        name, step = pointed(self.out, "best"), self.progress.step
+        if name is not None and name.startswith(f"{step:08d}-average"):
+            self.best = Validation(**load_run(self.out, name)[0].progress["best"])
+        elif step == self.progress.validated and self.progress.stale == 0:
+            point(self.out, "best", f"{step:08d}")
 
     # ----------------------------------------------------------------- validation
 
@@ -182,10 +230,14 @@ class Trainer:
         """Validate, add a line to the log, save a checkpoint, and let "best" name it if it is."""
         progress, start = self.progress, time.perf_counter()
         validation = self.validate()
-        self._note(validation)
+        if validation.better_than(self.best):
+            self.best, progress.stale = validation, 0
+        else:
+            progress.stale += 1
+        progress.validated = progress.step
         progress.seconds += time.perf_counter() - start
         train_loss = progress.loss_sum / max(1, progress.loss_tokens)
-        progress.loss_sum, progress.loss_tokens = 0.0, 0
+        self.loss_sum, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
         self.log.add(step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
                      metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
                      seconds=progress.seconds)
@@ -193,14 +245,6 @@ class Trainer:
         if progress.stale == 0:
             point(self.out, "best", f"{progress.step:08d}")
         return validation
-
-    def _note(self, validation: Validation) -> None:
-        """Count a validation as the best so far, or as one more that is not."""
-        if validation.better_than(self.best):
-            self.best, self.progress.stale = validation, 0
-            self.progress.best_metric, self.progress.best_loss = validation.metric, validation.loss
-        else:
-            self.progress.stale += 1
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, save it as the best."""
@@ -219,3 +263,9 @@ class Trainer:
             self._write(name, None)
             point(self.out, "best", name)
         self.model.load_state_dict(own)
+
+
+def _checksum(*sides: list[Example]) -> int:
+    """Of the token ids of all examples: tells other pairs, and other tokenizers, from those a run began with."""
+    parts = ((len(ids), *ids) for examples in sides for example in examples for ids in example)
+    return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import minigrad
-
-from transformer.data.batches import batches_by_length, collate, encode_pairs
 from transformer.metrics import bleu, exact_match
 from transformer.options import TrainingOptions
 from transformer.translator import Translator
@@ -32,28 +29,12 @@ class Validation:
         return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
 
 
-def mean_loss(translator: Translator, pairs: Sequence[tuple[str, str]], batch_tokens: int) -> float:
-    """The cross-entropy per real target token, in nats, of a model in evaluation mode."""
-    model = translator.model
-    examples = encode_pairs(pairs, translator.source_tokenizer, translator.target_tokenizer)
-    was_training, total, tokens = model.training, 0.0, 0
-    model.eval()
-    try:
-        with minigrad.no_grad():
-            for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0):
-                batch = collate(examples, indices)
-                total += float(model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
-                tokens += batch.num_target_tokens
-    finally:
-        model.train(was_training)
-    return total / tokens
-
-
 def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> Validation:
     """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them."""
-    loss = mean_loss(translator, pairs, options.batch_tokens)
+    loss = translator.loss(pairs, options.batch_tokens)
     chosen = list(pairs[: options.valid_sentences])
     hypotheses = [best[0].text for best in translator.translate([source for source, _ in chosen])]
     references = [target for _, target in chosen]
-    metric = bleu(hypotheses, references)[0] if options.valid_metric == "bleu" else exact_match(hypotheses, references)
-    return Validation(loss, metric)
+    if options.valid_metric == "bleu":
+        return Validation(loss, bleu(hypotheses, references, translator.bleu_tokenize)[0])
+    return Validation(loss, exact_match(hypotheses, references))

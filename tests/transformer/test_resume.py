@@ -1,0 +1,191 @@
+"""A run that is stopped and goes on ends as one that was never stopped: the same bits, but for the time it took."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minigrad
+
+from tests.transformer import runs
+from transformer.checkpoints import is_run, load_run
+from transformer.validation import Validation
+
+ROOT = Path(__file__).parents[2]
+AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What a run that was never stopped leaves."""
+    out = tmp_path_factory.mktemp("whole")
+    runs.run(out, **AVERAGED)
+    return runs.contents(out)
+
+
+@contextmanager
+def pressed_before():
+    """As if Ctrl-C had been pressed before the first update."""
+    event = threading.Event()
+    event.set()
+    yield event
+
+
+def test_the_whole_run_has_what_the_tests_below_need(whole):
+    assert [row["step"] for row in whole["log"]] == ["4", "8", "12", "14"]
+    assert whole["numbered"] == ["00000008", "00000012", "00000014"]
+    assert [row["epoch"] for row in whole["log"]] == ["1", "2", "4", "4"], "updates 3, 6, 9 and 12 end epochs"
+    assert whole["latest progress"]["batch"] > 0, "and 14 is in the middle of one"
+
+
+@pytest.mark.parametrize("step", [1, 3, 4, 8, 10, 12, 13, 14])
+def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
+    """In the middle and at the end of an epoch, before and at a validation, at the last update."""
+    runs.interrupted(tmp_path, step, **AVERAGED)
+    assert load_run(tmp_path, "latest")[0].progress["step"] == step
+    runs.run(tmp_path, resume=True, **AVERAGED)
+    assert runs.contents(tmp_path) == whole
+
+
+def test_three_interruptions_and_two_resumes_after_the_end(whole, tmp_path):
+    runs.interrupted(tmp_path, 2, **AVERAGED)
+    runs.interrupted(tmp_path, 3, resume=True, **AVERAGED)
+    runs.interrupted(tmp_path, 12, resume=True, **AVERAGED)
+    for _ in range(3):
+        result = runs.run(tmp_path, resume=True, **AVERAGED)
+        assert runs.contents(tmp_path) == whole
+        assert result.progress.step == 14
+        assert result.best == Validation(**whole["best progress"]["best"])
+
+
+def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatch):
+    """The checkpoint to be written is the one that was just read: it is not replaced, which a kill could interrupt."""
+    runs.interrupted(tmp_path, 4, **AVERAGED)
+    before = runs.snapshot(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("transformer.train._interrupt_flag", pressed_before)
+        with pytest.raises(KeyboardInterrupt):
+            runs.run(tmp_path, resume=True, **AVERAGED)
+    assert runs.snapshot(tmp_path) == before
+    runs.run(tmp_path, resume=True, **AVERAGED)
+    assert runs.contents(tmp_path) == whole
+
+
+def test_ctrl_c_before_the_first_update_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.train._interrupt_flag", pressed_before)
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(tmp_path)
+    assert not is_run(tmp_path)
+
+
+def test_a_second_ctrl_c_interrupts_at_once(tmp_path, monkeypatch):
+    def press(trainer):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second one did not interrupt")
+
+    handler = signal.getsignal(signal.SIGINT)
+    runs.after_update(monkeypatch, press)
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(tmp_path)
+    assert not is_run(tmp_path)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(runs.run(tmp_path, steps=1)))
+    thread.start()
+    thread.join()
+    assert results[0].progress.step == 1
+
+
+def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
+    """Keys are (seed, step, call): after a resume they go on with the step, not from the start."""
+    states = []
+    runs.after_update(monkeypatch, lambda trainer: states.append(drawn(minigrad.random.get_state())))
+    runs.interrupted(tmp_path, 3, steps=6)
+    runs.run(tmp_path, resume=True, steps=6)
+    calls = states[0][2]
+    assert calls > 0
+    assert states == [(1, step, calls) for step in range(6)], "two batches in every update, so as many calls"
+
+
+def drawn(state):
+    return state["seed"], state["step"], state["call"]
+
+
+# ----------------------------------------------------------------- in another process
+
+CHILD = """
+import sys, time
+from pathlib import Path
+import pytest
+from tests.transformer import runs
+from transformer.checkpoints import is_run
+
+out, pause, changes = Path(sys.argv[1]), float(sys.argv[2]), eval(sys.argv[3])
+
+def tell(trainer):
+    print(trainer.progress.step, flush=True)
+    time.sleep(pause)
+
+with pytest.MonkeyPatch.context() as patch:
+    runs.after_update(patch, tell)
+    try:
+        runs.run(out, resume=is_run(out), **changes)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@contextmanager
+def child(out, pause, **changes):
+    """A process that trains; its standard output has a line for each update."""
+    process = subprocess.Popen([sys.executable, "-c", CHILD, str(out), str(pause), repr(changes)], cwd=ROOT, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
+def test_sigint_to_a_process(whole, tmp_path):
+    with child(tmp_path, 0.2, **AVERAGED) as process:
+        while process.stdout.readline() != "5\n":
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert 5 <= load_run(tmp_path, "latest")[0].progress["step"] < 14
+    runs.run(tmp_path, resume=True, **AVERAGED)
+    assert runs.contents(tmp_path) == whole
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_kill_9_at_random_moments(tmp_path):
+    """A checkpoint at every step, so that most kills come while one is written."""
+    changes = {"valid_every": 1, "valid_sentences": 1, "average": 2}
+    runs.run(tmp_path / "whole", **changes)
+    out = tmp_path / "killed"
+    for delay in np.random.default_rng(5).uniform(0, 0.25, size=5):
+        with child(out, 0, **changes) as process:
+            process.stdout.readline()
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+        if is_run(out):
+            steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
+            assert steps[0] >= steps[1]
+    runs.run(out, resume=is_run(out), **changes)
+    assert runs.contents(out) == runs.contents(tmp_path / "whole")
+    names = {path.name for path in (out / "checkpoints").iterdir()}
+    found = runs.contents(out)
+    assert names == {*found["numbered"], found["best"]}, "what the kills left behind is gone"
