@@ -1,5 +1,7 @@
 """The pictures: what is drawn, what is refused, and that nothing is left behind."""
 
+import sys
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -80,7 +82,7 @@ def test_settings_are_left_as_they_were():
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'minigrad\[plot\]'"):
         plot_history(ROWS)
 

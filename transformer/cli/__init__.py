@@ -14,15 +14,18 @@ import click
 from minigrad import __version__
 
 from transformer.cli.command import Group
-from transformer.cli.evaluate import evaluate
-from transformer.cli.info import info
-from transformer.cli.train import train
-from transformer.cli.translate import translate
+from transformer.cli.evaluate import evaluate as evaluate_command
+from transformer.cli.info import info as info_command
+from transformer.cli.train import train as train_command
+from transformer.cli.translate import translate as translate_command
 
 __all__ = ["main"]
 
 
-@click.group(cls=Group, commands=[train, translate, evaluate, info], invoke_without_command=True)
+COMMANDS = [train_command, translate_command, evaluate_command, info_command]
+
+
+@click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__)
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     try:
         result = translator.evaluate(pairs, max_length=max_length, **decoding)
     except TooLong as error:
-        raise click.UsageError(f"{pairs[error.index][0][:40]!r}… has {error.problem}") from error
+        text = textwrap.shorten(pairs[error.index][0], 50, placeholder="…")
+        raise click.UsageError(f"{text!r} has {error.problem}") from error
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad[data]'", err=True)
     click.echo(json.dumps(result))
