@@ -38,15 +38,15 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
     for block in blocks(logits):
         shifted = logits[block] - top[block]
         if uniform is not None:
-            uniform[block] = logits[block].mean(axis=1)
+            uniform[block] = shifted.mean(axis=1)
         namespace.exp(shifted, out=shifted)
         total[block] = shifted.sum(axis=1)
-    log_total = namespace.log(total) + top[:, 0]
-    picked = logits[namespace.arange(rows), target]
-    losses = log_total - (1 - label_smoothing) * picked
+    log_total, top = namespace.log(total), top[:, 0]
+    picked = logits[namespace.arange(rows), target] - top  # from here on all is relative to the row's maximum, so that
+    losses = log_total - (1 - label_smoothing) * picked    # large logits do not swallow the digits of a small loss
     if uniform is not None:
         losses -= label_smoothing * uniform
-    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total)
+    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top)
 
 
 @row_losses.joint_gradient("logits")

@@ -47,13 +47,30 @@ softmax.gradient(x=lambda g, out, axis: out * (g - (g * out).sum(axis=axis, keep
 
 def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
     """log_softmax as a composition of small operations."""
-    return x - tap("logsumexp", ops.logsumexp(x, axis=axis, keepdims=True))
+    if not x.size:
+        return ops.exp(x)
+    top = x.max(axis=axis, keepdims=True).detach()
+    shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
+    total = tap("total", ops.exp(shifted).sum(axis=axis, keepdims=True))
+    return shifted - ops.log(ops.where(total == 0, 1.0, total))
 
 
 @primitive(floating=True, composition=log_softmax_by_steps)
 def log_softmax(x, axis=-1):
-    """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow."""
-    return x - ops.logsumexp(x, axis, True)
+    """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow. A row of -inf stays so.
+
+    Args:
+        x: any shape, floating.
+        axis: the axis along which softmax sums to 1.
+    """
+    namespace = xp(x)
+    if not x.size:
+        return x.copy()
+    top = x.max(axis=axis, keepdims=True)
+    out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)  # first: x and log Σ eˣ may be large and cancel
+    total = namespace.exp(out).sum(axis=axis, keepdims=True)
+    out -= namespace.log(namespace.where(total == 0, x.dtype.type(1), total))
+    return out
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.

@@ -1,0 +1,149 @@
+"""cross_entropy against its closed form, normalised by the rows that count, and the mistakes it names."""
+
+import numpy as np
+import pytest
+import scipy.special
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minigrad import Tensor, fused, grad
+from minigrad import functional as F
+
+RNG = np.random.default_rng(21)
+
+
+@pytest.fixture(params=[True, False], ids=["fused", "by steps"])
+def form(request):
+    with fused(request.param):
+        yield
+
+
+def leaf(values):
+    return Tensor(np.array(values, np.float64), requires_grad=True)
+
+
+def closed_form(logits, targets, ignored, smoothing):
+    """The loss of each row and its gradient, with q = (1 - ε) onehot + ε / C:  -Σ q log p,  p - q."""
+    log_p = scipy.special.log_softmax(logits, axis=-1)
+    classes = logits.shape[-1]
+    counted = targets != ignored
+    q = np.full(logits.shape, smoothing / classes)
+    place = np.where(counted, targets, 0)[..., None]
+    np.put_along_axis(q, place, np.take_along_axis(q, place, -1) + 1 - smoothing, -1)
+    losses = np.where(counted, -(q * log_p).sum(axis=-1), 0)
+    return losses, np.where(counted[..., None], np.exp(log_p) - q, 0), counted.sum()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("ignored", [-100, 2])
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (2, 1, 3)])
+def test_closed_form(form, smoothing, ignored, shape):
+    logits = RNG.normal(size=(*shape, 5)) * 3
+    targets = np.array([0, 2, 4, 1, 2, 3]).reshape(shape)
+    losses, slopes, count = closed_form(logits, targets, ignored, smoothing)
+    for reduction, value, slope in (("none", losses, slopes), ("sum", losses.sum(), slopes),
+                                    ("mean", losses.sum() / count, slopes / count)):
+        x = leaf(logits)
+        loss = F.cross_entropy(x, targets, ignored, reduction, smoothing)
+        np.testing.assert_allclose(loss.numpy(), value, rtol=1e-13)
+        loss.sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-12, atol=1e-15)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(rows=st.integers(0, 6), classes=st.integers(1, 7), smoothing=st.sampled_from([0.0, 0.05, 0.5]), data=st.data())
+def test_closed_form_of_any_shape(rows, classes, smoothing, data):
+    targets = np.array(data.draw(st.lists(st.integers(-1, classes - 1), min_size=rows, max_size=rows)), np.int64)
+    logits = np.array(data.draw(st.lists(st.lists(st.floats(-30, 30), min_size=classes, max_size=classes),
+                                         min_size=rows, max_size=rows)), np.float64).reshape(rows, classes)
+    losses, slopes, count = closed_form(logits, targets, -1, smoothing)
+    x = leaf(logits)
+    loss = F.cross_entropy(x, targets, ignore_index=-1, label_smoothing=smoothing)
+    np.testing.assert_allclose(loss.numpy(), losses.sum() / max(count, 1), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(grad(loss, x).numpy(), slopes / max(count, 1), rtol=1e-11, atol=1e-13)
+
+
+def test_padding_changes_nothing(form):
+    """What stands in ignored rows does not move the loss by a bit, and their number does not count."""
+    logits, targets = RNG.normal(size=(4, 5)), np.array([1, 0, 3, 4])
+    alone = F.cross_entropy(Tensor(logits), targets, label_smoothing=0.1).item()
+    for rows in (1, 7):
+        padded_targets, losses = np.concatenate([targets, np.full(rows, -100)]), set()
+        for scale in (0, 1, 1e3):
+            x = leaf(np.concatenate([logits, scale * RNG.normal(size=(rows, 5))]))
+            loss = F.cross_entropy(x, padded_targets, label_smoothing=0.1)
+            losses.add(loss.item())
+            np.testing.assert_array_equal(grad(loss, x).numpy()[4:], 0)
+        (loss,) = losses
+        assert loss == pytest.approx(alone, rel=1e-15)
+
+
+def test_all_ignored_is_zero_with_zero_gradients(form):
+    x = leaf(RNG.normal(size=(2, 3)))
+    for reduction in ("mean", "sum"):
+        loss = F.cross_entropy(x, np.array([-100, -100]), reduction=reduction, label_smoothing=0.1)
+        assert loss.item() == 0
+        first = grad(loss, x, create_graph=True)
+        np.testing.assert_array_equal(first.numpy(), 0)
+
+
+def test_large_logits_do_not_overflow(form):
+    x = leaf([[1e4, 0.0, -1e4], [-1e4, -1e4, -1e4]])
+    loss = F.cross_entropy(x, np.array([2, 1]), reduction="none")
+    np.testing.assert_allclose(loss.numpy(), [2e4, np.log(3)], rtol=1e-14)
+    assert np.isfinite(grad(loss.sum(), x).numpy()).all()
+
+
+def test_a_forbidden_class_has_no_gradient(form):
+    x = leaf([[1.0, -np.inf, 2.0]])
+    loss = F.cross_entropy(x, np.array([0]))
+    g = grad(loss, x).numpy()
+    assert g[0, 1] == 0
+    np.testing.assert_allclose(g, scipy.special.softmax([[1, -np.inf, 2]]) - [[1, 0, 0]], rtol=1e-13)
+
+
+def test_more_rows_than_one_block(form):
+    """The host works on blocks of about 2**17 logits."""
+    logits, targets = RNG.normal(size=(9, 20_000)), RNG.integers(0, 20_000, size=9)
+    targets[4] = -100
+    losses, slopes, count = closed_form(logits, targets, -100, 0.1)
+    x = leaf(logits)
+    loss = F.cross_entropy(x, targets, label_smoothing=0.1)
+    np.testing.assert_allclose(loss.item(), losses.sum() / count, rtol=1e-12)
+    np.testing.assert_allclose(grad(loss, x).numpy(), slopes / count, rtol=1e-9, atol=1e-16)
+
+
+@pytest.mark.parametrize("targets", [[1, 0], np.array([1, 0], np.int32), np.array([1, 0], np.uint8), Tensor([1, 0])])
+def test_targets_in_every_form(form, device, targets):
+    x = Tensor([[1.0, 2.0], [3.0, 5.0]], device=device)
+    loss = F.cross_entropy(x, targets)
+    assert loss.device == device
+    np.testing.assert_allclose(loss.item(), (np.log1p(np.exp(-1)) + np.log1p(np.exp(2))) / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("targets", "message"), [
+    ([0, 3], "id 3 is out of range"), ([0, -1], "id -1 is out of range"), ([5, -100], "id 5"),
+])
+def test_targets_out_of_range(form, device, targets, message):
+    with pytest.raises(IndexError, match=rf"cross_entropy: {message}.*\[0, 3\)"):
+        F.cross_entropy(Tensor(np.zeros((2, 3)), device=device), targets)
+
+
+@pytest.mark.parametrize(("targets", "options", "error", "message"), [
+    ([0.0, 1.0], {}, TypeError, "targets must be integers, got float"),
+    ([True, False], {}, TypeError, "targets must be integers, got bool"),
+    (np.eye(2), {}, TypeError, "targets must be integers, got float"),
+    ([0], {}, ValueError, r"input\.shape\[:-1\] == target\.shape, got \(2, 3\) and \(1,\)"),
+    ([[0], [1]], {}, ValueError, r"got \(2, 3\) and \(2, 1\)"),
+    ([0, 1], {"reduction": "average"}, ValueError, "'mean', 'sum' or 'none', got 'average'"),
+    ([0, 1], {"label_smoothing": 1.5}, ValueError, r"label_smoothing must be in \[0, 1\], got 1\.5"),
+    ([0, 1], {"label_smoothing": -0.1}, ValueError, "label_smoothing"),
+])
+def test_mistakes(targets, options, error, message):
+    with pytest.raises(error, match=f"cross_entropy: .*{message}"):
+        F.cross_entropy(leaf(np.zeros((2, 3))), targets, **options)
+
+
+def test_a_number_has_no_classes():
+    with pytest.raises(ValueError, match="cross_entropy"):
+        F.cross_entropy(leaf(1.0), 0)
