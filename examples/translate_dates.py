@@ -3,7 +3,9 @@
     python examples/translate_dates.py
 """
 
+import sys
 from dataclasses import replace
+from os.path import relpath
 from pathlib import Path
 
 import click
@@ -49,7 +51,7 @@ def main(out: Path, steps: int, device: str) -> None:
         out / "attention.png", dpi=150)
     print(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
           f"\n      {out}/history.png    (loss and exact match during training)"
-          f"\n\nNow try your own:  python -m transformer translate {out}")
+          f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {out}")
 
 
 if __name__ == "__main__":

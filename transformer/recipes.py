@@ -38,7 +38,7 @@ class Recipe:
         return config
 
 
-# The generated tasks have right answers and more examples than a run sees twice: nothing to smooth or to drop.
+# The generated tasks have one right answer each, and a run sees an example a few times only: nothing to smooth or drop.
 SYMBOLS = TrainingOptions(steps=1, batch_tokens=512, learning_rate=1.5e-3, warmup_steps=200, label_smoothing=0.0,
                           valid_every=500)
 SMALL_VOCABULARY: dict[str, Any] = {"dropout": 0.0, "max_length": 64}
