@@ -10,8 +10,18 @@ from minigrad.primitive import primitive
 from minigrad.tensor import as_tensor
 
 
+def check_shapes(input: Any, weight: Any, bias: Any) -> None:
+    """ValueError unless the three fit together."""
+    if len(weight.shape) != 2 or input.shape[-1:] != weight.shape[1:]:
+        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and "
+                         f"{tuple(weight.shape)}")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"linear: bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and {tuple(weight.shape)}")
+
+
 def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     """linear as a composition of small operations."""
+    check_shapes(input, weight, bias)
     product = ops.matmul(as_tensor(input), as_tensor(weight).mT)
     return product if bias is None else product + bias
 
@@ -28,11 +38,7 @@ def linear(input, weight, bias=None):
     Returns:
         (…, out_features)
     """
-    if weight.ndim != 2 or input.shape[-1:] != weight.shape[1:]:
-        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and "
-                         f"{tuple(weight.shape)}")
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"linear: bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and {tuple(weight.shape)}")
+    check_shapes(input, weight, bias)
     out = rows(input) @ weight.mT
     if bias is not None:
         out += bias

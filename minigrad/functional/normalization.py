@@ -13,8 +13,17 @@ from minigrad.primitive import Saved, primitive
 from minigrad.tap import tap
 
 
+def check_shapes(input: Any, weight: Any, bias: Any) -> None:
+    """ValueError unless the parameters fit the input's last axis."""
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.shape != input.shape[-1:]:
+            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
+                             f"{tuple(input.shape)}")
+
+
 def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """layer_norm as a composition of small operations."""
+    check_shapes(input, weight, bias)
     mean = tap("mean", ops.mean(input, axis=-1, keepdims=True))
     centered = tap("centered", input - mean)
     variance = tap("variance", ops.mean(centered * centered, axis=-1, keepdims=True))
@@ -36,10 +45,7 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     Returns:
         (…, D)
     """
-    for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and parameter.shape != input.shape[-1:]:
-            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
-                             f"{tuple(input.shape)}")
+    check_shapes(input, weight, bias)
     namespace = xp(input)
     mean = input.mean(axis=-1, keepdims=True)
     out = input - mean
