@@ -123,7 +123,11 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     check_probability(dropout_p, "scaled_dot_product_attention")
-    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    try:
+        lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    except ValueError:
+        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
+                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}") from None
     shape = (*lead, query.shape[-2], key.shape[-2])
     mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
     if is_causal:
