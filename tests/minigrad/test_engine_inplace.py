@@ -152,6 +152,21 @@ def test_a_change_between_the_first_and_the_second_derivative_is_an_error():
         grad(first.sum(), x)
 
 
+def test_a_saved_value_keeps_its_tick_in_the_graph_of_the_gradient():
+    """The second pass need not come through the node that saved the value first."""
+    x, v, c = leaf([1.0, 2.0]), leaf([1.0, 1.0]), constant([3.0, 4.0])
+    vjp = grad(x * c, x, v, create_graph=True)
+    c[...] = 100.0
+    with pytest.raises(RuntimeError, match="changed in place"):
+        grad(vjp.sum(), v)
+
+    out = mg.exp(x)
+    vjp = grad(out, x, v, create_graph=True)
+    out.detach()[...] = 100.0
+    with pytest.raises(RuntimeError, match="changed in place"):
+        grad(vjp.sum(), v)
+
+
 def test_a_change_of_what_no_rule_has_saved_is_allowed():
     x, c = leaf([1.0, 2.0]), constant([3.0, 4.0])
     y = x + c

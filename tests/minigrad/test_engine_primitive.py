@@ -141,14 +141,16 @@ def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out():
     def pair_gradient(g, xs):
         return [xs[1], xs[0]]  # right where g is 1
 
-    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
-    out = pair(x, y)
-    (out + 0 * (x * y).sum()).backward()
-    np.testing.assert_array_equal(x.numpy(), [1, 2])
-    np.testing.assert_array_equal(y.numpy(), [3, 4])
-    assert not np.shares_memory(x.grad.data, y.data)
-    assert not np.shares_memory(y.grad.data, x.data)
-    np.testing.assert_array_equal(x.grad.numpy(), [3, 4])
+    for more in (False, True):  # alone, and with a gradient that is added to it
+        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+        other = (x * y).sum()
+        out = pair(x, y)
+        (out + other if more else out).backward()
+        np.testing.assert_array_equal(x.numpy(), [1, 2])
+        np.testing.assert_array_equal(y.numpy(), [3, 4])
+        assert not np.shares_memory(x.grad.data, y.data)
+        assert not np.shares_memory(y.grad.data, x.data)
+        np.testing.assert_array_equal(x.grad.numpy(), [6, 8] if more else [3, 4])
 
 
 def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_graph():
