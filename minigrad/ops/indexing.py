@@ -25,7 +25,7 @@ def is_basic(index: Any) -> bool:
 
 @primitive
 def getitem(x, index):
-    """``x[index]``: slices, ints, integer arrays, boolean masks, Ellipsis and None, as in NumPy."""
+    """``x[index]``: slices, ints, integer arrays, boolean masks, Ellipsis and None; a view where NumPy gives one."""
     return x[index]
 
 

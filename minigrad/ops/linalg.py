@@ -157,7 +157,9 @@ def _onto_diagonals(gradient: Any, distinct: str, letters: str, sizes: dict[str,
 def einsum(subscripts: str, *operands: Any) -> Any:
     """NumPy's einsum, with ``->`` or without, ``...``, repeated letters (diagonals) and letters that are summed over.
 
-    Raises ValueError for subscripts that do not fit the operands. Axes under ``...`` broadcast.
+    Axes under ``...`` broadcast. Of one operand it may be a view, as in NumPy.
+
+    Raises ValueError for subscripts that do not fit the operands.
     """
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: the subscripts come first, as a string, got a {type(subscripts).__name__}")

@@ -55,7 +55,7 @@ broadcast_to.gradient(x=lambda g, x_shape: sum_to(g, x_shape))
 
 
 def expand_dims(x: Any, axis: int) -> Any:
-    """x with an axis of length 1 put in at `axis`."""
+    """x with an axis of length 1 put in at `axis`. A view."""
     shape = x.shape
     if not -len(shape) - 1 <= axis <= len(shape):
         raise IndexError(f"expand_dims: axis {axis} is out of range for the result's {len(shape) + 1} dimensions")
@@ -64,7 +64,7 @@ def expand_dims(x: Any, axis: int) -> Any:
 
 
 def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-    """x without its axes of length 1 (or without those in `axis`, which must have length 1)."""
+    """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
     shape = x.shape
     if axis is None:
         return reshape(x, tuple(n for n in shape if n != 1))
@@ -129,7 +129,7 @@ def require_arrays(operation: str, *operands: Any) -> None:
 
 
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
-    """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes."""
+    """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
     if not -len(x.shape) <= axis < len(x.shape):
         raise IndexError(f"split: axis {axis} is out of range for shape {tuple(x.shape)}")
     length = x.shape[axis]
@@ -161,7 +161,7 @@ pad.gradient(x=lambda g, x_shape, widths:
 
 @primitive
 def flip(x, axis=None):
-    """x reversed along `axis` (all axes if None)."""
+    """x reversed along `axis` (all axes if None). A view."""
     return xp(x).flip(x, axis)
 
 

@@ -56,6 +56,24 @@ def test_second_gradient(row, device):
     assert mg.gradgradcheck(row.op, row.tensors(device), atol=ATOL, rtol=1e-6)
 
 
+@every_row
+def test_on_a_gpu_that_is_not_the_current_one(row, stand_in):
+    """cuda:1 while cuda:0 is current: every array is made where the operands are, and both orders of gradient too."""
+    tensors = row.tensors("cuda:1")
+    out = row.op(*tensors)
+    np.testing.assert_allclose(host(out), np.asarray(row.reference(*row.arrays)), **RTOL)
+    if not row.differentiable:
+        assert out.device == "cuda:1"
+        return
+    first = mg.grad(out, tensors, Tensor(cotangent(out), device=out.device, requires_grad=True), create_graph=True)
+    sums = [gradient.sum() for gradient in first if gradient.requires_grad]
+    second = mg.grad(sums, tensors, allow_unused=True) if sums else []
+    assert {gradient.device for gradient in (*first, *second) if gradient is not None} == {"cuda:1"}
+    ordinary = row.tensors()
+    for found, expected in zip(first, gradients(row.op(*ordinary), ordinary), strict=True):
+        np.testing.assert_allclose(host(found), host(expected), **RTOL)
+
+
 # --- Strides ---------------------------------------------------------------------------------------
 
 
