@@ -156,8 +156,8 @@ class Trainer:
     # ----------------------------------------------------------------- checkpoints
 
     def save(self) -> None:
-        """Write the checkpoint of a validation and let "latest" name it."""
-        self._save(f"{self.progress.step:08d}")
+        """Write the checkpoint of a validation; let "latest" name it, and "best" if it was the best."""
+        self._save(f"{self.progress.step:08d}", best=self.progress.stale == 0)
 
     def save_interrupted(self) -> None:
         """Write a checkpoint of this moment, if there is none, and let "latest" name it.
@@ -165,13 +165,19 @@ class Trainer:
         Its name sets it apart: the checkpoints that are kept and averaged are those of a run without interruptions.
         """
         if self.progress.step != self.progress.validated:
-            self._save(f"{self.progress.step:08d}-interrupted")
+            self._save(f"{self.progress.step:08d}-interrupted", best=False)
 
-    def _save(self, name: str) -> None:
-        if pointed(self.out, "latest") != name:
-            self._write(name, self.optimizer.state_dict())
-            point(self.out, "latest", name)
-            prune(self.out, max(self.options.keep, self.options.average))
+    def _save(self, name: str, best: bool) -> None:
+        if pointed(self.out, "latest") == name:  # the one that was resumed from
+            return
+        self._write(name, self.optimizer.state_dict())
+        point(self.out, "latest", name)
+        if best:
+            point(self.out, "best", name)
+        self._prune()
+
+    def _prune(self) -> None:
+        prune(self.out, max(self.options.keep, self.options.average))
 
     def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
         best = asdict(self.best) if self.best.loss < math.inf else None
@@ -206,6 +212,7 @@ class Trainer:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
         self._restore_best()
+        self._prune()
         self.log.cut_after(self.progress.validated)
 
     def _restore_best(self) -> None:
@@ -242,8 +249,6 @@ class Trainer:
                      metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
                      seconds=progress.seconds)
         self.save()
-        if progress.stale == 0:
-            point(self.out, "best", f"{progress.step:08d}")
         return validation
 
     def average_checkpoints(self) -> None:

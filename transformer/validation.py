@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer.metrics import bleu, exact_match
 from transformer.options import TrainingOptions
 from transformer.translator import Translator
 
@@ -30,11 +29,9 @@ class Validation:
 
 
 def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> Validation:
-    """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them."""
+    """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them.
+
+    The metric is the one that `Translator.evaluate` reports. Modes, random state and gradients stay as they are.
+    """
     loss = translator.loss(pairs, options.batch_tokens)
-    chosen = list(pairs[: options.valid_sentences])
-    hypotheses = [best[0].text for best in translator.translate([source for source, _ in chosen])]
-    references = [target for _, target in chosen]
-    if options.valid_metric == "bleu":
-        return Validation(loss, bleu(hypotheses, references, translator.bleu_tokenize)[0])
-    return Validation(loss, exact_match(hypotheses, references))
+    return Validation(loss, translator.evaluate(pairs[: options.valid_sentences])[options.valid_metric])

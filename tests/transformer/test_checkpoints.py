@@ -1,0 +1,239 @@
+"""The folder of a run: complete whenever the run is killed, pruned to what is asked for, and read with care."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.transformer import runs
+from transformer.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
+from transformer.data import build_tokenizers
+from transformer.log import COLUMNS, Log
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of 6 updates with checkpoints after 4 and 6. Tests change copies of it."""
+    out = tmp_path_factory.mktemp("runs") / "finished"
+    runs.run(out, steps=6, schedule="constant", keep=3)
+    return out
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    """A copy."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+# ----------------------------------------------------------------- what is in a checkpoint
+
+
+def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
+    trainer = runs.new_trainer(tmp_path)
+    trainer.update(next(trainer.groups()))
+    trainer.save_interrupted()
+    run, arrays, optimizer = load_run(tmp_path, "latest")
+    assert runs.bits(arrays) == runs.bits({k: v.numpy() for k, v in trainer.model.state_dict().items()})
+    expected = trainer.optimizer.state_dict()
+    assert optimizer["param_groups"] == json.loads(json.dumps(expected["param_groups"]))
+    assert {i: runs.bits(entry) for i, entry in optimizer["state"].items()} == {
+        i: runs.bits(entry) for i, entry in expected["state"].items()}
+    assert run.to_json() == trainer.run.to_json()
+    assert run.progress["best"] is None, "nothing was validated yet"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_shared_tokenizer_comes_back_as_one_object(shared, tmp_path):
+    tokenizers = build_tokenizers("words", *zip(*runs.PAIRS, strict=True), shared=shared)
+    trainer = runs.new_trainer(tmp_path)
+    trainer.run.source_tokenizer, trainer.run.target_tokenizer = tokenizers
+    trainer.save()
+    run, _, _ = load_run(tmp_path, "latest")
+    assert (run.source_tokenizer is run.target_tokenizer) == shared
+    assert [run.source_tokenizer.to_json(), run.target_tokenizer.to_json()] == [t.to_json() for t in tokenizers]
+
+
+def test_files_are_json_and_safetensors_only(out):
+    names = {path.name for path in out.rglob("*") if path.is_file()}
+    assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv"}
+
+
+def test_the_model_is_loaded_in_evaluation_mode(out):
+    model, run = load_model(out, which="latest")
+    assert not model.training
+    assert model.config == run.config == runs.config()
+    assert runs.bits({k: v.numpy() for k, v in model.state_dict().items()}) == runs.bits(runs.parameters(out))
+
+
+# ----------------------------------------------------------------- which checkpoints are kept
+
+
+def names(out):
+    return sorted(path.name for path in (out / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(1, [1, 5]), (2, [1, 4, 5]), (3, [1, 3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+def test_the_newest_the_latest_and_the_best_are_kept(keep, kept, tmp_path):
+    trainer = runs.new_trainer(tmp_path, keep=keep)
+    for step in range(1, 6):
+        trainer.progress.step, trainer.progress.stale = step, step - 1
+        trainer.save()
+    assert pointed(tmp_path, "best") == "00000001"
+    assert names(tmp_path) == numbered(tmp_path) == [f"{step:08d}" for step in kept]
+    assert pointed(tmp_path, "latest") == "00000005"
+
+
+def test_averaging_keeps_as_many_checkpoints_as_it_needs(tmp_path):
+    trainer = runs.new_trainer(tmp_path, keep=1, average=3)
+    for step in range(1, 6):
+        trainer.progress.step = step
+        trainer.save()
+    assert numbered(tmp_path) == ["00000003", "00000004", "00000005"]
+
+
+def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
+    folder = out / "checkpoints"
+    for name in ("00000005-interrupted", "00000004-average-2", "00000009", ".00000006.77.partial", "mine",
+                 "00000004-copy"):
+        shutil.copytree(folder / "00000004", folder / name)
+    prune(out, 1)
+    assert names(out) == ["00000004-copy", "00000006", "mine"]
+    point(out, "best", "mine")
+    prune(out, 5)
+    assert "mine" in names(out)
+
+
+# ----------------------------------------------------------------- killed at any moment
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches kill -9."""
+
+
+FILE_OPERATIONS = ("replace", "rename", "fsync", "mkdir", "unlink", "rmdir")
+
+
+@pytest.fixture
+def kill_at(monkeypatch):
+    """``kill_at(n, action)``: do it until its n-th operation on files; whether it was killed."""
+    def attempt(n, action):
+        count = 0
+
+        def counting(operation):
+            def counted(*arguments, **options):
+                nonlocal count
+                count += 1
+                if count > n:  # and each one after it: what an exception would still clean up, kill -9 does not
+                    raise Killed
+                return operation(*arguments, **options)
+            return counted
+
+        with monkeypatch.context() as patch:
+            for name in FILE_OPERATIONS:
+                patch.setattr(os, name, counting(getattr(os, name)))
+            try:
+                action()
+            except Killed:
+                return True
+        return False
+
+    return attempt
+
+
+def small_trainer(out, **changes):
+    """Little to train and little to write."""
+    model = {"d_model": 4, "num_heads": 1, "d_ff": 4}
+    return runs.new_trainer(out, model, runs.PAIRS[:4], runs.VALID[:1], **{"valid_sentences": 1, **changes})
+
+
+def updated(trainer):
+    trainer.update(next(trainer.groups()))
+    return trainer
+
+
+@pytest.mark.parametrize("checkpoints_before", [0, 2])
+def test_killed_at_any_operation_while_saving(checkpoints_before, kill_at, tmp_path):
+    """Writing the files, the folder, each pointer, pruning: "latest" is complete, and going on repairs the rest."""
+    original = tmp_path / "original"
+    trainer = small_trainer(original)
+    for _ in range(checkpoints_before):
+        updated(trainer).validate_and_save()
+    whole = shutil.copytree(original, tmp_path / "whole")
+    trainer.out, trainer.log = whole, Log(whole / "log.csv")
+    updated(trainer).validate_and_save()
+    expected = runs.contents(whole)
+    assert expected["best"] == expected["latest"] == f"{checkpoints_before + 1:08d}", "each was better than the last"
+
+    def restored(out):
+        trainer = small_trainer(tmp_path / "other")
+        trainer.out, trainer.log = out, Log(out / "log.csv")
+        if is_run(out):
+            trainer.restore()
+        else:
+            trainer.log.start()
+        return trainer
+
+    moments = 0
+    while True:
+        out = shutil.copytree(original, tmp_path / "killed")
+        trainer = updated(restored(out))
+        killed = kill_at(moments, trainer.validate_and_save)
+        if is_run(out):
+            steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
+            assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moments
+        else:
+            assert checkpoints_before == 0
+        trainer = restored(out)
+        if trainer.progress.step == checkpoints_before:
+            updated(trainer).validate_and_save()
+        assert runs.contents(out) == expected, moments
+        shutil.rmtree(out)
+        if not killed:
+            break
+        moments += 1
+    assert moments > 12
+
+
+def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
+    """The complete checkpoint is found without one."""
+    (out / "latest").unlink()
+    (out / "best").unlink()
+    assert is_run(out)
+    assert pointed(out, "latest") == "00000006"
+    runs.run(out, resume=True, steps=6, schedule="constant", keep=3)
+    assert runs.contents(out) == runs.contents(finished)
+
+
+def test_killed_before_the_first_checkpoint(tmp_path):
+    """There is nothing to go on from; the same command begins again."""
+    (tmp_path / "checkpoints" / ".00000004.77.partial").mkdir(parents=True)
+    (tmp_path / "log.csv").write_text("step,ep")
+    with pytest.raises(RunError, match="not the folder of a training run"):
+        runs.run(tmp_path, resume=True)
+    runs.run(tmp_path, steps=4)
+    assert names(tmp_path) == ["00000004"]
+    assert [row["step"] for row in Log(tmp_path / "log.csv").rows()] == ["4"]
+
+
+# ----------------------------------------------------------------- the log
+
+
+def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
+    """Lines of what a killed run did after it, one of them torn, one garbled, are dropped."""
+    with open(out / "log.csv", "ab") as file:
+        file.write(b"8,2,1.5,1.25,0.5,0.01,800,9.5\r\n12,3,1.5,1.25,0.5,0.01,8\r\n\xff\x00,,,,,,,1\r\n16,4,1.")
+    trainer = runs.new_trainer(out.parent / "other", steps=6, schedule="constant", keep=3)
+    trainer.out, trainer.log = out, Log(out / "log.csv")
+    trainer.restore()
+    assert (out / "log.csv").read_bytes() == (finished / "log.csv").read_bytes()
+
+
+def test_a_log_that_is_missing_or_foreign_does_not_stop_a_run(out):
+    (out / "log.csv").unlink()
+    runs.run(out, resume=True, steps=8, schedule="constant")
+    assert [row["step"] for row in Log(out / "log.csv").rows()] == ["8"]
+    (out / "log.csv").write_text("a,b,c\n1,2,3\n")
+    assert Log(out / "log.csv").rows() == []
+    Log(out / "log.csv").cut_after(8)
+    assert (out / "log.csv").read_text() == ",".join(COLUMNS) + "\n"

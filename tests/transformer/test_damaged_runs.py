@@ -1,0 +1,245 @@
+"""Folders that cannot be used, and what a resumed run may not change: one line says why, and nothing is changed."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from minigrad.checkpoint import load_tensors, save_tensors
+
+from tests.transformer import runs
+from transformer.checkpoints import RunError, load_model, load_run
+from transformer.data import build_tokenizers
+from transformer.train import train
+
+LATEST = "checkpoints/00000006"
+OPTIONS = {"steps": 6, "schedule": "constant"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of 6 updates. Tests change copies of it."""
+    out = tmp_path_factory.mktemp("runs") / "finished"
+    runs.run(out, **OPTIONS)
+    return out
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    """A copy."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def refused(out, match, **changes):
+    """Resuming raises RunError with one line, and the folder is as it was."""
+    before = runs.snapshot(out)
+    with pytest.raises(RunError, match=match) as caught:
+        runs.run(out, resume=True, **{**OPTIONS, **changes})
+    assert "\n" not in str(caught.value)
+    assert str(out) in str(caught.value)
+    assert runs.snapshot(out) == before
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(path, position):
+    """Change one bit of the byte at this fraction of the file."""
+    data = bytearray(path.read_bytes())
+    data[int(position * (len(data) - 1))] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def other_shape(path):
+    arrays, metadata = load_tensors(path)
+    name = next(iter(arrays))
+    save_tensors(path, arrays | {name: arrays[name][:1]}, metadata)
+
+
+def other_name(path):
+    arrays, metadata = load_tensors(path)
+    arrays["foreign"] = arrays.pop(next(iter(arrays)))
+    save_tensors(path, arrays, metadata)
+
+
+MODEL, OPTIMIZER, RUN = (f"{LATEST}/{name}" for name in ("model.safetensors", "optimizer.safetensors", "run.json"))
+DAMAGES = {
+    "model truncated": (MODEL, truncate, "cannot be read: .*model.safetensors"),
+    "optimizer truncated": (OPTIMIZER, truncate, "cannot be read: .*optimizer.safetensors"),
+    "byte of the weights flipped": (MODEL, lambda path: flip(path, 0.9), "do not match their checksum"),
+    "byte of the moments flipped": (OPTIMIZER, lambda path: flip(path, 0.9), "do not match their checksum"),
+    "first byte flipped": (MODEL, lambda path: flip(path, 0), "cannot be read"),
+    "byte of run.json flipped": (RUN, lambda path: path.write_text(path.read_text().replace('"step": 6', '"step": 7')),
+                                 "do not belong together"),
+    "run.json truncated": (RUN, truncate, "run.json: damaged or foreign"),
+    "run.json is not text": (RUN, lambda path: path.write_bytes(b"\xff\xfe\x00"), "run.json: damaged or foreign"),
+    "run.json is a list": (RUN, lambda path: path.write_text("[1, 2]"), "not written by this program"),
+    "run.json is another's": (RUN, lambda path: path.write_text('{"weights": 1}'), "not written by this program"),
+    "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 1"),
+    "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
+    "no model": (MODEL, lambda path: path.unlink(), "no such file"),
+    "no optimizer": (OPTIMIZER, lambda path: path.unlink(), "no such file"),
+    "model is a folder": (MODEL, lambda path: (path.unlink(), path.mkdir()), "not a file"),
+    "weights of another shape": (MODEL, other_shape, "cannot be used: .* shape"),
+    "weights of another name": (MODEL, other_name, "cannot be used: .*foreign"),
+    "moments of another shape": (OPTIMIZER, other_shape, "cannot be used: .* shape"),
+    "moments of another name": (OPTIMIZER, other_name, "optimizer.safetensors: 'foreign' is not the state"),
+    "pointer to a missing folder": ("latest", lambda path: path.write_text("00000099\n"), "00000099 is missing"),
+    "pointer out of the folder": ("latest", lambda path: path.write_text("../..\n"), "not the name of a checkpoint"),
+    "empty pointer": ("latest", lambda path: path.write_text(""), "not the name of a checkpoint"),
+    "pointer is not text": ("latest", lambda path: path.write_bytes(b"\xff\xfe"), "is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_files(damage, out):
+    name, do, match = DAMAGES[damage]
+    do(out / name)
+    refused(out, match)
+
+
+@pytest.mark.parametrize("position", np.linspace(0, 1, 41))
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "run.json"])
+def test_a_flipped_bit_anywhere_is_found_or_harmless(name, position, finished, out):
+    """Harmless: in the text of a checksum's own entry, say."""
+    flip(out / LATEST / name, position)
+    try:
+        run, arrays, _ = load_run(out, "latest")
+    except RunError:
+        return
+    expected, expected_arrays, _ = load_run(finished, "latest")
+    assert run.to_json() == expected.to_json()
+    assert sorted(a.tobytes() for a in arrays.values()) == sorted(a.tobytes() for a in expected_arrays.values())
+
+
+def test_entries_missing_in_run_json(out):
+    """Without checksums, as another program may have written it."""
+    for name in (MODEL, OPTIMIZER):
+        arrays, _ = load_tensors(out / name)
+        save_tensors(out / name, arrays)
+    values = json.loads((out / RUN).read_text())
+    for key in ("model", "source_tokenizer", "training", "progress"):
+        (out / RUN).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
+        refused(out, f"damaged or foreign: there is no '{key}'")
+    runs.edit_json(out / RUN, **values | {"training": values["training"] | {"steps": "6"}})
+    refused(out, "damaged or foreign: steps must be of type int")
+    runs.edit_json(out / RUN, **values | {"model": values["model"] | {"num_heads": 5}})
+    refused(out, "damaged or foreign: d_model")
+    for key in ("step", "scheduler", "best", "data_checksum"):
+        progress = {k: v for k, v in values["progress"].items() if k != key}
+        runs.edit_json(out / RUN, **values | {"progress": progress | {"nonsense": 1} if key == "step" else progress})
+        refused(out, "cannot be used: .*(nonsense|there is no)")
+
+
+def test_weights_that_do_not_fit_are_no_model(out):
+    other_shape(out / MODEL)
+    with pytest.raises(RunError, match=r"do not fit the configuration: .*shape") as caught:
+        load_model(out, which="latest")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_run(tmp_path):
+    with pytest.raises(RunError, match="no such folder"):
+        load_run(tmp_path / "nowhere")
+    with pytest.raises(RunError, match="not the folder of a training run"):
+        load_run(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="no such folder"):
+        load_run(tmp_path / "file")
+
+
+def test_a_run_is_not_begun_twice(out):
+    before = runs.snapshot(out)
+    with pytest.raises(RunError, match="already holds a training run; go on with --resume"):
+        runs.run(out, **OPTIONS)
+    assert runs.snapshot(out) == before
+
+
+def test_resume_without_a_run(tmp_path):
+    with pytest.raises(RunError, match="no such folder"):
+        runs.run(tmp_path / "nowhere", resume=True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_averaged_weights_cannot_be_trained_on(out):
+    shutil.copytree(out / LATEST, out / "checkpoints" / "00000006-average-2")
+    average = out / "checkpoints" / "00000006-average-2"
+    (average / "optimizer.safetensors").unlink()
+    arrays, _ = load_tensors(average / "model.safetensors")
+    save_tensors(average / "model.safetensors", arrays)
+    values = json.loads((average / "run.json").read_text())
+    del values["optimizer"]
+    (average / "run.json").write_text(json.dumps(values))
+    (out / "latest").write_text(average.name)
+    refused(out, "no optimizer state")
+
+
+# ----------------------------------------------------------------- what may change
+
+FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
+             "label_smoothing": 0.0, "clip_norm": None, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
+             "valid_metric": "bleu"}
+ALLOWED = {"steps": 8, "epochs": 2, "minutes": 5.0, "patience": 3, "keep": 2, "average": 2, "valid_every": 3,
+           "valid_sentences": 2}
+
+
+def test_every_option_is_allowed_or_forbidden():
+    assert FORBIDDEN.keys() | ALLOWED.keys() == runs.options().to_json().keys()
+    assert set(ALLOWED) == set(runs.options().MAY_CHANGE)
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_options_that_a_resumed_run_may_not_change(name, out):
+    refused(out, f"may not change {name};", **{name: FORBIDDEN[name]})
+
+
+def test_all_forbidden_changes_are_named_at_once(out):
+    refused(out, "may not change dropout, norm, learning_rate, seed;", model={"dropout": 0.1, "norm": "post"},
+            learning_rate=0.5, seed=3)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_a_schedule_that_ends_fixes_the_length(schedule, tmp_path):
+    runs.run(tmp_path, steps=2, schedule=schedule)
+    before = runs.snapshot(tmp_path)
+    for changes in ({"steps": 4}, {"steps": None, "epochs": 2}):
+        with pytest.raises(RunError, match=f"may not change {', '.join(changes)};"):
+            runs.run(tmp_path, resume=True, schedule=schedule, **{"steps": 2, **changes})
+    assert runs.snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt"])
+def test_a_run_may_be_made_longer(schedule, tmp_path):
+    """Then its weights are those of a run that was as long from the beginning."""
+    runs.run(tmp_path / "long", steps=8, schedule=schedule)
+    runs.run(tmp_path / "longer", steps=6, schedule=schedule)
+    runs.run(tmp_path / "longer", resume=True, steps=8, schedule=schedule)
+    for part in ("latest", "latest model", "latest optimizer", "latest groups"):
+        assert runs.contents(tmp_path / "longer")[part] == runs.contents(tmp_path / "long")[part]
+    assert [row["step"] for row in runs.Log(tmp_path / "longer" / "log.csv").rows()] == ["4", "6", "8"]
+
+
+def test_what_else_may_change(out):
+    result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED})
+    assert result.progress.step == 6, "two epochs are shorter than eight steps"
+    result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED, "epochs": None})
+    assert result.progress.step == 8
+    assert load_run(out, "latest")[0].training["patience"] == 3
+
+
+@pytest.mark.parametrize("change", ["train_pairs", "valid_pairs"])
+def test_other_pairs_are_refused(change, out):
+    pairs = {"train_pairs": runs.PAIRS, "valid_pairs": runs.VALID}[change]
+    refused(out, "not those that this run began with", **{change: [*pairs[1:], pairs[0]]})
+    refused(out, "not those that this run began with", **{change: pairs[:-1]})
+
+
+def test_other_tokenizers_are_refused(out):
+    """Of the same size: the same words have other ids."""
+    tokenizers = build_tokenizers("words", *zip(*runs.PAIRS[::3], strict=True), shared=True)
+    assert len(tokenizers[0].vocabulary) == runs.SIZE
+    assert tokenizers[0].to_json() != runs.TOKENIZERS[0].to_json()
+    with pytest.raises(RunError, match="not those that this run began with"):
+        train(out, runs.config(), *tokenizers, runs.PAIRS, runs.VALID, runs.options(**OPTIONS), resume=True)

@@ -1,0 +1,233 @@
+"""Training: when a run ends, which weights it leaves, what it refuses; alike on every device and for every seed."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad.device import to_numpy
+
+from tests.transformer import runs
+from transformer.checkpoints import RunError, load_run, numbered, pointed
+from transformer.log import Log
+from transformer.train import TrainingError, fit
+from transformer.trainer import Trainer
+from transformer.translator import Translation, Translator
+from transformer.validation import Validation, validate
+
+# ----------------------------------------------------------------- the end of a run
+
+
+def test_the_length_in_epochs_counts_updates(tmp_path):
+    trainer = runs.new_trainer(tmp_path, steps=None, epochs=3)
+    batches = [len(trainer.plan(epoch)) for epoch in range(3)]
+    assert trainer.total_steps == sum(-(-count // 2) for count in batches)
+    fit(trainer, show_progress=False)
+    assert (trainer.progress.step, trainer.progress.epoch, trainer.progress.batch) == (trainer.total_steps, 3, 0)
+    assert trainer.progress.tokens == 3 * sum(len(target.split()) + 1 for _, target in runs.PAIRS)
+    assert runs.new_trainer(tmp_path, steps=4, epochs=3).total_steps == 4
+
+
+def validating(monkeypatch, *metrics):
+    """Let the validations of a run find these metrics, one after the other."""
+    found = iter(metrics)
+    monkeypatch.setattr(Trainer, "validate", lambda trainer: Validation(1.0, next(found)))
+
+
+def test_early_stopping(tmp_path, monkeypatch):
+    """Two validations in a row without a better one; an equal one is not better."""
+    validating(monkeypatch, 0.1, 0.3, 0.2, 0.4, 0.4, 0.3, 0.9)
+    result = runs.run(tmp_path, steps=100, valid_every=1, patience=2)
+    assert (result.progress.step, result.progress.stale, result.best.metric) == (6, 2, 0.4)
+    assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000004", "00000006")
+
+
+def test_patience_outlasts_a_resume(tmp_path, monkeypatch):
+    validating(monkeypatch, 0.4, 0.3, 0.2, 0.1, 0.1)
+    runs.run(tmp_path, steps=2, schedule="constant", valid_every=1, patience=3)
+    result = runs.run(tmp_path, resume=True, steps=9, schedule="constant", valid_every=1, patience=3)
+    assert result.progress.step == 4
+
+
+def test_the_same_metric_with_a_lower_loss_is_better():
+    assert Validation(1.0, 0.5).better_than(Validation(2.0, 0.5))
+    assert not Validation(2.0, 0.5).better_than(Validation(2.0, 0.5))
+    assert not Validation(0.1, 0.4).better_than(Validation(2.0, 0.5))
+    assert not Validation(math.nan, 0.5).better_than(Validation(2.0, 0.5))
+
+
+def test_a_limit_in_minutes(tmp_path):
+    """It ends after an update, and is validated and saved."""
+    result = runs.run(tmp_path, steps=None, minutes=1e-9, schedule="constant", valid_every=1000)
+    assert result.progress.step == 1
+    assert [row["step"] for row in Log(tmp_path / "log.csv").rows()] == ["1"]
+    assert pointed(tmp_path, "latest") == "00000001"
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_averaging_the_last_checkpoints(better, tmp_path, monkeypatch):
+    """The mean of the last three, if it validates better than all before it; the trained weights stay as they are."""
+    validating(monkeypatch, 0.1, 0.2, 0.5, 0.4, 0.6 if better else 0.3)
+    result = runs.run(tmp_path, steps=4, valid_every=1, average=3)
+    states = [runs.parameters(tmp_path, name) for name in ("00000002", "00000003", "00000004")]
+    assert numbered(tmp_path) == ["00000002", "00000003", "00000004"]
+    name = "00000004-average-3" if better else "00000003"
+    assert pointed(tmp_path, "best") == name
+    best = runs.parameters(tmp_path, "best")
+    for key, array in best.items():
+        expected = np.mean(np.array([s[key] for s in states], np.float64), axis=0) if better else states[1][key]
+        np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-9)
+    assert result.best.metric == (0.6 if better else 0.5)
+    assert load_run(tmp_path, name)[0].progress["best"]["metric"] == result.best.metric
+    assert any((states[2][key] != array).any() for key, array in best.items())
+    translator = Translator.load(tmp_path)
+    assert runs.bits({k: v.numpy() for k, v in translator.model.state_dict().items()}) == runs.bits(best)
+
+
+def test_a_longer_run_has_to_beat_the_average(tmp_path, monkeypatch):
+    validating(monkeypatch, 0.1, 0.2, 0.9, 0.5, 0.4)
+    runs.run(tmp_path, steps=2, valid_every=1, average=2, schedule="constant")
+    result = runs.run(tmp_path, resume=True, steps=3, valid_every=1, average=2, schedule="constant")
+    assert pointed(tmp_path, "best") == "00000002-average-2"
+    assert result.best.metric == 0.9
+
+
+# ----------------------------------------------------------------- what cannot be trained
+
+
+def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):
+    """The checkpoint before it is as it was."""
+    saved = {}
+
+    def break_the_model(trainer):
+        if trainer.progress.step == 5:
+            saved.update(runs.snapshot(tmp_path))
+            parameter = next(trainer.model.parameters())
+            parameter.copy_(np.full(parameter.shape, np.nan))
+
+    runs.after_update(monkeypatch, break_the_model)
+    message = r"became nan by step 8; lower .* last checkpoint, 00000004, is intact"
+    with pytest.raises(TrainingError, match=message) as caught:
+        runs.run(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert runs.snapshot(tmp_path) == saved
+    assert np.isfinite([array.sum() for array in runs.parameters(tmp_path).values()]).all()
+
+
+def test_a_loss_that_is_not_finite_before_any_checkpoint(tmp_path, monkeypatch):
+    runs.after_update(monkeypatch, lambda trainer: setattr(trainer, "loss_sum", math.inf))
+    with pytest.raises(TrainingError, match=r"became inf by step 1; .*there is no checkpoint yet"):
+        runs.run(tmp_path, valid_every=1)
+    assert numbered(tmp_path) == []
+
+
+TOO_LONG = [(" ".join("abcdefghijabcdef"), "a"), ("a", " ".join("abcdefghijabcdef"))]  # 16 and end-of-sentence
+
+
+@pytest.mark.parametrize("pair", TOO_LONG)
+@pytest.mark.parametrize("side", ["training", "validation"])
+def test_a_pair_that_is_too_long_is_named(side, pair, tmp_path):
+    name, pairs = {"training": ("train_pairs", runs.PAIRS), "validation": ("valid_pairs", runs.VALID)}[side]
+    message = rf"^{side} pair 3 has .*17 .* more than the model's 16 positions .*'a"
+    with pytest.raises(RunError, match=message) as caught:
+        runs.run(tmp_path / "out", **{name: [*pairs[:2], pair, *pairs[2:]]})
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pair_that_just_fits(tmp_path):
+    fits = [(" ".join("abcdefghijabcde"), " ".join("abcdefghijabcde"))]
+    assert runs.run(tmp_path, train_pairs=fits, valid_pairs=fits, steps=1).progress.tokens == 16
+
+
+@pytest.mark.parametrize("empty", ["train_pairs", "valid_pairs"])
+def test_no_pairs(empty, tmp_path):
+    with pytest.raises(RunError, match="at least one training pair and one validation pair"):
+        runs.run(tmp_path / "out", **{empty: []})
+
+
+def test_a_metric_that_cannot_be_computed_is_found_before_training(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(ImportError, match=r"minigrad\[data\]"):
+        runs.run(tmp_path / "out", valid_metric="bleu")
+    assert not (tmp_path / "out").exists()
+
+
+# ----------------------------------------------------------------- seeds, validation, devices
+
+
+def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):
+    for name, seed in (("one", 1), ("again", 1), ("two", 2)):
+        runs.run(tmp_path / name, steps=4, seed=seed)
+    assert runs.contents(tmp_path / "one") == runs.contents(tmp_path / "again")
+    one, two = (runs.parameters(tmp_path / name) for name in ("one", "two"))
+    assert all((one[name] != two[name]).any() for name in one)
+
+
+def test_validation_does_not_change_the_updates(tmp_path):
+    """Nor do checkpoints and looks at the loss."""
+    for every in (1, 1000):
+        runs.run(tmp_path / str(every), valid_every=every)
+    often, once = (runs.contents(tmp_path / name) for name in ("1", "1000"))
+    for part in ("latest model", "latest optimizer", "latest groups"):
+        assert often[part] == once[part]
+
+
+def test_validation_leaves_modes_and_random_state_as_they_were(tmp_path):
+    trainer = runs.new_trainer(tmp_path)
+    trainer.model.train()
+    trainer.model.encoder.eval()
+    minigrad.random.set_step(7)
+    minigrad.random.next_key()
+    modes, state = [m.training for m in trainer.model.modules()], minigrad.random.get_state()
+    validation = validate(trainer.translator(), runs.VALID, trainer.options)
+    assert [m.training for m in trainer.model.modules()] == modes
+    assert minigrad.random.get_state() == state
+    assert trainer.validate() == validation, "no dropout"
+    assert validation.loss == pytest.approx(trainer.translator().evaluate(runs.VALID)["loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "value"), [("exact_match", 0.5), ("bleu", 100)])
+def test_the_metric_takes_words_as_they_are_decoded(name, value, tmp_path, monkeypatch):
+    """Whatever the blanks between them; only the first `valid_sentences` are decoded."""
+    pytest.importorskip("sacrebleu")
+    translator = runs.new_trainer(tmp_path).translator()
+    ids = translator.target_tokenizer.encode("a b c d e")
+    found = ["a b c d e", "a b c d e" if name == "bleu" else "a b"]
+    monkeypatch.setattr(translator, "translate", lambda lines, *_: [[Translation(text, 0.0, ids)] for text in found])
+    pairs = [("a", "a  b c d  e ")] * 2 + [("a", "j")] * 3
+    options = runs.options(valid_metric=name, valid_sentences=2)
+    assert validate(translator, pairs, options).metric == pytest.approx(value)
+
+
+def test_training_on_a_device(device, tmp_path):
+    """As on the host to 1e-6, and a run moves between the two."""
+    runs.run(tmp_path / "host", steps=6)
+    expected = runs.parameters(tmp_path / "host")
+    result = runs.run(tmp_path / "device", steps=6, device=device)
+    assert result.translator.model.device == ("cpu" if device == "cpu" else "cuda:0")
+    for out, first, second in ((tmp_path / "off", device, "cpu"), (tmp_path / "on", "cpu", device)):
+        runs.interrupted(out, 3, steps=6, device=first)
+        runs.run(out, resume=True, steps=6, device=second)
+    for folder in ("device", "off", "on"):
+        found = runs.parameters(tmp_path / folder)
+        for name, array in expected.items():
+            if not name.endswith("key.bias"):  # its gradient is 0 but for rounding, of which Adam makes full steps
+                np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6, err_msg=f"{folder}: {name}")
+
+
+def test_progress_and_curves(tmp_path, capsys):
+    """The bar and the validations go to standard error; the curves are drawn beside the log."""
+    trainer = runs.new_trainer(tmp_path, steps=10, valid_every=5)
+    fit(trainer)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "10/10" in printed.err
+    assert "tokens/s" in printed.err
+    assert printed.err.count("validation loss") == 2
+    path = trainer.log.draw("exact_match")
+    assert path == tmp_path / "history.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert to_numpy(trainer.loss_sum) == 0

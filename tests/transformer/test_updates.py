@@ -1,0 +1,106 @@
+"""One update: the gradients of all its batches together, their losses in the log, and its learning rate."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad
+
+from tests.transformer import runs
+from tests.transformer.tiny import assert_same, gradients
+from transformer.data.batches import collate
+from transformer.train import fit
+
+
+def float64_trainer(out, **changes):
+    """Without dropout; an update leaves the gradients, and changes nothing."""
+    trainer = runs.new_trainer(out, {"dropout": 0.0}, clip_norm=None, label_smoothing=0.2, **changes)
+    trainer.model.to(dtype=np.float64)
+    trainer.optimizer.step = lambda: None
+    return trainer
+
+
+def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
+    """Divided by the real target tokens of both: batches of 3 and 5 sentences, of unequal lengths."""
+    trainer = float64_trainer(tmp_path)
+    first, second = [0, 1, 2], [3, 4, 5, 6, 7]
+    trainer.update([collate(trainer.examples, first), collate(trainer.examples, second)])
+    apart = gradients(trainer.model)
+    assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
+
+    joined = collate(trainer.examples, first + second)
+    trainer.update([joined])
+    assert_same(apart, gradients(trainer.model), tolerance=1e-12)
+
+    trainer.model.zero_grad()
+    trainer.model.loss(joined.source, joined.target[:, 1:], label_smoothing=0.2).backward()
+    assert_same(apart, gradients(trainer.model), tolerance=1e-12)
+
+
+def test_gradients_are_clipped_together(tmp_path):
+    trainer = float64_trainer(tmp_path)
+    batch = next(trainer.groups())
+    trainer.update(batch)
+    free = gradients(trainer.model)
+    norm = math.sqrt(sum(np.square(g).sum() for g in free.values()))
+    clipping = runs.new_trainer(tmp_path, {"dropout": 0.0}, clip_norm=norm / 3, label_smoothing=0.2)
+    clipping.model.to(dtype=np.float64)
+    clipping.optimizer.step = lambda: None
+    clipping.update(batch)
+    assert_same(gradients(clipping.model), {name: g / 3 for name, g in free.items()}, tolerance=1e-10)
+
+
+def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
+    """Of all updates since the line before: checked against the model's own loss, before each update."""
+    trainer = runs.new_trainer(tmp_path, {"dropout": 0.0}, label_smoothing=0.0, steps=4, valid_every=2)
+    sums, tokens = [], []
+    update = trainer.update
+
+    def recording(batches):
+        with minigrad.no_grad():
+            sums.append(sum(float(trainer.model.loss(b.source, b.target[:, 1:], reduction="sum")) for b in batches))
+        tokens.append(sum(b.num_target_tokens for b in batches))
+        update(batches)
+
+    trainer.update = recording
+    fit(trainer, show_progress=False)
+    rows = trainer.log.rows()
+    assert [int(row["tokens"]) for row in rows] == [sum(tokens[:2]), sum(tokens)]
+    for row, part in zip(rows, (slice(0, 2), slice(2, 4)), strict=True):
+        assert float(row["train_loss"]) == pytest.approx(sum(sums[part]) / sum(tokens[part]), rel=1e-5)
+
+
+SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
+    "constant": lambda n: min(1, n / 4),
+    "inverse_sqrt": lambda n: n / 4 if n < 4 else math.sqrt(4 / n),
+    "linear": lambda n: n / 4 if n < 4 else (13 - n) / 9,
+    "cosine": lambda n: n / 4 if n < 4 else (1 + math.cos(math.pi * (n - 4) / 9)) / 2,
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_learning_rate_of_each_update(schedule, tmp_path):
+    """It begins above 0, has its peak at the warm-up's end, and every update, the last too, has a rate above 0."""
+    trainer = runs.new_trainer(tmp_path, steps=12, schedule=schedule, learning_rate=0.02, accumulate=1, valid_every=12)
+    used, step = [], trainer.optimizer.step
+
+    def recording():
+        used.append(trainer.optimizer.param_groups[0]["lr"])
+        step()
+
+    trainer.optimizer.step = recording
+    fit(trainer, show_progress=False)
+    np.testing.assert_allclose(used, [0.02 * SCHEDULES[schedule](n) for n in range(1, 13)], rtol=1e-12)
+    assert max(used) == used[3] == 0.02
+    assert min(used) > 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("changes", [{"warmup_steps": 0}, {"warmup_steps": 50}, {"steps": 1}])
+def test_schedules_at_their_edges(schedule, changes, tmp_path):
+    """No warm-up, one that is longer than the run, a run of one update: every rate is above 0 and at most the peak."""
+    trainer = runs.new_trainer(tmp_path, schedule=schedule, **{"steps": 6, **changes})
+    for _ in range(trainer.options.steps):
+        assert 0 < trainer.scheduler.get_last_lr()[0] <= trainer.options.learning_rate
+        trainer.scheduler.step()
