@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from minigrad import device as minigrad_device
+
 from tests import strict_cupy
 
 DEVICES = ["cpu", "stand-in"]

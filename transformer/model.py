@@ -9,10 +9,10 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.autograd import TensorBase
 from minigrad.device import is_array, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
 from minigrad.nn import init
+from minigrad.tape import TensorBase
 
 from transformer.cache import DecoderCache
 from transformer.config import TransformerConfig

@@ -60,7 +60,8 @@ class TrainingOptions:
     average: int = 1
     minutes: float | None = None
 
-    #: what a resumed run may change: none of it has an effect on the updates already made
+    #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
+    #: the last step, another length gives the later updates the rates of the longer schedule.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences")
 
     def __post_init__(self) -> None:
@@ -109,11 +110,6 @@ class TrainingOptions:
         return cls(**values)
 
     def changed_from(self, earlier: Self) -> list[str]:
-        """Of the options that differ from an earlier run's, those that a resumed run may not change.
-
-        With a schedule that ends at the last step, the length of the run is one of them: it sets every rate.
-        """
+        """Of the options that differ from an earlier run's, those that a resumed run may not change."""
         fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]
-        if self.schedule in ("cosine", "linear"):
-            fixed += ["steps", "epochs"]
         return [name for name in fixed if getattr(self, name) != getattr(earlier, name)]

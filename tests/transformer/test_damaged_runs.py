@@ -1,6 +1,7 @@
 """Folders that cannot be used, and what a resumed run may not change: one line says why, and nothing is changed."""
 
 import json
+import math
 import shutil
 
 import numpy as np
@@ -11,6 +12,7 @@ from minigrad.checkpoint import load_tensors, save_tensors
 from tests.transformer import runs
 from transformer.checkpoints import RunError, load_model, load_run
 from transformer.data import build_tokenizers
+from transformer.log import Log
 from transformer.train import train
 
 LATEST = "checkpoints/00000006"
@@ -201,13 +203,16 @@ def test_all_forbidden_changes_are_named_at_once(out):
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_a_schedule_that_ends_fixes_the_length(schedule, tmp_path):
-    runs.run(tmp_path, steps=2, schedule=schedule)
-    before = runs.snapshot(tmp_path)
-    for changes in ({"steps": 4}, {"steps": None, "epochs": 2}):
-        with pytest.raises(RunError, match=f"may not change {', '.join(changes)};"):
-            runs.run(tmp_path, resume=True, schedule=schedule, **{"steps": 2, **changes})
-    assert runs.snapshot(tmp_path) == before
+def test_a_longer_schedule_holds_for_the_updates_to_come(schedule, tmp_path):
+    """Its rates are those of the longer run from the resumption on: the next is not the 0 that the shorter ends at."""
+    rate = {"cosine": lambda part: (1 + math.cos(math.pi * part)) / 2, "linear": lambda part: 1 - part}[schedule]
+    runs.run(tmp_path, steps=2, schedule=schedule, warmup_steps=1)
+    resumed = runs.run(tmp_path, resume=True, steps=6, schedule=schedule, warmup_steps=1, valid_every=3)
+    assert resumed.progress.step == 6
+    rows = Log(tmp_path / "log.csv").rows()
+    assert [int(row["step"]) for row in rows] == [2, 3, 6]
+    logged = float(rows[1]["learning_rate"])  # of update 4, the next after the validation of step 3
+    assert logged == pytest.approx(runs.options().learning_rate * rate((4 - 1) / 6), rel=1e-5)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt"])
