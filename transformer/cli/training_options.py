@@ -134,6 +134,6 @@ def notes() -> str:
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
                 f"without the stop. What has no effect on those already made may change: {may_change}, --device, "
-                "--threads. (With the schedules cosine and linear, which end at the last step, more --steps or --epochs "
-                "give the updates to come the rates of the longer schedule.)")
+                "--threads. (With the schedules cosine and linear, which end at the last step, more --steps or "
+                "--epochs give the updates to come the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])
