@@ -136,22 +136,23 @@ def cumsum(x, axis):
 cumsum.gradient(x=lambda g, axis: flip(cumsum(flip(g, axis), axis), axis))
 
 
+def _keep_axis(indices: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """Put the axis that a search went along back, with length 1, if `keepdims`."""
+    if not keepdims:
+        return indices
+    return indices.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(indices, axis)
+
+
 @primitive
 def argmax(x, axis=None, keepdims=False):
     """The index of the (first) maximum along `axis`, int64. Has no gradient."""
-    out = x.argmax(axis=axis)
-    if not keepdims:
-        return out
-    return out.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(out, axis)
+    return _keep_axis(x.argmax(axis=axis), x, axis, keepdims)
 
 
 @primitive
 def argmin(x, axis=None, keepdims=False):
     """The index of the (first) minimum along `axis`, int64. Has no gradient."""
-    out = x.argmin(axis=axis)
-    if not keepdims:
-        return out
-    return out.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(out, axis)
+    return _keep_axis(x.argmin(axis=axis), x, axis, keepdims)
 
 
 @primitive
