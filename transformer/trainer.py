@@ -71,7 +71,8 @@ class Trainer:
         self.out, self.run = out, run
         self.options = TrainingOptions.from_json(run.training)
         if self.options.valid_metric == "bleu":
-            require("sacrebleu", "valid_metric='bleu'")  # rather now than at the first validation
+            # rather now than at the first validation
+            require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = self._encode(train_pairs, "training")
         self.valid_pairs = list(valid_pairs)
         self.data_checksum = _checksum(self.examples, self._encode(valid_pairs, "validation"))
