@@ -109,7 +109,7 @@ def log_of_base(x: Any) -> Any:
 
 def multiply_unless_zero(g: Any, x: Any, exponent: Any) -> Any:
     """``g · x**exponent``, but 0 where g and x are both 0 and the exponent is negative."""
-    both = (g == 0) & (x == 0)
+    both = (g == 0) & (x == 0) & (exponent < 0)
     return g * where(both, 1.0, x) ** exponent
 
 

@@ -216,3 +216,13 @@ def test_empty_arrays(function, device):
     (gradient,) = mg.grad(out, [x], Tensor(np.ones(out.shape), device=device), create_graph=True)
     assert out.dtype == gradient.dtype == np.float64
     assert gradient.shape == (0, 3)
+
+
+@pytest.mark.parametrize(("exponent", "derivatives"), [(2.0, [0, 0, 6]), (3.0, [0, 0, 0, 24])])
+def test_power_by_a_tensor_inside_a_product_that_vanishes_at_zero(exponent, derivatives):
+    """``x**n * x``: its factor is 0 at 0, too, and so is the gradient that reaches the power."""
+    x = Tensor(np.array(0.0), requires_grad=True)
+    out = x ** Tensor(np.array(exponent)) * x
+    for expected in derivatives:
+        out = mg.grad(out, x, create_graph=True)
+        assert out.item() == expected
