@@ -19,8 +19,9 @@ from minigrad.primitive import Primitive
 from transformer.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.is_file()]
-GRADIENTS, DESIGN = ROOT / "docs/gradients.md", ROOT / "docs/design.md"
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+DESIGN = ROOT / "docs/design.md"
+GRADIENTS = sorted((ROOT / "docs/gradients").glob("*.md"))  # a page for each family of operations, and index.md
 
 
 def page_id(path: Path) -> str:
@@ -178,9 +179,10 @@ def defined_in(path: Path) -> set[str]:
 
 
 def sources_named() -> dict[str, set[str]]:
-    """File -> the names that docs/gradients.md says are there, from the paragraphs "In the source"."""
+    """File -> the names that docs/gradients/ says are there, from the paragraphs "In the source"."""
     named: dict[str, set[str]] = {}
-    for paragraph in re.findall(r"^\*\*In the source:\*\*(.+?)(?:\n\n|\Z)", prose(GRADIENTS), re.MULTILINE | re.DOTALL):
+    text = "\n\n".join(prose(page) for page in GRADIENTS)
+    for paragraph in re.findall(r"^\*\*In the source:\*\*(.+?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL):
         file = None
         for name in re.findall(r"`([^`]+)`", paragraph):
             if name.endswith(".py"):
@@ -191,14 +193,20 @@ def sources_named() -> dict[str, set[str]]:
     return named
 
 
-def test_every_section_on_gradients_ends_with_its_source():
-    sections = re.split(r"^## ", GRADIENTS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    assert len(sections) > 10
+@pytest.mark.parametrize("page", GRADIENTS, ids=page_id)
+def test_every_section_on_gradients_ends_with_its_source(page):
+    sections = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert sections
     for section in sections:
         assert section.strip().split("\n\n")[-1].startswith("**In the source:**"), section.splitlines()[0]
 
 
-def test_every_function_that_the_page_on_gradients_names_exists():
+def test_every_page_on_gradients_is_linked_from_the_first():
+    index = ROOT / "docs/gradients/index.md"
+    assert {page.name for page in GRADIENTS} - {"index.md"} <= set(links(index))
+
+
+def test_every_function_that_the_pages_on_gradients_name_exists():
     assert sources_named()
     for file, names in sources_named().items():
         assert names - defined_in(ROOT / file) == set(), file
