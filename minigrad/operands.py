@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host
 from minigrad.tape import Array, TensorBase
+
+F = TypeVar("F", bound=Callable[..., Any])
+TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims"}  # PyTorch's spelling of an argument -> NumPy's, which is ours
+
+
+def in_our_names(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
+    """The keyword arguments, with ``dim`` and ``keepdim`` for the `parameters` ``axis`` and ``keepdims`` so named."""
+    renamed = {}
+    for name, value in keywords.items():
+        ours = TORCH_NAMES.get(name, name)
+        if ours in parameters and name not in parameters:
+            if ours in keywords:
+                raise TypeError(f"{operation}: {name} is another name for {ours}; give one of them")
+            name = ours
+        renamed[name] = value
+    return renamed
+
+
+def torch_names(function: F) -> F:
+    """Let a function with the arguments ``axis`` and ``keepdims`` understand ``dim`` and ``keepdim`` too."""
+    parameters = frozenset(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if "dim" in keywords or "keepdim" in keywords:
+            keywords = in_our_names(keywords, parameters, function.__name__)
+        return function(*args, **keywords)
+
+    return call  # type: ignore[return-value]
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:

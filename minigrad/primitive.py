@@ -39,7 +39,7 @@ import numpy as np
 
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.modes import fused, fused_kernels, recording
-from minigrad.operands import as_operand, check_devices, explain, promote, promote_all
+from minigrad.operands import as_operand, check_devices, explain, in_our_names, promote, promote_all
 from minigrad.plan import Call, Needs, Plan
 from minigrad.tape import Array, Node, Saved, TensorBase, gradient_target, wrap
 
@@ -276,7 +276,9 @@ class Primitive:
         return tensor
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters, defaults filled in."""
+        """All arguments in the order of the parameters, defaults filled in; ``dim`` is another name for ``axis``."""
+        if "dim" in kwargs or "keepdim" in kwargs:
+            kwargs = in_our_names(kwargs, self.parameters, self.name)
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:

@@ -1,13 +1,13 @@
-"""The Tensor that people use: an array with operators and methods, each of which calls one op.
+"""The Tensor that people use: what it is made of, how it leaves the engine, its gradient, and changes in place.
 
-It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here.
+It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here. Its operators are
+in `minigrad.operators`, the methods that are ops in `minigrad.methods`.
 """
 
 from __future__ import annotations
 
-import operator
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,10 @@ from minigrad.device import (
     to_device,
     to_numpy,
 )
+from minigrad.methods import Methods
 from minigrad.modes import recording
+from minigrad.operators import Operators, index_on_device, unwrap_nested
 from minigrad.tape import Array, TensorBase, register_tensor_class, wrap
-
-Axis = int | tuple[int, ...] | None
 
 
 def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
@@ -35,7 +35,7 @@ def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
     if not is_array(data):
         without_dtype = not isinstance(data, np.generic)
         try:
-            data = np.asarray(_unwrap_nested(data))
+            data = np.asarray(unwrap_nested(data))
         except ValueError as error:
             raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
         if without_dtype and dtype is None:
@@ -58,14 +58,7 @@ def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
 
 
-def _unwrap_nested(data: Any) -> Any:
-    """Nested lists with host tensors inside, as nested lists of arrays."""
-    if isinstance(data, TensorBase):
-        return to_numpy(data._data)
-    return [_unwrap_nested(item) for item in data] if isinstance(data, (list, tuple)) else data
-
-
-class Tensor(TensorBase):
+class Tensor(Operators, Methods):
     """A multi-dimensional array that can record what is done with it.
 
     Args:
@@ -274,6 +267,17 @@ class Tensor(TensorBase):
         """A recorded copy."""
         return ops.astype(self, self.dtype)
 
+    def astype(self, dtype: Any) -> Tensor:
+        """A recorded copy in another dtype."""
+        target = np.dtype(dtype)
+        if target.kind not in "biuf":
+            raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
+        return ops.astype(self if target.kind == "f" else self.detach(), target)
+
+    def to(self, device: str) -> Tensor:
+        """This tensor on another device: itself if it is there already, else a recorded copy."""
+        return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
+
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set ``requires_grad`` in place; returns the tensor."""
         self.requires_grad = value
@@ -305,7 +309,7 @@ class Tensor(TensorBase):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
         with on_device_of(self._data):
-            self._data[_raw(_index(index, self.device))] = self._raw_values(value, "t[...] = value")
+            self._data[_raw(index_on_device(index, self.device))] = self._raw_values(value, "t[...] = value")
         self.bump_tick()
 
     def copy_(self, source: Any) -> Tensor:
@@ -316,224 +320,8 @@ class Tensor(TensorBase):
         self.bump_tick()
         return self
 
-    # ----------------------------------------------------------------- operators
-
-    def __add__(self, other: Any) -> Tensor:
-        return ops.add(self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return ops.add(other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return ops.sub(self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return ops.sub(other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return ops.mul(self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return ops.mul(other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return ops.div(self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return ops.div(other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return ops.power(self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return ops.power(other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return ops.matmul(self, as_tensor(other, self))
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return ops.matmul(as_tensor(other, self), self)
-
-    def __neg__(self) -> Tensor:
-        return ops.neg(self)
-
-    def __abs__(self) -> Tensor:
-        return ops.absolute(self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return ops.logical_and(self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return ops.logical_and(other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return ops.logical_or(self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return ops.logical_or(other, self)
-
-    def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.equal(self, other)
-
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return ops.less(self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return ops.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return ops.greater(self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return ops.greater_equal(self, other)
-
-    def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, _index(index, self.device))
-
-    # ----------------------------------------------------------------- methods, by NumPy's names
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def abs(self) -> Tensor:
-        return ops.absolute(self)
-
-    def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
-        return ops.clip(self, min, max)
-
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.sum(self, axis, keepdims)
-
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.mean(self, axis, keepdims)
-
-    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
-        return ops.var(self, axis, correction, keepdims)
-
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.max(self, axis, keepdims)
-
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.min(self, axis, keepdims)
-
-    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.logsumexp(self, axis, keepdims)
-
-    def cumsum(self, axis: int) -> Tensor:
-        return ops.cumsum(self, axis)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        return ops.argmax(self, axis, keepdims)
-
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.any(self, axis, keepdims)
-
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return ops.all(self, axis, keepdims)
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
-        return ops.reshape(self, _ints(shape, "reshape"))
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
-        order = _ints(axes, "transpose") if axes and axes != (None,) else None
-        return ops.transpose(self, order)
-
-    def permute(self, *axes: Any) -> Tensor:
-        """PyTorch's name for `transpose` with all axes named."""
-        return ops.transpose(self, _ints(axes, "permute"))
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        return ops.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Axis = None) -> Tensor:
-        return ops.squeeze(self, axis)
-
-    def unsqueeze(self, axis: int) -> Tensor:
-        """PyTorch's name for `minigrad.expand_dims`."""
-        return ops.expand_dims(self, axis)
-
-    def expand(self, *shape: Any) -> Tensor:
-        """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
-        wanted = _ints(shape, "expand")
-        lead = len(wanted) - self.ndim
-        if lead < 0 or -1 in wanted[:lead]:
-            raise ValueError(f"expand: {wanted} must have an entry for every axis of {self.shape}, and before them a "
-                             "length, not -1, for every new axis")
-        own = (*wanted[:lead], *self.shape)
-        return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
-
-    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-        return ops.split(self, sizes, axis)
-
-    def flip(self, axis: Axis = None) -> Tensor:
-        return ops.flip(self, axis)
-
-    def take(self, indices: Any, axis: int | None = None) -> Tensor:
-        return ops.take(self, indices, axis)
-
-    def gather(self, indices: Any, axis: int) -> Tensor:
-        return ops.gather(self, indices, axis)
-
-    def masked_fill(self, mask: Any, value: float) -> Tensor:
-        return ops.masked_fill(self, mask, value)
-
-    def astype(self, dtype: Any) -> Tensor:
-        """A recorded copy in another dtype."""
-        target = np.dtype(dtype)
-        if target.kind not in "biuf":
-            raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
-        return ops.astype(self if target.kind == "f" else self.detach(), target)
-
-    def to(self, device: str) -> Tensor:
-        """This tensor on another device: itself if it is there already, else a recorded copy."""
-        return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
-
 
 register_tensor_class(Tensor)
-
-
-def _ints(values: tuple[Any, ...], operation: str) -> tuple[int, ...]:
-    """``(2, 3)`` from ``(2, 3)`` or ``((2, 3),)``."""
-    if len(values) == 1 and isinstance(values[0], (tuple, list)):
-        values = tuple(values[0])
-    try:
-        return tuple(operator.index(v) for v in values)
-    except TypeError as error:
-        raise TypeError(f"{operation}: {error}") from None
-
-
-def _index(index: Any, device: str) -> Any:
-    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change."""
-    if isinstance(index, tuple):
-        return tuple(_index(part, device) for part in index)
-    if isinstance(index, TensorBase):
-        return index if device_of(index._data) == device else to_device(index._data, device)
-    if isinstance(index, list):
-        index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
-    return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 
 def _raw(index: Any) -> Any:

@@ -22,6 +22,7 @@ LAYERS = [
     ["minigrad.primitive"],
     ["minigrad.tap"],
     ["minigrad.ops"],
+    ["minigrad.operators", "minigrad.methods"],
     ["minigrad.tensor"],
     ["minigrad.creation"],
     ["minigrad.functional"],

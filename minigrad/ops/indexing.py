@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
+from minigrad.operands import torch_names
 from minigrad.ops.elementwise import where
 from minigrad.ops.shape import require_arrays, reshape
 from minigrad.primitive import primitive
@@ -83,6 +84,7 @@ _take.gradient(x=lambda g, x_shape, indices, axis:
                put_into_zeros(g, (*(slice(None),) * (axis % len(x_shape)), indices), x_shape))
 
 
+@torch_names
 def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     """The slices of x at `indices` (integers of any shape) along `axis`; of the flattened x if `axis` is None.
 
@@ -111,6 +113,7 @@ def _gather(x, indices, axis):
 _gather.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, _along(indices, axis), x_shape))
 
 
+@torch_names
 def gather(x: Any, indices: Any, axis: int) -> Any:
     """``out[i][j] = x[indices[i][j]][j]`` for axis 0, and so on: NumPy's take_along_axis, PyTorch's gather.
 
@@ -133,6 +136,7 @@ _scatter_add.gradient(x=lambda g: g,
                       values=lambda g, indices, axis: _gather(g, indices, axis))
 
 
+@torch_names
 def scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
     """A copy of x with ``values[i][j]`` added at ``[indices[i][j]][j]`` for axis 0, and so on.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from minigrad import device as devices
 from minigrad.device import xp
+from minigrad.operands import torch_names
 from minigrad.primitive import primitive, sum_to
 from minigrad.tape import TensorBase
 
@@ -54,6 +55,7 @@ def broadcast_to(x, shape):
 broadcast_to.gradient(x=lambda g, x_shape: sum_to(g, x_shape))
 
 
+@torch_names
 def expand_dims(x: Any, axis: int) -> Any:
     """x with an axis of length 1 put in at `axis`. A view."""
     shape = x.shape
@@ -63,6 +65,7 @@ def expand_dims(x: Any, axis: int) -> Any:
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
+@torch_names
 def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
     shape = x.shape
@@ -95,11 +98,13 @@ def concatenate_gradient(g, xs_shapes, axis, needs):
     return gradients
 
 
+@torch_names
 def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
     """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree."""
     return _concatenate(*sequence_of_arrays(tensors, "concatenate"), axis=axis)
 
 
+@torch_names
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
     """The tensors (or arrays), all of one shape, joined along a new axis."""
     tensors = sequence_of_arrays(tensors, "stack")
@@ -128,6 +133,7 @@ def require_arrays(operation: str, *operands: Any) -> None:
             raise TypeError(f"{operation}: the operands must be tensors or arrays, got a {type(x).__name__}")
 
 
+@torch_names
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
     if not -len(x.shape) <= axis < len(x.shape):

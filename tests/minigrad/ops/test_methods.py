@@ -1,10 +1,14 @@
 """Every operator and method of Tensor does what the operation of its name does, by NumPy's or PyTorch's arguments."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
+from minigrad.methods import Methods
+from minigrad.operators import Operators
 
 from tests.minigrad.ops.row import host, normal, positive
 
@@ -84,9 +88,9 @@ OTHERS = {
 
 
 def test_every_method_is_in_the_table():
-    public = {name for name in vars(Tensor) if not name.startswith("_")}
-    assert public - OTHERS == METHODS.keys() - OTHERS
-    dunder = {name for name in OPERATORS if name in vars(Tensor)}
+    defined = {name for cls in (Tensor, Methods, Operators) for name in vars(cls)}
+    assert {name for name in defined if not name.startswith("_")} - OTHERS == METHODS.keys() - OTHERS
+    dunder = {name for name in OPERATORS if name in defined}
     assert dunder == OPERATORS.keys()
     arithmetic = {f"__{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "matmul", "and", "or")}
     assert arithmetic | {name.replace("__", "__r", 1) for name in arithmetic} <= OPERATORS.keys()
@@ -127,3 +131,23 @@ def test_shapes_as_tuples_or_in_a_row(device):
     assert x.transpose().shape == x.T.shape == (4, 3, 2)
     for found in (x[:1].expand(5, 3, 4), x[:1].expand((5, -1, -1))):
         assert found.shape == (5, 3, 4)
+
+
+def test_dim_is_understood():
+    """PyTorch's names of two arguments, in methods and in functions; never both spellings, never one that is unused."""
+    x = Tensor(X)
+    for found in (x.sum(dim=1, keepdim=True), mg.sum(x, dim=1, keepdim=True), mg.sum(x, 1, keepdim=True)):
+        np.testing.assert_array_equal(host(found), X.sum(1, keepdims=True))
+    taking_axis = [name for cls in (Tensor, Methods) for name, method in vars(cls).items()
+                   if callable(method) and "axis" in inspect.signature(method).parameters]
+    assert len(taking_axis) > 15
+    for name in taking_axis:
+        with pytest.raises(TypeError, match="dim is another name for axis"):
+            getattr(x, name)(dim=0, axis=0)
+    for name in mg.__all__:
+        function = getattr(mg, name)
+        if inspect.isfunction(function) and "axis" in inspect.signature(function).parameters:
+            with pytest.raises(TypeError, match="dim is another name for axis"):
+                function(x, dim=0, axis=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
+        mg.exp(x, dim=1)

@@ -40,7 +40,9 @@ CALLS = {
     "truth": (lambda x, v: bool(x > 0), ValueError, ["(2, 3)", ".any()"]),
     "item": (lambda x, v: x.item(), ValueError, ["item", "(2, 3)"]),
     # arguments that do not exist
-    "unknown keyword": (lambda x, v: mg.sum(x, dim=1), TypeError, ["sum", "dim"]),
+    "unknown keyword": (lambda x, v: mg.sum(x, dims=1), TypeError, ["sum", "dims"]),
+    "both spellings": (lambda x, v: x.sum(axis=1, dim=1), TypeError, ["sum", "dim is another name for axis"]),
+    "dim without an axis": (lambda x, v: mg.exp(x, dim=1), TypeError, ["exp", "dim"]),
     "missing argument": (lambda x, v: mg.swapaxes(x, 0), TypeError, ["swapaxes", "axis2"]),
     # axes
     "sum": (lambda x, v: x.sum(axis=2), IndexError, ["sum", "2"]),

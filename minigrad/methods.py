@@ -1,0 +1,153 @@
+"""The methods of a Tensor that are ops under NumPy's or PyTorch's names; each calls the op of its name.
+
+``dim`` and ``keepdim`` are understood wherever ``axis`` and ``keepdims`` are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from minigrad import ops
+from minigrad.operands import torch_names
+from minigrad.tape import TensorBase
+
+if TYPE_CHECKING:
+    from minigrad.tensor import Tensor
+
+Axis = int | tuple[int, ...] | None
+
+
+class Methods(TensorBase):
+    """``x.exp()``, ``x.sum(axis)``, ``x.reshape(shape)`` and the like; a Tensor inherits them from here."""
+
+    __slots__ = ()
+
+    def exp(self) -> Tensor:
+        return ops.exp(self)
+
+    def log(self) -> Tensor:
+        return ops.log(self)
+
+    def sqrt(self) -> Tensor:
+        return ops.sqrt(self)
+
+    def tanh(self) -> Tensor:
+        return ops.tanh(self)
+
+    def sigmoid(self) -> Tensor:
+        return ops.sigmoid(self)
+
+    def relu(self) -> Tensor:
+        return ops.relu(self)
+
+    def abs(self) -> Tensor:
+        return ops.absolute(self)
+
+    def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
+        return ops.clip(self, min, max)
+
+    @torch_names
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.sum(self, axis, keepdims)
+
+    @torch_names
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.mean(self, axis, keepdims)
+
+    @torch_names
+    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
+        return ops.var(self, axis, correction, keepdims)
+
+    @torch_names
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.max(self, axis, keepdims)
+
+    @torch_names
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.min(self, axis, keepdims)
+
+    @torch_names
+    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.logsumexp(self, axis, keepdims)
+
+    @torch_names
+    def cumsum(self, axis: int) -> Tensor:
+        return ops.cumsum(self, axis)
+
+    @torch_names
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return ops.argmax(self, axis, keepdims)
+
+    @torch_names
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.any(self, axis, keepdims)
+
+    @torch_names
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.all(self, axis, keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
+        return ops.reshape(self, _ints(shape, "reshape"))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
+        order = _ints(axes, "transpose") if axes and axes != (None,) else None
+        return ops.transpose(self, order)
+
+    def permute(self, *axes: Any) -> Tensor:
+        """PyTorch's name for `transpose` with all axes named."""
+        return ops.transpose(self, _ints(axes, "permute"))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        return ops.swapaxes(self, axis1, axis2)
+
+    @torch_names
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        return ops.squeeze(self, axis)
+
+    @torch_names
+    def unsqueeze(self, axis: int) -> Tensor:
+        """PyTorch's name for `minigrad.expand_dims`."""
+        return ops.expand_dims(self, axis)
+
+    def expand(self, *shape: Any) -> Tensor:
+        """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
+        wanted = _ints(shape, "expand")
+        lead = len(wanted) - self._data.ndim
+        if lead < 0 or -1 in wanted[:lead]:
+            raise ValueError(f"expand: {wanted} must have an entry for every axis of {self._data.shape}, and before "
+                             "them a length, not -1, for every new axis")
+        own = (*wanted[:lead], *self._data.shape)
+        return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
+
+    @torch_names
+    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+        return ops.split(self, sizes, axis)
+
+    @torch_names
+    def flip(self, axis: Axis = None) -> Tensor:
+        return ops.flip(self, axis)
+
+    @torch_names
+    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+        return ops.take(self, indices, axis)
+
+    @torch_names
+    def gather(self, indices: Any, axis: int) -> Tensor:
+        return ops.gather(self, indices, axis)
+
+    def masked_fill(self, mask: Any, value: float) -> Tensor:
+        return ops.masked_fill(self, mask, value)
+
+
+def _ints(values: tuple[Any, ...], operation: str) -> tuple[int, ...]:
+    """``(2, 3)`` from ``(2, 3)`` or ``((2, 3),)``."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = tuple(values[0])
+    try:
+        return tuple(operator.index(v) for v in values)
+    except TypeError as error:
+        raise TypeError(f"{operation}: {error}") from None
