@@ -3,41 +3,27 @@
 Given arrays they return arrays, given tensors they return tensors (and record, when a gradient is needed).
 """
 
-from minigrad.ops.elementwise import (
-    absolute,
-    add,
-    astype,
-    clip,
-    div,
+from minigrad.ops.arithmetic import add, div, mul, neg, sub
+from minigrad.ops.comparison import (
     equal,
-    erf,
-    exp,
     greater,
     greater_equal,
     less,
     less_equal,
-    log,
     logical_and,
     logical_not,
     logical_or,
-    maximum,
-    minimum,
-    mul,
-    neg,
     not_equal,
-    power,
-    relu,
-    sigmoid,
-    sign,
-    sqrt,
-    sub,
-    tanh,
-    where,
-    zeros_like,
 )
+from minigrad.ops.conversion import astype, zeros_like
+from minigrad.ops.exponential import erf, exp, log, sigmoid
+from minigrad.ops.hyperbolic import tanh
 from minigrad.ops.indexing import gather, getitem, masked_fill, put_into_zeros, scatter_add, take
 from minigrad.ops.linalg import einsum, matmul
+from minigrad.ops.powers import power, sqrt
 from minigrad.ops.reduction import all, any, argmax, argmin, cumsum, logsumexp, max, mean, min, sum, var
+from minigrad.ops.rounding import sign
+from minigrad.ops.selection import absolute, clip, maximum, minimum, relu, where
 from minigrad.ops.shape import (
     broadcast_to,
     concatenate,

@@ -11,7 +11,7 @@ import numpy as np
 
 from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
 from minigrad.operands import torch_names
-from minigrad.ops.elementwise import where
+from minigrad.ops.selection import where
 from minigrad.ops.shape import require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase

@@ -6,7 +6,10 @@ import math
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.ops.elementwise import div, equal, exp, where
+from minigrad.ops.arithmetic import div
+from minigrad.ops.comparison import equal
+from minigrad.ops.exponential import exp
+from minigrad.ops.selection import where
 from minigrad.ops.shape import broadcast_to, flip, reshape
 from minigrad.primitive import primitive
 

@@ -1,0 +1,90 @@
+"""Operations that choose between values: each has kinks, and its docstring says which subgradient the rule takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import xp
+from minigrad.ops.comparison import equal, greater, less
+from minigrad.ops.rounding import sign
+from minigrad.primitive import primitive
+
+
+@primitive(broadcasts=True)
+def where(condition, x, y):
+    """x where the condition holds, y elsewhere; all three broadcast. The condition is boolean and has no gradient."""
+    if not hasattr(condition, "dtype") or condition.dtype.kind != "b":
+        kind = getattr(condition, "dtype", type(condition).__name__)
+        raise TypeError(f"where: the condition must be a boolean tensor or array, got {kind}")
+    out = xp(condition).where(condition, x, y)
+    only_numbers = not hasattr(x, "dtype") and not hasattr(y, "dtype")
+    return out.astype(np.float32) if only_numbers and out.dtype.kind == "f" else out
+
+
+where.gradient(x=lambda g, condition: where(condition, g, 0.0),
+               y=lambda g, condition: where(condition, 0.0, g))
+
+
+@primitive
+def relu(x):
+    """``max(x, 0)``; the gradient at 0 is 0."""
+    return xp(x).maximum(x, 0)
+
+
+relu.gradient(x=lambda g, out: g * (out > 0))
+
+
+@primitive
+def absolute(x):
+    """``|x|``; the gradient at 0 is 0."""
+    return xp(x).abs(x)
+
+
+absolute.gradient(x=lambda g, x: g * sign(x))
+
+
+@primitive(broadcasts=True)
+def maximum(x, y):
+    """The larger of x and y; where they are equal, each gets half of the gradient."""
+    return xp(x if hasattr(x, "dtype") else y).maximum(x, y)
+
+
+@primitive(broadcasts=True)
+def minimum(x, y):
+    """The smaller of x and y; where they are equal, each gets half of the gradient."""
+    return xp(x if hasattr(x, "dtype") else y).minimum(x, y)
+
+
+def _share(g: Any, wins: Any, ties: Any) -> Any:
+    return where(wins, g, where(ties, g * 0.5, 0.0))
+
+
+maximum.gradient(x=lambda g, x, y: _share(g, greater(x, y), equal(x, y)),
+                 y=lambda g, x, y: _share(g, greater(y, x), equal(x, y)))
+minimum.gradient(x=lambda g, x, y: _share(g, less(x, y), equal(x, y)),
+                 y=lambda g, x, y: _share(g, less(y, x), equal(x, y)))
+
+
+@primitive
+def clip(x, min=None, max=None):
+    """x kept within [min, max], numbers or None for no bound; on a bound the gradient still passes."""
+    if min is None and max is None:
+        raise ValueError("clip: give min, max or both")
+    for bound in (min, max):
+        if bound is not None and not isinstance(bound, (int, float)):
+            raise TypeError(f"clip: min and max must be numbers, got {type(bound).__name__}; "
+                            "minigrad.maximum and minimum take tensors")
+        if isinstance(bound, float) and x.dtype.kind != "f":
+            x = x.astype(np.float32)
+    return xp(x).clip(x, min, max)
+
+
+def clip_gradient(g, x, min, max):
+    if min is not None:
+        g = where(x >= min, g, 0.0)
+    return g if max is None else where(x <= max, g, 0.0)
+
+
+clip.gradient(x=clip_gradient)
