@@ -19,14 +19,16 @@ from typing import Any
 
 from minigrad.accumulate import Pending, deliver, is_fresh
 from minigrad.device import asarray_on, device_of, is_array, on_device_of, xp
+from minigrad.hooks import hooked, run_hooks
+from minigrad.observe import observers
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
 
 
 def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
     """Run the rules of `node` on its gradient `g`; returns the parents that received their first gradient."""
     plan, first = node.plan, []
-    if pending.create_graph and plan.expands:
-        # The composition is recorded in the node's place, and the traversal goes on through what it recorded.
+    if plan.recomputes or (pending.create_graph and plan.expands):
+        # What made it is recorded in the node's place, and the traversal goes on through what that recorded.
         newest = next_number()
         target = gradient_target(node.primitive.expand(node))
         if wanted is not None:
@@ -34,6 +36,7 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         pending.add(target, g, False)
         return [target]
 
+    watching = observers()
     saved = node.primitive.rejoin(node) if pending.create_graph else node.saved
     values = (g, plan.needs, *saved)
     if plan.joint is not None:
@@ -45,6 +48,8 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         for target, result, name in zip(node.parents, results, plan.names, strict=True):
             if wanted is None or id(target) in wanted:
                 result = node.primitive.conform(result, target, name)
+                for observer in watching:
+                    observer.gradient_sent(node, name, target, result)
                 if pending.add(target, result, distinct):
                     first.append(target)
         return first
@@ -52,13 +57,16 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
     for target, call in zip(node.parents, plan.calls, strict=True):
         if wanted is not None and id(target) not in wanted:
             continue
-        if call.accumulate is not None and not pending.create_graph:
+        if call.accumulate is not None and not pending.create_graph and not watching:
             buffer, is_first = pending.owned_buffer(target, g)
             call.accumulate(buffer, *[values[i] for i in call.accumulate_picks])
         else:
             result = call.function(*[values[i] for i in call.picks])
             fresh = not pending.create_graph and is_fresh(result, g, saved)
-            is_first = pending.add(target, node.primitive.conform(result, target, call.name), fresh)
+            result = node.primitive.conform(result, target, call.name)
+            for observer in watching:
+                observer.gradient_sent(node, call.name, target, result)
+            is_first = pending.add(target, result, fresh)
         if is_first:
             first.append(target)
     return first
@@ -88,6 +96,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
 
     results: dict[int, list[Any]] = {}
     visited: list[Node] = []
+    retained: list[tuple[Any, Any]] = []
     for target, gradient in roots:
         pending.add(target, gradient, False)
         queue(target)
@@ -95,21 +104,38 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         node = heapq.heappop(heap)[1]
         visited.append(node)  # keeps ids in `queued` from being reused while the pass runs
         entry = pending.pop(node)
+        if node._hooks:
+            entry = [run_hooks(node, entry[0]), False]
         g = entry[0]
         if id(node) in captured:
             results[id(node)] = entry
         if wanted is None:
             if node.retained is not None:
-                deliver(node.retained(), g, False)
+                retained.append((node.retained, g))
         elif not any(id(parent) in wanted for parent in node.parents):
             continue  # nothing below it is asked for, and the node remains unused
         node.check()
         with on_device_of(g._data if create_graph else g):
-            for target in _push_gradients(node, g, pending, wanted):
+            push = _push_gradients if not observers() else _push_observed
+            for target in push(node, g, pending, wanted):
                 queue(target)
         if not retain_graph:
             node.saved, node.ticks = FREED, ()
+    for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
+        deliver(tensor(), g, False)
     return {**pending.entries, **results}
+
+
+def _push_observed(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
+    """As `_push_gradients`, with the observers told before and after."""
+    watching = observers()
+    for observer in watching:
+        observer.rules_begin(node, g)
+    try:
+        return _push_gradients(node, g, pending, wanted)
+    finally:
+        for observer in reversed(watching):
+            observer.rules_end(node)
 
 
 def _leaves(roots: Sequence[Any]) -> list[Any]:
@@ -193,6 +219,6 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> N
     start = root_gradient(output, gradient, "backward", create_graph=False)
     leaves = _leaves([root])
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set())
-    for leaf in leaves:
-        if id(leaf) in results:
-            deliver(leaf, *results[id(leaf)])
+    arrived = [(leaf, *hooked(leaf, results[id(leaf)])) for leaf in leaves if id(leaf) in results]
+    for leaf, gradient, owned in arrived:
+        deliver(leaf, gradient, owned)

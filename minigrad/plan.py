@@ -20,15 +20,18 @@ class Call(NamedTuple):
 
 
 class Plan:
-    """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called."""
+    """What recording a primitive with a given set of inputs that need gradients keeps, and how its rules are called.
 
-    __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "wanted")
+    ``expands``: a composition is recorded in the node's place under ``create_graph``; ``recomputes``: in any backward.
+    """
+
+    __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "recomputes", "wanted")
 
     def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
                  calls: tuple[Call, ...], joint: tuple[Callable[..., Any], tuple[int, ...]] | None,
-                 expands: bool) -> None:
+                 expands: bool, recomputes: bool = False) -> None:
         self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
-        self.calls, self.joint, self.expands = calls, joint, expands
+        self.calls, self.joint, self.expands, self.recomputes = calls, joint, expands, recomputes
 
     def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
         """Of a joint rule's results, those of the inputs that need a gradient."""

@@ -31,25 +31,24 @@ names its ``composition``: the same function written with smaller ops. The compo
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.modes import fused, fused_kernels, recording
+from minigrad.modes import fused_kernels, recording
+from minigrad.observe import observers
 from minigrad.operands import as_operand, check_devices, explain, in_our_names, promote, promote_all
-from minigrad.plan import Call, Needs, Plan
+from minigrad.rules import Rules
 from minigrad.tape import Array, Node, Saved, TensorBase, gradient_target, wrap
 
-__all__ = ["Primitive", "Saved", "primitive", "sum_to"]
+__all__ = ["Primitive", "Saved", "primitive"]
 
-RESERVED = frozenset({"g", "out", "needs", "saved"})
 _PLAIN = frozenset({bool, int, float})  # exactly these: np.float64 is a float, too
 
 
-class Primitive:
+class Primitive(Rules):
     """An operation with gradient rules. Made by `primitive`; called like the function it wraps.
 
     Args to `primitive`:
@@ -59,112 +58,6 @@ class Primitive:
             (``exp`` of integers is float32).
         composition: the same function written with smaller ops (see the module's docstring).
     """
-
-    def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
-                 composition: Callable[..., Any] | None = None) -> None:
-        # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
-        self.forward, self.name = forward, forward.__name__.lstrip("_")
-        self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
-        self.__doc__ = forward.__doc__
-        self.__wrapped__ = forward
-        self.broadcasts, self.floating, self.composition = broadcasts, floating, composition
-        self.signature = inspect.signature(forward)
-        parameters = list(self.signature.parameters.values())
-        self.parameters = [p.name for p in parameters]
-        self.variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-        for p in parameters[self.variadic:]:
-            allowed = (p.KEYWORD_ONLY,) if self.variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            if p.kind not in allowed:
-                raise TypeError(f"{self.name}{self.signature}: a primitive takes either ordinary parameters, or *xs "
-                                f"and keyword-only ones after it; {p.name!r} is neither")
-        clash = RESERVED.intersection(self.parameters)
-        if clash:
-            raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
-                            "rename it")
-        self._arity = len(parameters)
-        self.inputs: tuple[str, ...] = ()
-        self._positions: tuple[int, ...] = ()
-        self._rules: dict[str, Callable[..., Any]] = {}
-        self._accumulating: dict[str, Callable[..., Any]] = {}
-        self._joint: Callable[..., Any] | None = None
-        self._has_saved = False
-        self._never_differentiable = False
-        self._plans: dict[tuple[bool, ...], Plan] = {}
-
-    def __repr__(self) -> str:
-        return f"<primitive {self.name}{self.signature}>"
-
-    # ----------------------------------------------------------------- declaring rules
-
-    def _declare_inputs(self, names: Sequence[str]) -> None:
-        for name in names:
-            if name not in self.parameters:
-                raise TypeError(f"{self.name}: a gradient rule is given for {name!r}, which is not a parameter; "
-                                f"the parameters are {', '.join(self.parameters)}")
-        self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
-        self._positions = tuple(self.parameters.index(p) for p in self.inputs)
-        self._plans.clear()
-
-    def gradient(self, **rules: Callable[..., Any]) -> None:
-        """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
-        self._declare_inputs(list(rules))
-        for name, rule in rules.items():
-            self._check_names(rule)
-            self._rules[name] = rule
-
-    def accumulating_gradient(self, **rules: Callable[..., Any]) -> None:
-        """Rules that *add into* a buffer of the input's shape: ``rule(buffer, g, …)`` returns nothing.
-
-        Used where the gradient touches few entries of a large input (indexing). The plain rule of the same input,
-        which must exist too, serves ``create_graph``.
-        """
-        for name, rule in rules.items():
-            if name not in self._rules:
-                raise TypeError(f"{self.name}: give the plain rule for {name!r} before the accumulating one")
-            self._check_names(rule, skip=1)
-            self._accumulating[name] = rule
-        self._plans.clear()
-
-    def joint_gradient(self, *inputs: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorate the one rule that returns the gradients of all `inputs`, in this order, None where not needed.
-
-        A joint rule works on raw arrays only if the primitive has a composition, which then serves ``create_graph``.
-        """
-        self._declare_inputs(inputs)
-
-        def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-            names = self._check_names(rule)
-            self._joint, self._has_saved = rule, "saved" in names
-            if self._has_saved and self.composition is None:
-                raise TypeError(f"{self.name}: a rule that uses saved values needs a composition to be differentiated "
-                                "again; pass composition=... to @primitive")
-            return rule
-
-        return register
-
-    def no_gradient(self) -> Primitive:
-        """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
-        self._never_differentiable = True
-        return self
-
-    def _check_names(self, rule: Callable[..., Any], skip: int = 0) -> list[str]:
-        names = list(inspect.signature(rule).parameters)[skip:]
-        for name in names:
-            self._source(name)
-        return names
-
-    def _source(self, name: str) -> tuple[str, int]:
-        """Where a rule's argument comes from: the value, shape, dtype or device of a parameter, or a reserved name."""
-        if name in RESERVED:
-            return name, -1
-        if name in self.parameters:
-            return "value", self.parameters.index(name)
-        for suffix, kind in (("_shape", "shape"), ("_shapes", "shape"), ("_dtype", "dtype"), ("_device", "device")):
-            stem = name.removesuffix(suffix)
-            if stem != name and stem in self.parameters:
-                return kind, self.parameters.index(stem)
-        raise TypeError(f"{self.name}: a gradient rule asks for {name!r}; it may ask for g, out, needs, saved, "
-                        f"{', '.join(self.parameters)}, and …_shape, …_dtype or …_device of those")
 
     # ----------------------------------------------------------------- calling
 
@@ -197,7 +90,8 @@ class Primitive:
             self._unwrap_statics(raw, args)
         if self.broadcasts or self.floating or len(needs) > 1:
             promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
-        return self._run(args, raw, needs, [args[p] for p in self._positions])
+        run = self._run if not observers() else self._run_observed
+        return run(args, raw, needs, [args[p] for p in self._positions])
 
     def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         statics = self._bind((), kwargs)[1:]
@@ -206,7 +100,8 @@ class Primitive:
         raw = [a._data if isinstance(a, TensorBase) else as_operand(a, args, self.name) for a in args]
         promote_all(raw)
         needs = [isinstance(a, TensorBase) and a._requires_grad for a in args]
-        return self._run((args, *statics), [tuple(raw), *statics], needs, args)
+        run = self._run if not observers() else self._run_observed
+        return run((args, *statics), [tuple(raw), *statics], needs, args)
 
     def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         try:
@@ -217,6 +112,18 @@ class Primitive:
             kinds = ", ".join(type(a).__name__ for a in args)
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self._has_saved else result
+
+    def _run_observed(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
+        """As `_run`, with the observers told before and after."""
+        watching, output = observers(), None
+        for observer in watching:
+            observer.operation_begins(self, inputs)
+        try:
+            output = self._run(args, raw, needs, inputs)
+        finally:
+            for observer in reversed(watching):
+                observer.operation_ends(self, inputs, output)
+        return output
 
     def _run(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
         """Run the forward on raw arrays, and record it if an input needs a gradient."""
@@ -303,100 +210,6 @@ class Primitive:
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
                             "but the tensor given for it requires a gradient; use .detach() if none is wanted")
         return tensor._data
-
-    # ----------------------------------------------------------------- for the backward pass
-
-    def _plan(self, needs: tuple[bool, ...]) -> Plan:
-        names = self.inputs if not self.variadic else (self.parameters[0],) * len(needs)
-        wanted = tuple(i for i, need in enumerate(needs) if need)
-        expands = self._joint is not None and self.composition is not None
-        keep: list[tuple[str, int]] = []
-
-        def picks(rule: Callable[..., Any], skip: int = 0) -> tuple[int, ...]:
-            positions = []
-            for name in list(inspect.signature(rule).parameters)[skip:]:
-                source = self._source(name)
-                if source[0] in ("g", "needs"):
-                    positions.append(("g", "needs").index(source[0]))
-                else:
-                    if source not in keep:
-                        keep.append(source)
-                    positions.append(2 + keep.index(source))
-            return tuple(positions)
-
-        calls, joint = [], None
-        if self._joint is not None:
-            joint = (self._joint, picks(self._joint))
-            if expands:  # the composition is called with every argument
-                keep += [("value", i) for i in range(self._arity) if ("value", i) not in keep]
-        else:
-            for i in wanted:
-                name = names[i]
-                if name not in self._rules:
-                    raise TypeError(f"{self.name}: the gradient rule for the argument {name!r} is missing")
-                adding = self._accumulating.get(name)
-                calls.append(Call(name, self._rules[name], picks(self._rules[name]), adding,
-                                  picks(adding, skip=1) if adding else ()))
-        by_name: Any = needs if self.variadic else dict(zip(names, needs, strict=True))
-        plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(names[i] for i in wanted),
-                    tuple(keep), tuple(calls), joint, expands)
-        self._plans[needs] = plan
-        return plan
-
-    def rejoin(self, node: Node) -> tuple[Any, ...]:
-        """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
-        parents = dict(zip(node.plan.wanted, node.parents, strict=True))
-        ticks = {id(value): tick for tick, _, value in node.ticks}  # a change after this pass is an error too
-
-        def join(value: Any, index: int) -> Any:
-            if not is_array(value):
-                return value
-            target = parents.get(index)
-            return target if isinstance(target, TensorBase) else wrap(value, target, ticks.get(id(value)))
-
-        values = []
-        for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
-            if kind == "value" and self.variadic and position == 0:
-                values.append(tuple(join(v, i) for i, v in enumerate(value)))
-            elif kind == "value" and position in self._positions:
-                values.append(join(value, self._positions.index(position)))
-            elif kind == "out":
-                values.append(wrap(value, node, ticks[id(value)]))
-            else:
-                values.append(value)
-        return tuple(values)
-
-    def expand(self, node: Node) -> Any:
-        """Record the composition on the inputs of `node`, which keeps all of them."""
-        if self.composition is None:
-            raise TypeError(f"{self.name}: there is no composition to expand")
-        kept = zip(node.plan.keep, self.rejoin(node), strict=True)
-        by_position = {position: value for (kind, position), value in kept if kind == "value"}
-        with fused(True):  # it stands for the fused primitive: a visitor of taps does not see its steps
-            return self.composition(*[by_position[i] for i in range(self._arity)])
-
-    def conform(self, gradient: Any, target: Any, name: str) -> Any:
-        """What the rule for `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""
-        leaf = target._data if isinstance(target, TensorBase) else target
-        shape = getattr(gradient, "shape", None)
-        if shape is None:
-            raise TypeError(f"{self.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                            f"{tuple(leaf.shape)}, not {gradient!r}")
-        if shape != leaf.shape:
-            if not self.broadcasts:
-                raise ValueError(f"{self.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                                 f"input of shape {tuple(leaf.shape)}")
-            gradient = sum_to(gradient, leaf.shape)
-        return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
-
-
-def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `gradient` over the axes along which `shape` was broadcast: the transpose of broadcasting."""
-    extra = gradient.ndim - len(shape)
-    axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
-    if axes:
-        gradient = gradient.sum(axis=axes)
-    return gradient if gradient.shape == shape else gradient.reshape(shape)
 
 
 def primitive(forward: Callable[..., Any] | None = None, *, broadcasts: bool = False, floating: bool = False,

@@ -21,10 +21,11 @@ Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 class TensorBase:
     """An array, whether it requires a gradient, and the node that made it. `minigrad.Tensor` adds the methods.
 
-    ``_tick`` is a one-element list that counts in-place changes; views of the same memory share it.
+    ``_tick`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` is set
+    when a leaf gets its first hook.
     """
 
-    __slots__ = ("__weakref__", "_data", "_node", "_requires_grad", "_tick", "grad")
+    __slots__ = ("__weakref__", "_data", "_hooks", "_node", "_requires_grad", "_tick", "grad")
 
     _data: Array
     _node: Node | None
@@ -72,8 +73,8 @@ class Node:
     A node never holds its own output, nor a tensor that is not a leaf: so no reference cycle can arise.
     """
 
-    __slots__ = ("__weakref__", "dtype", "number", "parents", "plan", "primitive", "retained", "saved", "shape",
-                 "ticks")
+    __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
+                 "shape", "ticks")
 
     def __init__(self, primitive: Primitive, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
                  ticks: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
@@ -81,13 +82,15 @@ class Node:
         self.primitive, self.plan, self.parents, self.saved, self.ticks = primitive, plan, parents, saved, ticks
         self.shape, self.dtype = shape, dtype
         self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
+        self._hooks: dict[int, Any] | None = None
 
     def check(self) -> None:
         """Raise if this node was freed by an earlier backward, or if a value that it saved has changed since."""
         if self.saved is FREED:
             raise RuntimeError(
-                f"{self.primitive.name}: this part of the graph was already used by a backward pass and its saved "
-                "values are freed; pass retain_graph=True to the first pass to go through it twice")
+                f"{self.primitive.name}: this part of the graph was already used by a backward pass (complete, or "
+                "ended by an error) and its saved values are freed; pass retain_graph=True to the first pass to go "
+                "through it twice, or compute the forward again")
         for tick, then, _ in self.ticks:
             if tick[0] != then:
                 raise RuntimeError(

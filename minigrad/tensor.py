@@ -7,7 +7,7 @@ in `minigrad.operators`, the methods that are ops in `minigrad.methods`.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from minigrad.device import (
     to_device,
     to_numpy,
 )
+from minigrad.hooks import RemovableHandle, add_hook
 from minigrad.methods import Methods
 from minigrad.modes import recording
 from minigrad.operators import Operators, index_on_device, unwrap_nested
@@ -258,6 +259,21 @@ class Tensor(Operators, Methods):
             raise RuntimeError("retain_grad: this tensor does not require a gradient")
         if self._node is not None:
             self._node.retained = weakref.ref(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(gradient)`` in every backward, once the gradient of this tensor is complete.
+
+        It may return another tensor of that shape to go on with. What ``.grad`` gets, of a leaf or after
+        `retain_grad`, is what the hooks returned. They run in the order of registration, without recording, but under
+        ``create_graph``, where what they do is differentiated in turn. A hook that refers to its own tensor makes a
+        reference cycle, unless it is a leaf's and removed.
+
+        Returns:
+            A handle; ``handle.remove()`` takes the hook away.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("register_hook: this tensor does not require a gradient")
+        return add_hook(self, hook)
 
     def detach(self) -> Tensor:
         """The same memory, outside the graph."""

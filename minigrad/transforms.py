@@ -9,6 +9,7 @@ from typing import Any
 from minigrad.accumulate import copy
 from minigrad.autograd import backward_pass, require_recorded, root_gradient
 from minigrad.device import is_array
+from minigrad.hooks import hooked
 from minigrad.modes import enable_grad
 from minigrad.tape import Node, TensorBase, gradient_target, wrap
 
@@ -68,7 +69,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
                                  "pass allow_unused=True to get None for it")
             gradients.append(None)
             continue
-        value, owned = entry
+        value, owned = hooked(target, entry) if isinstance(target, TensorBase) else entry
         if not create_graph:
             value = wrap(value if owned and id(target) not in given else copy(value))
         elif not value._requires_grad:

@@ -7,7 +7,8 @@ from typing import Any
 
 from minigrad.device import xp
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
-from minigrad.primitive import primitive, sum_to
+from minigrad.primitive import primitive
+from minigrad.rules import sum_to
 
 
 @primitive

@@ -10,7 +10,8 @@ import numpy as np
 from minigrad import device as devices
 from minigrad.device import xp
 from minigrad.operands import torch_names
-from minigrad.primitive import primitive, sum_to
+from minigrad.primitive import primitive
+from minigrad.rules import sum_to
 from minigrad.tape import TensorBase
 
 

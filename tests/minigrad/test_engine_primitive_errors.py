@@ -1,5 +1,7 @@
 """The mistakes one can make with a primitive: what is refused, when, and in which words."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,16 @@ def test_wrong_arguments_at_the_call():
 def test_an_error_in_the_forward_names_the_operation_and_the_operands():
     with pytest.raises(ValueError, match=r"add: .*\(2,\) float64; \(3,\) float64"):
         leaf([1.0, 2.0]) + leaf([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (6,), (1, 2), (2, 3, 1)])
+def test_a_broadcasting_rule_of_a_wrong_shape_is_an_error(shape):
+    """Also where the number of elements is right, or smaller: only axes that were broadcast are summed away."""
+    @mg.primitive(broadcasts=True)
+    def plus(x, y):
+        return x + y
+
+    plus.gradient(x=lambda g: np.ones(shape), y=lambda g: g)
+    x = Tensor(np.ones((2, 3)), requires_grad=True)
+    with pytest.raises(ValueError, match=rf"plus: its gradient rule for 'x' returned shape {re.escape(str(shape))}"):
+        plus(x, x.detach()).sum().backward()

@@ -1,0 +1,60 @@
+"""The seam through which tools watch the engine work: an `Observer` is told of every operation, both ways.
+
+Outside an `observing` block an operation pays one look at a context variable. The tools built on it are in
+`minigrad.inspect`: timers, the memory meter, anomaly detection, the tape as text, the picture of the graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from minigrad.tape import Array, Node, TensorBase
+
+if TYPE_CHECKING:
+    from minigrad.primitive import Primitive
+
+
+class Observer:
+    """Base of what watches; a subclass overrides what it wants to be told.
+
+    Forwards and backwards both happen in the thread or task that entered the `observing` block. Under ``create_graph``
+    the rules are themselves operations, and are told of as such between `rules_begin` and `rules_end`.
+    """
+
+    def operation_begins(self, operation: Primitive, inputs: Sequence[Any]) -> None:
+        """`operation` is about to run on `inputs`: tensors, arrays or numbers, before conversion."""
+
+    def operation_ends(self, operation: Primitive, inputs: Sequence[Any], output: TensorBase | None) -> None:
+        """It has run; `output` is None if it raised. What was recorded is ``output._node``, or None."""
+
+    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
+        """The gradient of the output of `node` is complete, and its rules are about to run on it."""
+
+    def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
+        """The rule for the input `name` gave `gradient`, which goes to `target`: a node, or a leaf tensor."""
+
+    def rules_end(self, node: Node) -> None:
+        """The rules of `node` have run, or raised."""
+
+    def module_begins(self, module: Any) -> None:
+        """The forward of an nn.Module begins."""
+
+    def module_ends(self, module: Any) -> None:
+        """It has ended, or raised."""
+
+
+_observers: ContextVar[tuple[Observer, ...]] = ContextVar("minigrad.observers", default=())
+observers = _observers.get
+
+
+@contextlib.contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Tell `observer` of all that the current thread or task does inside. Blocks nest: all of them are told."""
+    token = _observers.set((*_observers.get(), observer))
+    try:
+        yield
+    finally:
+        _observers.reset(token)

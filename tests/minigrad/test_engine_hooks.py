@@ -1,0 +1,139 @@
+"""Hooks on tensors: they see a gradient once, complete; what they return goes on; nothing they do reaches others."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+
+
+def leaf(*values, device="cpu"):
+    return Tensor(list(values), dtype=np.float64, device=device, requires_grad=True)
+
+
+def test_a_hook_sees_the_complete_gradient_once(device):
+    x = leaf(1.0, 2.0, device=device)
+    y = x * 3
+    seen = []
+    y.register_hook(lambda g: seen.append(g))
+    x.register_hook(lambda g: seen.append(g))
+    (y * y + y).sum().backward()
+    assert [g.tolist() for g in seen] == [[7.0, 13.0], [21.0, 39.0]]
+    assert all(isinstance(g, Tensor) and not g.requires_grad and g.device == x.device for g in seen)
+
+
+def test_what_a_hook_returns_goes_on(device):
+    x = leaf(1.0, 2.0, device=device)
+    y = x * 3
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: g + 1)
+    x.register_hook(lambda g: -g)
+    y.sum().backward(retain_graph=True)
+    assert y.grad.tolist() == [11.0, 11.0]
+    assert x.grad.tolist() == [-33.0, -33.0]
+    y.sum().backward()  # the leaf's hook sees the gradient of this pass, not the sum of both
+    assert x.grad.tolist() == [-66.0, -66.0]
+
+
+def test_grad_runs_hooks_too(device):
+    x = leaf(1.0, 2.0, device=device)
+    y = x * 3
+    y.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: g + 1)
+    gy, gx = mg.grad(y.sum(), [y, x])
+    assert (gy.tolist(), gx.tolist()) == ([10.0, 10.0], [31.0, 31.0])
+    assert x.grad is None
+
+
+def test_under_create_graph_a_hook_is_differentiated():
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)  # gradient of y.sum(): x · 2x
+    first = mg.grad(y.sum(), x, create_graph=True)
+    assert first.tolist() == [8.0]
+    assert mg.grad(first.sum(), x).tolist() == [8.0]  # d/dx 2x²
+
+
+def test_a_removed_hook_is_gone():
+    x = leaf(1.0)
+    handle = x.register_hook(lambda g: g * 2)
+    with x.register_hook(lambda g: g * 5):
+        (x * 1).sum().backward()
+    handle.remove()
+    handle.remove()
+    (x * 1).sum().backward()
+    assert x.grad.tolist() == [11.0]
+
+
+def test_a_hook_that_writes_reaches_nobody():
+    """One gradient array goes to both operands of an addition; a hook that spoils what it was given spoils a copy."""
+    x, y = leaf(1.0), leaf(1.0)
+
+    def spoil(g):
+        g[...] = 100.0
+
+    x.register_hook(spoil)
+    total = x + y
+    total.register_hook(spoil)
+    total.sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([1.0], [1.0])
+
+
+def test_what_a_hook_may_not_return():
+    x = leaf(1.0, 2.0)
+    handle = x.register_hook(lambda g: g.sum())
+    with pytest.raises(TypeError, match=r"tensor hook '<lambda>'.*\(2,\), got shape \(\)"):
+        (x * 1).sum().backward()
+    handle.remove()
+    x.register_hook(lambda g: 3.0)
+    with pytest.raises(TypeError, match=r"tensor hook.*got float"):
+        (x * 1).sum().backward()
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="register_hook: this tensor does not require"):
+        x.detach().register_hook(lambda g: g)
+
+
+def test_the_dtype_stays():
+    x = Tensor([1.0], requires_grad=True)
+    x.register_hook(lambda g: g.astype(np.float64) * 2)
+    (x * 1).sum().backward()
+    assert x.grad.dtype == np.float32
+    assert x.grad.tolist() == [2.0]
+
+
+def test_hooks_keep_no_graph_alive():
+    gc.disable()
+    try:
+        x = leaf(1.0)
+        y = x * 2
+        y.register_hook(lambda g: None)
+        node = weakref.ref(y._node)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_a_pass_that_fails_leaves_no_gradient():
+    @mg.primitive
+    def fails(x):
+        return x * 1
+
+    def rule(g):
+        raise ArithmeticError("in the rule")
+
+    fails.gradient(x=rule)
+    x = leaf(1.0)
+    y = fails(x)
+    z = y * 2
+    z.retain_grad()
+    with pytest.raises(ArithmeticError, match="in the rule"):
+        z.sum().backward()
+    assert z.grad is None
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match=r"ended by an error.*compute the forward again"):
+        z.sum().backward()
