@@ -1,17 +1,16 @@
-"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7) and an ignored index."""
+"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7), class weights and an ignored
+index; and the negative log-likelihood, which is its second half."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minigrad import ops
-from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.functional.embedding import check_ids
+from minigrad.device import is_host, on_device_of, xp
 from minigrad.functional.softmax import log_softmax
+from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
 from minigrad.primitive import Saved, primitive
-from minigrad.tape import TensorBase
+from minigrad.tensor import as_tensor
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small enough to stay in the cache
 
@@ -73,7 +72,25 @@ def blocks(logits: Any) -> list[slice]:
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
-def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: str = "mean",
+def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, label_smoothing: float) -> Any:
+    """The losses of all rows with the classes weighted: ``-Σⱼ qⱼ wⱼ log pⱼ``, q as in `row_losses`."""
+    log_probabilities = log_softmax(ops.where(counted[:, None], logits, 0.0), axis=-1)
+    losses = negative_log_likelihoods(log_probabilities, target, counted, weight)
+    if not label_smoothing:
+        return losses
+    uniform = ops.where(counted, (log_probabilities * weight).mean(axis=-1), 0.0)
+    return (1 - label_smoothing) * losses - label_smoothing * uniform
+
+
+def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, weight: Any = None) -> Any:
+    """``-w[target] · log p[target]`` of each row, 0 where it is not `counted`."""
+    picked = ops.gather(log_probabilities, target[:, None], axis=1).squeeze(1)
+    if weight is not None:
+        picked = picked * ops.take(weight, target, axis=0)
+    return -ops.where(counted, picked, 0.0)
+
+
+def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
 
@@ -83,35 +100,59 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
         input: logits (…, C).
         target: integer ids (…), in [0, C) or `ignore_index`: a tensor, an array or lists. On the host they are checked,
             and then sent to where `input` is.
+        weight: (C,), a factor for what each class adds to a loss; a tensor, an array or a list.
         ignore_index: rows with this target count for nothing.
-        reduction: ``"mean"`` over the rows that count (0 if there are none), ``"sum"``, or ``"none"``: one loss a row.
+        reduction: ``"mean"`` over the rows that count, each counting as much as the weight of its target (0 if there
+            are none), ``"sum"``, or ``"none"``: one loss a row.
 
     Raises:
         ValueError: shapes that do not match, an unknown reduction, smoothing outside [0, 1].
-        TypeError: targets that are not integers.
+        TypeError: targets that are not integers, weights that are not floating.
         IndexError: a target out of range.
     """
-    ids = target._data if isinstance(target, TensorBase) else target
-    ids = ids if is_array(ids) else np.asarray(ids)
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"cross_entropy: targets must be integers, got {ids.dtype}")
-    if tuple(input.shape[:-1]) != tuple(ids.shape) or not input.shape:
-        raise ValueError(f"cross_entropy: input.shape[:-1] == target.shape, got {tuple(input.shape)} and "
-                         f"{tuple(ids.shape)}")
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"cross_entropy: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    ids, counted = class_ids(target, input, ignore_index, "cross_entropy")
+    check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
-    shape, ids = ids.shape, ids.reshape(-1)
-    if is_host(ids):
-        check_ids(ids[ids != ignore_index], input.shape[-1], "cross_entropy")
-        ids = to_device(ids, input.device)
+    rows = input.reshape(-1, input.shape[-1])
+    if weight is not None:
+        weight = class_weights(weight, input, "cross_entropy")
+        losses = weighted_row_losses(rows, ids, counted, weight, label_smoothing)
+        return reduce_rows(losses, ids, counted, weight, reduction, input.shape[:-1])
+    losses = row_losses(rows, ids, counted, label_smoothing)
+    if reduction == "none":
+        return losses.reshape(input.shape[:-1])
+    total = losses.sum()
+    if reduction == "sum":
+        return total
     with on_device_of(ids):
-        counted = ids != ignore_index
-        ids = xp(ids).where(counted, ids, 0)
-        count = xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
-    losses = row_losses(input.reshape(-1, input.shape[-1]), ids, counted, label_smoothing)
+        return total / xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
+
+
+def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.
+
+    Of the output of `log_softmax` it is `cross_entropy`.
+
+    Args:
+        input: log-probabilities (…, C); the classes are along the last axis, as in `cross_entropy`.
+        target, weight, ignore_index, reduction: as in `cross_entropy`.
+
+    Raises:
+        ValueError, TypeError, IndexError: as `cross_entropy`.
+    """
+    input = as_tensor(input)
+    ids, counted = class_ids(target, input, ignore_index, "nll_loss")
+    check_reduction(reduction, "nll_loss")
+    weight = None if weight is None else class_weights(weight, input, "nll_loss")
+    losses = negative_log_likelihoods(input.reshape(-1, input.shape[-1]), ids, counted, weight)
+    return reduce_rows(losses, ids, counted, weight, reduction, input.shape[:-1])
+
+
+def reduce_rows(losses: Any, target: Any, counted: Any, weight: Any, reduction: str, shape: tuple[int, ...]) -> Any:
+    """The losses of all rows in `shape`, their sum, or their mean by the weights of the rows that count."""
     if reduction == "none":
         return losses.reshape(shape)
-    total = losses.sum()
-    return total if reduction == "sum" else total / count
+    if reduction == "sum":
+        return losses.sum()
+    return weighted_mean(losses, as_tensor(counted) if weight is None else ops.take(weight, target, axis=0) * counted)

@@ -1,0 +1,89 @@
+"""What the losses share: targets and class weights that fit the input, and how losses become one number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.device import asarray_on, is_array, is_host, on_device_of, to_device, xp
+from minigrad.functional.embedding import check_ids
+from minigrad.tape import TensorBase
+from minigrad.tensor import as_tensor
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def reduce_losses(losses: Any, reduction: str) -> Any:
+    """The mean of the losses, their sum, or the losses themselves."""
+    if reduction == "none":
+        return losses
+    return losses.mean() if reduction == "mean" else losses.sum()
+
+
+def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """ValueError unless `reduction` is one of the `allowed`."""
+    if reduction not in allowed:
+        raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, got "
+                         f"{reduction!r}")
+
+
+def matching(input: Any, target: Any, operation: str) -> tuple[Any, Any]:
+    """The input and the target as tensors of one shape; a target in host memory is sent to where the input is.
+
+    Raises ValueError for shapes that differ: an input (N,) and a target (N, 1) would broadcast to N × N differences.
+    """
+    input = as_tensor(input)
+    target = constant_like(target, input)
+    if input.dtype.kind != "f" and target.dtype.kind != "f":
+        input = input.astype(np.float32)
+    if input.shape != target.shape:
+        raise ValueError(f"{operation}: input.shape == target.shape, got {input.shape} and {target.shape}")
+    return input, target
+
+
+def constant_like(values: Any, input: Any) -> Any:
+    """A tensor as it is; an array or numbers as a tensor where `input` is, in its dtype if that is floating."""
+    if isinstance(values, TensorBase):
+        return values
+    return as_tensor(asarray_on(input.device, values, input.dtype if input.dtype.kind == "f" else None))
+
+
+def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tuple[Any, Any]:
+    """Target ids (…) for an input (…, C), as flat arrays on its device: the ids, 0 where ignored, and which count.
+
+    Raises TypeError for targets that are not integers, ValueError for a shape that does not fit, IndexError for an id
+    out of range (of those on the host).
+    """
+    ids = target._data if isinstance(target, TensorBase) else target
+    ids = ids if is_array(ids) else np.asarray(ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
+    if tuple(input.shape[:-1]) != tuple(ids.shape) or not input.shape:
+        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, got {tuple(input.shape)} and "
+                         f"{tuple(ids.shape)}")
+    ids = ids.reshape(-1)
+    if is_host(ids):
+        check_ids(ids[ids != ignore_index], input.shape[-1], operation)
+        ids = to_device(ids, input.device)
+    with on_device_of(ids):
+        counted = ids != ignore_index
+        return xp(ids).where(counted, ids, 0), counted
+
+
+def class_weights(weight: Any, input: Any, operation: str) -> Any:
+    """The weights of the classes, (C,), as a tensor where the input (…, C) is."""
+    weight = constant_like(weight, input)
+    if weight.dtype.kind != "f":
+        raise TypeError(f"{operation}: weight must be floating, one number for each class, got {weight.dtype}")
+    if weight.shape != input.shape[-1:]:
+        raise ValueError(f"{operation}: weight.shape == (input.shape[-1],), got {weight.shape} and "
+                         f"{tuple(input.shape)}")
+    return weight
+
+
+def weighted_mean(losses: Any, weights: Any) -> Any:
+    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already."""
+    total = weights.sum()
+    return losses.sum() / ops.where(ops.equal(total, 0), 1.0, total)
