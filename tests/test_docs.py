@@ -77,8 +77,8 @@ def output_of(statement: ast.stmt, where: str, namespace: dict[str, object], *, 
 
 
 def matches(found: str, expected: str) -> bool:
-    """Equal, or, if what is expected ends in an ellipsis, begins so."""
-    return found.startswith(expected[:-1]) if expected.endswith("…") else found == expected
+    """Equal, where an ellipsis stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), found, flags=re.DOTALL) is not None
 
 
 @pages
