@@ -9,7 +9,7 @@ VENV        := .venv
 BIN         := $(VENV)/bin
 PYTEST_ARGS :=
 
-.PHONY: help demo test test-slow test-gpu lint clean
+.PHONY: help demo test test-slow test-gpu bench lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -18,6 +18,7 @@ help:
 	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
 	@echo "make test-slow   the tests that train for minutes or check exhaustively"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
+	@echo "make bench       the engine against PyTorch and HIPS autograd, and import times (about 5 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
@@ -32,6 +33,11 @@ test-slow: $(VENV)/extra-test
 
 test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)
+
+bench: $(VENV)/extra-bench
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/overhead.py --peer autograd
+	$(BIN)/python benchmarks/import_time.py
 
 # mypy reads the types of the installed packages: with the test extra there, its verdict is the same everywhere.
 lint: $(VENV)/extra-test $(VENV)/extra-lint

@@ -1,0 +1,95 @@
+"""Timing two programs against each other: separate processes, in turn, and the ratio of each pair.
+
+Two libraries in one process disturb each other (each brings its threads, its BLAS and its allocator), so every
+measurement is a process of its own. They alternate, A B A B …, so that a machine that slows down slows both down; the
+ratio is taken within a pair, and reported as the median over the pairs, with the quartiles beside it.
+
+A measured program is a command whose last line on standard output is a JSON object of numbers: `{"add": 12.5, …}`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+Numbers = dict[str, float]
+Round = dict[str, Numbers]  # what each program measured, by the program's name
+
+
+def measure(command: Sequence[str], environment: Mapping[str, str]) -> Numbers:
+    """Run `command` in a fresh process that imports this checkout; the numbers of its last line."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(command, env={**os.environ, **environment, "PYTHONPATH": path}, stdout=subprocess.PIPE,
+                          text=True, check=True)
+    numbers: Numbers = json.loads(done.stdout.splitlines()[-1])
+    return numbers
+
+
+def alternate(programs: Mapping[str, Sequence[str]], rounds: int,
+              environment: Mapping[str, str] = ONE_THREAD) -> list[Round]:
+    """Run all `programs` in turn, `rounds` times, after one round that only fills the caches of the disk."""
+    for command in programs.values():
+        measure(command, environment)
+    return [{name: measure(command, environment) for name, command in programs.items()} for _ in range(rounds)]
+
+
+def spread(values: Iterable[float]) -> Numbers:
+    """The median and the quartiles: half of the `values` (two at least) lie between "low" and "high"."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": round(median, 4), "low": round(low, 4), "high": round(high, 4)}
+
+
+def compare(rounds: Sequence[Round], name: str, peer: str) -> dict[str, dict[str, Numbers]]:
+    """For every number that both measured: each one's spread, and that of the ratios within the pairs."""
+    return {
+        key: {
+            name: spread(pair[name][key] for pair in rounds),
+            peer: spread(pair[peer][key] for pair in rounds),
+            "ratio": spread(pair[name][key] / pair[peer][key] for pair in rounds),
+        }
+        for key in rounds[0][name] if key in rounds[0][peer]
+    }
+
+
+def machine(packages: Iterable[str]) -> dict[str, object]:
+    """Where it was measured: processor, cores, load when the run ended, Python and the versions of `packages`."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        named = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines()
+                 if line.startswith("model name")]
+        model = named[0] if named else model
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{package: importlib.metadata.version(package) for package in packages},
+    }
+
+
+def save(path: Path, report: Mapping[str, object]) -> None:
+    """Write `report` as JSON, making the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def table(results: Mapping[str, Mapping[str, Numbers]], unit: str) -> str:
+    """`results` of `compare` as a table in Markdown."""
+    name, peer, _ = next(iter(results.values()))
+    lines = [f"| | {name} ({unit}) | {peer} ({unit}) | ratio | quartiles |", "|---|---:|---:|---:|---:|"]
+    for key, row in results.items():
+        ratio = row["ratio"]
+        lines.append(f"| {key} | {row[name]['median']:.1f} | {row[peer]['median']:.1f} | {ratio['median']:.2f} | "
+                     f"{ratio['low']:.2f} – {ratio['high']:.2f} |")
+    return "\n".join(lines)
