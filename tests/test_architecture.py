@@ -25,7 +25,7 @@ LAYERS = [
     ["minigrad.ops"],
     ["minigrad.operators", "minigrad.methods"],
     ["minigrad.tensor"],
-    ["minigrad.creation"],
+    ["minigrad.creation", "minigrad.bundle"],
     ["minigrad.functional"],
     ["minigrad.nn", "minigrad.optim", "minigrad.gradcheck", "minigrad.checkpoint"],
     ["minigrad"],

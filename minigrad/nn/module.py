@@ -14,12 +14,13 @@ import numpy as np
 
 from minigrad.device import on_device_of, parse_device, to_device
 from minigrad.nn.describe import describe
+from minigrad.nn.hooks import Hookable
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
 
 
-class Module:
+class Module(Hookable):
     """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     ```python
@@ -42,14 +43,6 @@ class Module:
     def __init__(self) -> None:
         self._buffers = {}
         self.training = True
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the module's result; called by ``module(...)``."""
-        raise NotImplementedError(f"{type(self).__name__} must define forward()")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of ``forward`` with the same arguments."""
-        return self.forward(*args, **kwargs)
 
     # ------------------------------------------------------------------ attributes
 

@@ -1,0 +1,133 @@
+"""Hooks on modules: what they are told, what they may change, and that they leave every gradient as it is."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, nn
+
+
+class Mix(nn.Module):
+    """Two inputs, two outputs; the second input may be left unused."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(np.array([2.0, 3.0]))
+
+    def forward(self, x, y, use_y=True):
+        total = x * self.weight + (y * y if use_y else 0)
+        return total, x * 5
+
+
+def leaf(*values, device="cpu"):
+    return Tensor(np.array(values, np.float64), device=device, requires_grad=True)
+
+
+def test_before_and_after(device):
+    linear = nn.Linear(2, 3).to(device)
+    x = Tensor(np.ones((4, 2), np.float32), device=device)
+    plain = linear(x)
+    told = []
+    linear.register_forward_pre_hook(lambda module, args: told.append((module, args)))
+    linear.register_forward_hook(lambda module, args, output: told.append((module, args, output)))
+    out = linear(x)
+    assert told[0][0] is told[1][0] is linear
+    assert told[0][1][0] is told[1][1][0] is x
+    assert told[1][2] is out
+    np.testing.assert_array_equal(out.numpy(), plain.numpy())
+
+
+def test_before_and_after_may_replace():
+    module = nn.Sequential(nn.ReLU())
+    module.register_forward_pre_hook(lambda module, args: (args[0] - 1,))
+    module.register_forward_pre_hook(lambda module, args: args[0] * 2)
+    module.register_forward_hook(lambda module, args, output: output + 0.5)
+    assert module(leaf(0.0, 3.0)).tolist() == [0.5, 4.5]
+
+
+def test_backward_hook_is_told_both_sides(device):
+    mix = Mix().to(device)
+    told = []
+    mix.register_full_backward_hook(lambda module, grad_input, grad_output: told.append((grad_input, grad_output)))
+    x, y = leaf(1.0, 2.0, device=device), leaf(3.0, 4.0, device=device)
+    first, second = mix(x, y)
+    (first * 10 + second).sum().backward()
+    (grad_x, grad_y), (grad_first, grad_second) = told[0]
+    assert len(told) == 1
+    assert (grad_first.tolist(), grad_second.tolist()) == ([10.0, 10.0], [1.0, 1.0])
+    assert grad_x.tolist() == x.grad.tolist() == [25.0, 35.0]
+    assert grad_y.tolist() == y.grad.tolist() == [60.0, 80.0]
+    assert mix.weight.grad.tolist() == [10.0, 20.0]
+
+
+def test_an_input_or_output_that_is_not_used():
+    mix, told = Mix(), []
+    mix.register_full_backward_hook(lambda module, grad_input, grad_output: told.append((grad_input, grad_output)))
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    mix(x, y, use_y=False)[0].sum().backward()
+    (grad_x, grad_y), (grad_first, grad_second) = told[0]
+    assert (grad_x.tolist(), grad_y.tolist()) == ([2.0, 3.0], [0.0, 0.0])
+    assert (grad_first.tolist(), grad_second.tolist()) == ([1.0, 1.0], [0.0, 0.0])
+
+
+def test_no_input_requires_a_gradient():
+    linear, told = nn.Linear(2, 1), []
+    linear.register_full_backward_hook(lambda module, grad_input, grad_output: told.append((grad_input, grad_output)))
+    linear(Tensor(np.ones((3, 2), np.float32))).sum().backward()
+    assert told[0][0] == (None,)
+    assert told[0][1][0].tolist() == [[1.0]] * 3
+    with mg.no_grad():
+        linear(Tensor(np.ones((3, 2), np.float32)))
+    assert len(told) == 1
+
+
+def test_a_backward_hook_may_replace_the_gradients_of_the_inputs():
+    mix = Mix()
+    handle = mix.register_full_backward_hook(lambda module, grad_input, grad_output: tuple(g * 2 for g in grad_input))
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    mix(x, y)[0].sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([4.0, 6.0], [12.0, 16.0])
+    assert mix.weight.grad.tolist() == [1.0, 2.0]  # inside the module nothing changed
+    handle.remove()
+    x.grad = None
+    mix(x, y)[0].sum().backward()
+    assert x.grad.tolist() == [2.0, 3.0]
+
+
+def test_gradients_are_the_same_with_hooks_and_without_to_second_order():
+    layer = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4)).to(dtype=np.float64)
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3)), requires_grad=True)
+    plain = mg.grad(layer(x).exp().sum(), [x, *layer.parameters()])
+    for module in layer.modules():
+        module.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    hooked = mg.grad(layer(x).exp().sum(), [x, *layer.parameters()])
+    for a, b in zip(hooked, plain, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    assert mg.gradcheck(lambda x: layer(x), x)
+    assert mg.gradgradcheck(lambda x: layer(x), x)
+
+
+def test_handles_and_copies():
+    linear = nn.Linear(1, 1)
+    count = []
+    with linear.register_forward_hook(lambda *told: count.append(1)):
+        linear(leaf(1.0).astype(np.float32))
+    linear(leaf(1.0).astype(np.float32))
+    assert count == [1]
+    linear.register_forward_hook(lambda *told: count.append(2))
+    copy.deepcopy(linear)(leaf(1.0).astype(np.float32))
+    assert count == [1, 2]
+    assert set(linear.state_dict()) == {"weight", "bias"}
+
+
+def test_an_output_that_holds_no_tensors_at_the_top():
+    class Nested(nn.Module):
+        def forward(self, x):
+            return {"out": x * 2}
+
+    nested = Nested()
+    nested.register_full_backward_hook(lambda *told: None)
+    with pytest.raises(TypeError, match="backward hook.*dict"):
+        nested(leaf(1.0))
