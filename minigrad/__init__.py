@@ -1,5 +1,8 @@
 """minigrad: reverse-mode automatic differentiation on NumPy or CuPy arrays, small enough to read."""
 
+import importlib
+from typing import TYPE_CHECKING
+
 from minigrad import functional, random
 from minigrad.creation import arange, from_dlpack, from_numpy, full, ones, zeros
 from minigrad.device import DeviceError
@@ -55,6 +58,9 @@ from minigrad.tap import tap, tapping
 from minigrad.tensor import Tensor
 from minigrad.transforms import grad
 
+if TYPE_CHECKING:
+    from minigrad import nn, optim  # noqa: F401 - loaded on demand, see below
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -66,3 +72,16 @@ __all__ = [
     "sqrt", "squeeze", "stack", "sum", "swapaxes", "take", "tanh", "tap", "tapping", "transpose", "tril", "triu",
     "var", "where", "zeros",
 ]
+
+_ON_DEMAND = frozenset({"nn", "optim"})  # loaded by the first `minigrad.nn`, so that `import minigrad` stays quick
+
+if not TYPE_CHECKING:  # a type checker should find a missing name missing
+
+    def __getattr__(name):
+        """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
+        if name in _ON_DEMAND:
+            return importlib.import_module(f"minigrad.{name}")
+        from minigrad.names import missing
+
+        told = None if name.startswith("_") else missing("minigrad", name)
+        raise AttributeError(told or f"module 'minigrad' has no attribute {name!r}", name=name)

@@ -24,6 +24,17 @@ class Methods(TensorBase):
 
     __slots__ = ()
 
+    if not TYPE_CHECKING:  # a type checker should find a missing name missing
+
+        def __getattr__(self, name):
+            """Say what a name from PyTorch or NumPy is called here; runs only where there is no such attribute."""
+            kind, told = type(self).__name__, None
+            if not name.startswith("_"):
+                from minigrad.names import missing
+
+                told = missing(kind, name)
+            raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
+
     def exp(self) -> Tensor:
         return ops.exp(self)
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 # From the ground up: a module may import what is listed before its line, and the modules of its own entry.
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
-    ["minigrad.device"],
+    ["minigrad.device", "minigrad.names"],
     ["minigrad.random"],
     ["minigrad.modes", "minigrad.tape"],
     ["minigrad.accumulate", "minigrad.plan", "minigrad.operands", "minigrad.observe"],

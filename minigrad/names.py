@@ -1,0 +1,141 @@
+"""What names from PyTorch and NumPy are called here, for the error that says so.
+
+``minigrad.cat`` is an AttributeError that names ``minigrad.concatenate``. This module is imported when a name turns
+out to be missing, and not before. docs/coming_from_pytorch.md tells the same at length.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.util import find_spec
+
+# What `minigrad.NAME` or `tensor.NAME` would be elsewhere, and what says the same here: a method (".to(…)"), a name of
+# ours, or plain Python and NumPy.
+ELSEWHERE = {
+    # making tensors
+    "array": "minigrad.Tensor(data)",
+    "as_tensor": "minigrad.from_numpy(array), which shares memory, or minigrad.Tensor(data), which copies",
+    "asarray": "minigrad.from_numpy(array), which shares memory, or minigrad.Tensor(data), which copies",
+    "from_array": "minigrad.from_numpy(array)",
+    "FloatTensor": "minigrad.Tensor(data, dtype=numpy.float32)",
+    "LongTensor": "minigrad.Tensor(data, dtype=numpy.int64)",
+    "new_zeros": "minigrad.zeros(shape, dtype, device)",
+    "new_ones": "minigrad.ones(shape, dtype, device)",
+    "new_tensor": "minigrad.Tensor(data, dtype, device)",
+    "rand": "minigrad.Tensor(minigrad.random.generator().random(shape))",
+    "randn": "minigrad.Tensor(minigrad.random.generator().normal(size=shape))",
+    "randint": "minigrad.Tensor(minigrad.random.generator().integers(low, high, shape))",
+    "randperm": "minigrad.Tensor(minigrad.random.generator().permutation(n))",
+    # dtypes and devices
+    "float16": "numpy.float16",
+    "float32": "numpy.float32",
+    "float64": "numpy.float64",
+    "int32": "numpy.int32",
+    "int64": "numpy.int64",
+    "bool": "numpy.bool_",
+    "half": ".astype(numpy.float16)",
+    "float": ".astype(numpy.float32)",
+    "double": ".astype(numpy.float64)",
+    "long": ".astype(numpy.int64)",
+    "int": ".astype(numpy.int32)",
+    "type": ".astype(dtype)",
+    "cuda": '.to("cuda")',
+    "cpu": '.to("cpu")',
+    "is_cuda": '.device != "cpu"',
+    "get_device": ".device",
+    # shapes
+    "cat": "minigrad.concatenate(tensors, axis)",
+    "concat": "minigrad.concatenate(tensors, axis)",
+    "vstack": "minigrad.concatenate(tensors, axis=0)",
+    "hstack": "minigrad.concatenate(tensors, axis=-1)",
+    "chunk": ".split(sizes, axis)",
+    "unbind": "tuple(x), for its first axis",
+    "view": ".reshape(shape)",
+    "view_as": ".reshape(other.shape)",
+    "reshape_as": ".reshape(other.shape)",
+    "expand_as": ".expand(other.shape)",
+    "ravel": ".reshape(-1)",
+    "movedim": ".transpose(axes)",
+    "moveaxis": ".transpose(axes)",
+    "t": ".T",
+    "mH": ".mT",
+    "dim": ".ndim",
+    "numel": ".size",
+    "nelement": ".size",
+    "contiguous": ".clone(), though no operation here asks for it",
+    "narrow": "x[start:start + length]",
+    "select": "x[index]",
+    "index_select": ".take(indices, axis)",
+    "take_along_dim": ".gather(indices, axis)",
+    "take_along_axis": ".gather(indices, axis)",
+    # arithmetic
+    "abs": "minigrad.absolute(x)",
+    "fabs": "minigrad.absolute(x)",
+    "pow": "minigrad.power(x, y), or x ** y",
+    "add": "x + y",
+    "sub": "x - y",
+    "subtract": "x - y",
+    "mul": "x * y",
+    "multiply": "x * y",
+    "div": "x / y",
+    "divide": "x / y",
+    "true_divide": "x / y",
+    "neg": "-x",
+    "negative": "-x",
+    "eq": "x == y",
+    "ne": "x != y",
+    "lt": "x < y",
+    "le": "x <= y",
+    "gt": "x > y",
+    "ge": "x >= y",
+    "logical_and": "x & y, of booleans",
+    "logical_or": "x | y, of booleans",
+    "logical_not": "~x, of booleans",
+    "mm": "x @ y",
+    "bmm": "x @ y",
+    "mv": "x @ y",
+    "addmm": "x @ y + z",
+    "clamp": ".clip(min, max)",
+    "clamp_min": ".clip(min)",
+    "amax": ".max(axis)",
+    "amin": ".min(axis)",
+    # gradients
+    "Function": "minigrad.primitive, which makes an operation of a function and its gradient rules",
+    "grad_fn": ".is_leaf, or the repr, which names the operation",
+    "inference_mode": "minigrad.no_grad()",
+    "set_grad_enabled": "minigrad.enable_grad() and minigrad.no_grad()",
+    "detach_": ".detach()",
+    "save": "minigrad.checkpoint.save_tensors(path, module.state_dict())",
+    "load": "minigrad.checkpoint.load_tensors(path), then module.load_state_dict(tensors)",
+    # changes in place
+    "zero_": "x[...] = 0",
+    "fill_": "x[...] = value",
+}
+
+# Where a name may be that `minigrad` itself, or the Tensor, does not have.
+NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim")
+
+
+def missing(owner: str, name: str) -> str | None:
+    """What to say when `owner` (``"minigrad"``, or a class of tensors) has no `name`; None if it means nothing here.
+
+    An in-place method (``add_``) is answered by the form that makes a new tensor.
+    """
+    here = ELSEWHERE.get(name) or _among_ours(name)
+    if here is None and name.endswith("_"):
+        stem = name.rstrip("_")
+        same = ELSEWHERE.get(stem) or _among_ours(stem)
+        if same is not None:
+            here = f"x = {'x' if same.startswith('.') else ''}{same}; what is recorded is not changed in place"
+    return None if here is None else f"{owner} has no {name!r}; here it is {here}"
+
+
+def _among_ours(name: str) -> str | None:
+    """Where the public name is, if a namespace of ours or the Tensor has it."""
+    if find_spec(f"minigrad.{name}") is not None:  # a submodule, which `from minigrad import name` is about to load
+        return None
+    attribute = getattr(importlib.import_module("minigrad.tensor").Tensor, name, None)
+    if attribute is not None:
+        return f".{name}(…)" if callable(attribute) else f".{name}"
+    found = (f"{module}.{name}" for module in NAMESPACES if name in importlib.import_module(module).__all__)
+    return next(found, None)
