@@ -17,16 +17,18 @@ class MultiHeadAttention(nn.Module):
         num_heads: H; each head has d_model / H features.
         dropout: probability of dropping an attention weight in training.
         bias: whether the four projections have biases.
+        kdim, vdim: features of `key` and of `value`, if they are not d_model.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True) -> None:
+    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 kdim: int | None = None, vdim: int | None = None) -> None:
         super().__init__()
         if d_model % num_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
         self.num_heads, self.p = num_heads, dropout
         self.query = nn.Linear(d_model, d_model, bias)
-        self.key = nn.Linear(d_model, d_model, bias)
-        self.value = nn.Linear(d_model, d_model, bias)
+        self.key = nn.Linear(d_model if kdim is None else kdim, d_model, bias)
+        self.value = nn.Linear(d_model if vdim is None else vdim, d_model, bias)
         self.output = nn.Linear(d_model, d_model, bias)
         for projection in (self.query, self.key, self.value, self.output):
             init.xavier_uniform_(projection.weight)
@@ -38,7 +40,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             query: (B, T, D)
-            key, value: (B, S, D)
+            key, value: (B, S, D), or (B, S, kdim) and (B, S, vdim)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
             return_weights: also return the attention weights before dropout, (B, H, T, S).
 

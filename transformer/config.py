@@ -33,6 +33,7 @@ class TransformerConfig:
         first_position: the number of the first position, 0 or 1, in the sinusoid.
         max_length: the longest source or target, in tokens, that has positions.
         bias: whether the projections of attention and feed-forward have biases.
+        norm_bias: whether the layer norms have one; False with bias=False is PyTorch's bias=False.
         output_bias: whether the final projection to the vocabulary has one (never when it is tied).
         tie_output: the final projection uses the target embedding's weights.
         share_embeddings: source and target use one table (one shared vocabulary).
@@ -60,6 +61,7 @@ class TransformerConfig:
     first_position: int = 0
     max_length: int = 256
     bias: bool = True
+    norm_bias: bool = True
     output_bias: bool = False
     tie_output: bool = False
     share_embeddings: bool = False

@@ -56,7 +56,8 @@ class _Stack(nn.Module):
         super().__init__()
         self.embedding = TokenEmbedding(config, table)
         self.layers = nn.ModuleList(layers)
-        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if config.has_final_norm else None
+        self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
+                     if config.has_final_norm else None)
 
     def finish(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
@@ -70,7 +71,10 @@ class Encoder(_Stack):
 
     def forward(self, source: Any, mask: Any = None) -> Tensor:
         """Encode `source`; `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
-        x = self.embedding(source)
+        return self.transform(self.embedding(source), mask)
+
+    def transform(self, x: Tensor, mask: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
         for layer in self.layers:
             x = layer(x, mask)
         return self.finish(x)
@@ -86,11 +90,16 @@ class Decoder(_Stack):
                 cache: DecoderCache | None = None) -> Tensor:
         """Decode `target`, or, with a cache, its new tokens; masks as in `DecoderLayer`."""
         x = self.embedding(target, 0 if cache is None else cache.length)
+        return self.transform(x, memory, mask, memory_mask, cache)
+
+    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None,
+                  cache: DecoderCache | None = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
         caches = [None] * len(self.layers) if cache is None else cache.layers
         for layer, layer_cache in zip(self.layers, caches, strict=True):
             x = layer(x, memory, mask, memory_mask, layer_cache)
         if cache is not None:
-            cache.length += target.shape[1]
+            cache.length += x.shape[1]
         return self.finish(x)
 
 

@@ -58,13 +58,13 @@ def match_state(
                 f"{name}: dtype {array.dtype} given, {tensor.dtype} needed; cast the values, "
                 "or the module with .to(dtype=...)"
             )
-        elif tied != name and not _same(arrays[tied], array):
+        elif tied != name and not same_values(arrays[tied], array):
             problems.append(f"{name}: differs from {tied}, with which it is tied here")
     if problems:
         raise ValueError(f"{operation}: nothing was changed, because of\n  " + "\n  ".join(problems))
     return keys, arrays
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_values(a: Any, b: Any) -> bool:
     """Whether two arrays hold the same values, wherever they are; NaN equals NaN."""
     return a is b or np.array_equal(to_numpy(a), to_numpy(b), equal_nan=True)

@@ -63,6 +63,7 @@ def test_tiny_and_small_by_the_same_arithmetic():
         ({"norm": "post", "final_norm": True}, 0),
         ({"final_norm": False}, -2 * 2 * 8),
         ({"bias": False}, layers(8, 12, 1, 2, bias=False) - layers(8, 12, 1, 2)),
+        ({"norm_bias": False}, -(1 * 2 + 2 * 3 + 2) * 8),  # the layers' norms and two final ones
         ({"positions": "learned"}, 2 * 20 * 8),  # source and target positions apart
         ({"first_position": 1, "sinusoid_layout": "halves", "activation": "gelu", "num_heads": 4}, 0),
     ],
@@ -138,8 +139,8 @@ def test_an_odd_width_is_fine_with_learned_positions_and_so_is_no_layer_at_all()
 EVERY_OPTION = TransformerConfig(
     11, 12, d_model=12, num_heads=3, num_encoder_layers=4, num_decoder_layers=5, d_ff=7, dropout=0.25, norm="post",
     final_norm=True, activation="gelu_tanh", positions="learned", sinusoid_layout="halves", first_position=1,
-    max_length=99, bias=False, output_bias=True, tie_output=False, share_embeddings=False, layer_norm_eps=1e-6,
-    pad_id=3, bos_id=4, eos_id=5,
+    max_length=99, bias=False, norm_bias=False, output_bias=True, tie_output=False, share_embeddings=False,
+    layer_norm_eps=1e-6, pad_id=3, bos_id=4, eos_id=5,
 )  # fmt: skip
 
 
