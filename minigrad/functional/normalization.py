@@ -1,4 +1,5 @@
-"""Layer normalisation (Ba, Kiros and Hinton 2016, arXiv:1607.06450)."""
+"""Layer normalisation (Ba, Kiros and Hinton 2016, arXiv:1607.06450) and RMS normalisation (Zhang and Sennrich 2019,
+arXiv:1910.07467)."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from minigrad.primitive import Saved, primitive
 from minigrad.tap import tap
 
 
-def check_shapes(input: Any, weight: Any, bias: Any) -> None:
+def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:
     """ValueError unless the parameters fit the input's last axis."""
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter.shape != input.shape[-1:]:
-            raise ValueError(f"layer_norm: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
+            raise ValueError(f"{operation}: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
                              f"{tuple(input.shape)}")
 
 
 def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """layer_norm as a composition of small operations."""
-    check_shapes(input, weight, bias)
+    check_shapes("layer_norm", input, weight, bias)
     mean = tap("mean", ops.mean(input, axis=-1, keepdims=True))
     centered = tap("centered", input - mean)
     variance = tap("variance", ops.mean(centered * centered, axis=-1, keepdims=True))
@@ -45,7 +46,7 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     Returns:
         (…, D)
     """
-    check_shapes(input, weight, bias)
+    check_shapes("layer_norm", input, weight, bias)
     namespace = xp(input)
     mean = input.mean(axis=-1, keepdims=True)
     out = input - mean
@@ -74,6 +75,59 @@ def layer_norm_gradient(g, input, weight, saved, needs):
     grad_input -= normalized
     grad_input *= saved.rstd
     return grad_input, grad_weight, grad_bias
+
+
+def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
+    """rms_norm as a composition of small operations."""
+    check_shapes("rms_norm", input, weight)
+    mean_square = tap("mean_square", ops.mean(input * input, axis=-1, keepdims=True))
+    out = tap("normalized", input / ops.sqrt(mean_square + eps))
+    return out if weight is None else out * weight
+
+
+@primitive(floating=True, composition=rms_norm_by_steps)
+def _rms_norm(input, weight, eps):
+    check_shapes("rms_norm", input, weight)
+    scale = 1 / xp(input).sqrt(row_dot(input, input) / input.shape[-1] + eps)
+    out = (input * scale).astype(input.dtype, copy=False)  # x̂
+    if weight is not None:
+        out *= weight
+    return out, Saved(scale=scale)
+
+
+@_rms_norm.joint_gradient("input", "weight")
+def rms_norm_gradient(g, input, weight, saved, needs):
+    # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
+    normalized = input * saved.scale
+    grad_weight = rows(g * normalized).sum(axis=0) if needs.weight else None
+    if not needs.input:
+        return None, grad_weight
+    h = g if weight is None else g * weight
+    # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
+    # where the mean is what reaches x through the scale.
+    normalized *= row_dot(h, normalized) / input.shape[-1]
+    grad_input = h - normalized
+    grad_input *= saved.scale
+    return grad_input, grad_weight
+
+
+def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.
+
+    Args:
+        input: (…, D)
+        weight: (D,) or None
+        eps: added to the mean square; None for the machine epsilon of the input's dtype, PyTorch's default
+
+    Returns:
+        (…, D)
+
+    Raises:
+        ValueError: a weight of another shape.
+    """
+    if eps is None:
+        eps = float(np.finfo(input.dtype if input.dtype.kind == "f" else np.float32).eps)
+    return _rms_norm(input, weight, eps)
 
 
 def row_dot(x: Any, y: Any) -> Any:

@@ -44,10 +44,10 @@ def matching(input: Any, target: Any, operation: str) -> tuple[Any, Any]:
 
 
 def constant_like(values: Any, input: Any) -> Any:
-    """A tensor as it is; an array or numbers as a tensor where `input` is, in its dtype if that is floating."""
+    """A tensor as it is; an array or numbers as a tensor where `input` is, in its dtype (float32 if that is none)."""
     if isinstance(values, TensorBase):
         return values
-    return as_tensor(asarray_on(input.device, values, input.dtype if input.dtype.kind == "f" else None))
+    return as_tensor(asarray_on(input.device, values, input.dtype if input.dtype.kind == "f" else np.float32))
 
 
 def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tuple[Any, Any]:
@@ -86,4 +86,4 @@ def class_weights(weight: Any, input: Any, operation: str) -> Any:
 def weighted_mean(losses: Any, weights: Any) -> Any:
     """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already."""
     total = weights.sum()
-    return losses.sum() / ops.where(ops.equal(total, 0), 1.0, total)
+    return losses.sum() / ops.where(ops.equal(total, 0), 1, total)

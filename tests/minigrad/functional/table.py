@@ -1,32 +1,15 @@
 """The functions that have a fused twin, one row each: how to call it, and inputs of awkward shapes to call it with."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from minigrad import Tensor
 from minigrad import functional as F
 
-Shapes = tuple[tuple[int, ...], ...]
-
-
-class Case(NamedTuple):
-    """``function(*inputs)``; the inputs that are differentiated have these shapes."""
-
-    name: str
-    function: Callable[..., Any]
-    shapes: Shapes
-    differentiable: bool = True  # whether the gradient is to be that of the value
-
-    def host_inputs(self, dtype: Any = np.float64) -> list[np.ndarray]:
-        """Values near 1 in absolute value, the same for every call."""
-        rng = np.random.default_rng(len(self.name))
-        return [rng.normal(size=shape).astype(dtype) for shape in self.shapes]
-
-    def inputs(self, dtype: Any = np.float64, device: str = "cpu") -> list[Tensor]:
-        return [Tensor(array, device=device, requires_grad=True) for array in self.host_inputs(dtype)]
-
+from tests.minigrad.functional.case import Case, Shapes
+from tests.minigrad.functional.cases_losses import LOSSES
 
 MASK = np.array([[True, False, True, True], [False, False, False, False], [True, True, True, True]])  # (T, S)
 KEPT = np.array([[True, True, False, True], [True, False, True, True], [False, True, True, True]])
@@ -114,4 +97,5 @@ CASES = [
     Case("attention to no keys", attention(), ((2, 3, 5), (2, 0, 5), (2, 0, 3))),
     Case("attention of an empty batch", attention(), ((0, 3, 5), (0, 4, 5), (0, 4, 3))),
     Case("attention with one feature", attention(), ((2, 3, 1), (2, 4, 1), (2, 4, 1))),
+    *LOSSES,
 ]

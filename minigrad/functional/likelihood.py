@@ -1,0 +1,137 @@
+"""Losses between probabilities: binary cross-entropy, of probabilities and of logits, and Kullback-Leibler divergence.
+
+Where a probability is 0 its logarithm is not finite. Here ``0 · log 0 = 0``, the limit, and the binary cross-entropy of
+probabilities keeps its logarithms above a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.device import is_host, xp
+from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
+from minigrad.primitive import primitive
+
+LOWEST_LOG = -100.0  # PyTorch's bound, too
+STEEPEST = 1e12  # the bound of a logarithm's slope: a probability of 0 can still be learnt
+
+
+@primitive(floating=True)
+def bounded_log(x):
+    """``log x``, but never below -100; its slope ``1/x`` is never above 10¹²."""
+    return bounded(xp(x).log, x, x == 0)
+
+
+@primitive(floating=True)
+def bounded_log1p(x):
+    """``log(1 + x)``, bounded in the same way."""
+    return bounded(xp(x).log1p, x, x == -1)
+
+
+def bounded(logarithm: Any, x: Any, pole: Any) -> Any:
+    """The logarithm of x, at least `LOWEST_LOG`, which it is at its pole."""
+    namespace = xp(x)
+    out = namespace.maximum(logarithm(namespace.where(pole, x.dtype.type(1), x)), LOWEST_LOG)
+    return namespace.where(pole, x.dtype.type(LOWEST_LOG), out)
+
+
+bounded_log.gradient(x=lambda g, x: bounded_quotient(g, x))
+bounded_log1p.gradient(x=lambda g, x: bounded_quotient(g, 1 + x))
+
+
+def bounded_quotient(g: Any, x: Any) -> Any:
+    """``g / x`` for x ≥ 0, with x kept above 10⁻¹² or, of float16, above its smallest normal number."""
+    return g / ops.maximum(x, max(1 / STEEPEST, float(np.finfo(x.dtype).tiny)))
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """``-w (t log p + (1 - t) log(1 - p))``, of probabilities p; a logarithm is never below -100, as in PyTorch.
+
+    `binary_cross_entropy_with_logits` is the same of a sigmoid's input, exact where the sigmoid has rounded to 0 or 1.
+
+    Args:
+        input: the probabilities p, any shape; on the host they are checked.
+        target: the probabilities t, of the same shape, as a rule 0 or 1; a tensor, an array or lists.
+        weight: w, a factor for each loss, that broadcasts to them.
+        reduction: ``"mean"`` over all elements, ``"sum"``, or ``"none"``: one loss an element.
+
+    Raises:
+        ValueError: shapes that do not fit, a probability outside [0, 1], an unknown reduction.
+    """
+    check_reduction(reduction, "binary_cross_entropy")
+    input, target = matching(input, target, "binary_cross_entropy")
+    if is_host(input.data) and input.size and not (input.data.min() >= 0 and input.data.max() <= 1):
+        raise ValueError(f"binary_cross_entropy: input must be probabilities in [0, 1], got values from "
+                         f"{input.data.min()} to {input.data.max()}; binary_cross_entropy_with_logits takes logits")
+    losses = -(target * bounded_log(input) + (1 - target) * bounded_log1p(-input))
+    return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy"), reduction)
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, reduction: str = "mean",
+                                     pos_weight: Any = None) -> Any:
+    """``-w (ω t log σ(x) + (1 - t) log σ(-x))``, of logits x, with ``-log σ(x) = log(1 + e⁻ˣ)``: no overflow.
+
+    Args:
+        input: the logits x, any shape.
+        target: the probabilities t, of the same shape, as a rule 0 or 1; a tensor, an array or lists.
+        weight: w, a factor for each loss, that broadcasts to them.
+        reduction: ``"mean"`` over all elements, ``"sum"``, or ``"none"``: one loss an element.
+        pos_weight: ω, a factor for the positive part, that broadcasts to the losses: one for each class, for example.
+
+    Raises:
+        ValueError: shapes that do not fit, an unknown reduction.
+    """
+    check_reduction(reduction, "binary_cross_entropy_with_logits")
+    input, target = matching(input, target, "binary_cross_entropy_with_logits")
+    # Two terms that are not negative: nothing cancels, so that a small loss has its digits.
+    positive = weighted(target * ops.logaddexp(-input, 0.0), pos_weight, "pos_weight",
+                        "binary_cross_entropy_with_logits")
+    losses = positive + (1 - target) * ops.logaddexp(input, 0.0)
+    return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy_with_logits"), reduction)
+
+
+def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
+    """The losses, each times its factor; None is 1. ValueError for a factor that would broadcast the losses."""
+    if factor is None:
+        return losses
+    factor = constant_like(factor, losses)
+    fits = factor.ndim <= losses.ndim and all(m in (1, n) for m, n in zip(factor.shape[::-1], losses.shape[::-1],
+                                                                          strict=False))
+    if not fits:
+        raise ValueError(f"{operation}: {name} must broadcast to the input, got {factor.shape} and {losses.shape}")
+    return losses * factor
+
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
+    """The terms ``t (log t - x)`` of the Kullback-Leibler divergence from a distribution t to one whose logarithm is x.
+
+    Args:
+        input: log-probabilities x, any shape.
+        target: probabilities t, of the same shape, or their logarithms; a tensor, an array or lists.
+        reduction: ``"batchmean"``, the sum divided by the length of the first axis: with one distribution a row, the
+            mean divergence. Or ``"mean"`` over all elements, ``"sum"``, ``"none"``.
+        log_target: whether `target` holds logarithms.
+
+    Raises:
+        ValueError: shapes that differ, an unknown reduction.
+    """
+    check_reduction(reduction, "kl_div", ("batchmean", "mean", "sum", "none"))
+    input, target = matching(input, target, "kl_div")
+    impossible = ops.equal(target, -math.inf if log_target else 0)  # where t = 0 the term is 0, whatever x is
+    input = ops.where(impossible, 0.0, input)
+    if log_target:
+        target = ops.where(impossible, 0.0, target)
+        terms = ops.exp(target) * (target - input)
+    else:
+        target = ops.where(impossible, 1.0, target)
+        terms = target * (ops.log(target) - input)
+    terms = ops.where(impossible, 0.0, terms)
+    if reduction != "batchmean":
+        return reduce_losses(terms, reduction)
+    if not terms.ndim:
+        raise ValueError("kl_div: reduction 'batchmean' needs a batch axis, got a 0-d input; use 'sum'")
+    return terms.sum() / terms.shape[0]
