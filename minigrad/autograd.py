@@ -32,7 +32,7 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         newest = next_number()
         target = gradient_target(node.primitive.expand(node))
         if wanted is not None:
-            wanted |= _recorded_since(newest, target)
+            wanted.update(_recorded_since(newest, target))
         pending.add(target, g, False)
         return [target]
 
@@ -138,7 +138,7 @@ def _push_observed(node: Node, g: Any, pending: Pending, wanted: set[int] | None
             observer.rules_end(node)
 
 
-def _leaves(roots: Sequence[Any]) -> list[Any]:
+def leaves_below(roots: Sequence[Any]) -> list[Any]:
     """Every leaf tensor below `roots`, each once."""
     seen: set[int] = set()
     stack, leaves = list(roots), []
@@ -154,16 +154,23 @@ def _leaves(roots: Sequence[Any]) -> list[Any]:
     return leaves
 
 
-def _recorded_since(number: int, root: Any) -> set[int]:
-    """The ids of the nodes at or below `root` that are newer than `number`."""
-    found: set[int] = set()
+def _recorded_since(number: int, root: Any) -> dict[int, Any]:
+    """The nodes at or below `root` that are newer than `number`, by id."""
+    found: dict[int, Any] = {}
     stack = [root]
     while stack:
         target = stack.pop()
         if isinstance(target, Node) and target.number > number and id(target) not in found:
-            found.add(id(target))
+            found[id(target)] = target
             stack.extend(target.parents)
     return found
+
+
+def boundary(root: Any, number: int) -> list[Any]:
+    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
+    newer = _recorded_since(number, root)
+    below = {id(parent): parent for node in newer.values() for parent in node.parents}
+    return [target for key, target in below.items() if key not in newer]
 
 
 def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
@@ -217,7 +224,7 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> N
     require_recorded(output, "backward")
     root = gradient_target(output)
     start = root_gradient(output, gradient, "backward", create_graph=False)
-    leaves = _leaves([root])
+    leaves = leaves_below([root])
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set())
     arrived = [(leaf, *hooked(leaf, results[id(leaf)])) for leaf in leaves if id(leaf) in results]
     for leaf, gradient, owned in arrived:

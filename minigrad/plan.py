@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from minigrad.primitive import Primitive
+    from minigrad.rules import Rules
 
 
 class Call(NamedTuple):
@@ -33,7 +33,7 @@ class Plan:
         self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
         self.calls, self.joint, self.expands, self.recomputes = calls, joint, expands, recomputes
 
-    def select(self, primitive: Primitive, results: Sequence[Any]) -> list[Any]:
+    def select(self, primitive: Rules, results: Sequence[Any]) -> list[Any]:
         """Of a joint rule's results, those of the inputs that need a gradient."""
         if not isinstance(results, (tuple, list)) or len(results) != len(self.needs):
             raise TypeError(f"{primitive.name}: its joint gradient rule must return one gradient for each of its "

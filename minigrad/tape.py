@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from minigrad.plan import Plan
-    from minigrad.primitive import Primitive
+    from minigrad.rules import Rules
 
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
@@ -76,7 +76,7 @@ class Node:
     __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
                  "shape", "ticks")
 
-    def __init__(self, primitive: Primitive, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
+    def __init__(self, primitive: Rules, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
                  ticks: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = next_number()
         self.primitive, self.plan, self.parents, self.saved, self.ticks = primitive, plan, parents, saved, ticks

@@ -116,8 +116,8 @@ class Crossing:
         """The output, a tensor or a tuple or list of them; what requires a gradient as parts of one node."""
         several = isinstance(output, (tuple, list))
         if not several and not isinstance(output, TensorBase):
-            raise TypeError(f"{type(self.module).__name__}: a backward hook needs a forward that returns a tensor, or a "
-                            f"tuple or list of them, got {type(output).__name__}")
+            raise TypeError(f"{type(self.module).__name__}: a backward hook needs a forward that returns a tensor, "
+                            f"or a tuple or list of them, got {type(output).__name__}")
         parts = list(output) if several else [output]
         places = _differentiable(parts)
         if not places:

@@ -129,5 +129,5 @@ def test_an_output_that_holds_no_tensors_at_the_top():
 
     nested = Nested()
     nested.register_full_backward_hook(lambda *told: None)
-    with pytest.raises(TypeError, match="backward hook.*dict"):
+    with pytest.raises(TypeError, match=r"backward hook.*dict"):
         nested(leaf(1.0))

@@ -1,0 +1,288 @@
+"""Derivatives of functions: against closed forms and finite differences, to third order, with nested arguments."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, func, nn
+from minigrad import functional as F
+
+from tests.minigrad.ops.row import host
+
+
+def normal(*shape, seed=0, device="cpu"):
+    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape), device=device)
+
+
+A = np.random.default_rng(3).normal(size=(4, 3))
+
+
+def curve(x):
+    """From (3,) to (4,): A tanh x, with the Jacobian A diag(1 - tanh²)."""
+    return Tensor(A, device=x.device) @ mg.tanh(x)
+
+
+def slope(x):
+    return A * (1 - np.tanh(x) ** 2)
+
+
+def close(found, expected, **tolerance):
+    np.testing.assert_allclose(host(found), expected, **(tolerance or {"rtol": 1e-12, "atol": 1e-14}))
+
+
+# --- First derivatives -------------------------------------------------------------------------------
+
+
+def test_grad_and_value_and_grad(device):
+    x, y = normal(3, device=device), normal(3, seed=1, device=device)
+
+    def f(x, y, power=2):
+        return (x ** power * y).sum()
+
+    close(func.grad(f)(x, y), 2 * host(x) * host(y))
+    close(func.grad(f, 1)(x, y, power=3), host(x) ** 3)
+    by_x, by_y = func.grad(f, (0, -1))(x, y)
+    close(by_x, 2 * host(x) * host(y))
+    close(by_y, host(x) ** 2)
+    value, gradient = func.value_and_grad(f)(x, y)
+    close(value, (host(x) ** 2 * host(y)).sum())
+    assert not value.requires_grad
+    assert not gradient.requires_grad
+    assert not x.requires_grad
+    assert gradient.device == x.device
+
+
+def test_has_aux():
+    def f(x):
+        return (x * x).sum(), {"doubled": x * 2}
+
+    x = normal(3)
+    (value, auxiliary), gradient = func.value_and_grad(f, has_aux=True)(x)
+    close(value, (host(x) ** 2).sum())
+    close(auxiliary["doubled"], 2 * host(x))
+    assert not auxiliary["doubled"].requires_grad
+    gradient_too, auxiliary = func.grad(f, has_aux=True)(x)
+    close(gradient, 2 * host(x))
+    close(gradient_too, 2 * host(x))
+
+
+def test_nested_arguments():
+    tree = {"w": normal(2, 3), "rest": [normal(3), (normal(1), 2.0)]}
+
+    def f(tree):
+        bias, (scale, number) = tree["rest"]
+        return ((tree["w"] + bias) * scale * number).sum()
+
+    found = func.grad(f)(tree)
+    assert list(found) == ["w", "rest"]
+    assert isinstance(found["rest"][1], tuple)
+    close(found["w"], np.full((2, 3), 2 * host(tree["rest"][1][0])[0]))
+    close(found["rest"][1][1], (host(tree["w"]) + host(tree["rest"][0])).sum() * host(tree["rest"][1][0])[0],
+          rtol=1e-6)  # a Python number is a float32 tensor
+
+
+def test_what_does_not_depend_has_a_zero_gradient():
+    x, y = normal(3), normal(2)
+    close(func.grad(lambda x, y: (x * x).sum(), 1)(x, y), np.zeros(2))
+    close(func.grad(lambda x: Tensor(1.0))(x), np.zeros(3))
+    close(func.jacobian(lambda x: Tensor([1.0, 2.0]))(x), np.zeros((2, 3)))
+
+
+def test_arrays_and_numbers():
+    close(func.grad(lambda x: (x * x).sum())(np.array([1.0, 2.0])), [2.0, 4.0])
+    close(func.grad(lambda x: x ** 3)(2.0), 12.0)
+
+
+def test_vjp(device):
+    x = normal(3, device=device)
+    value, pull_back = func.vjp(curve, x)
+    close(value, host(curve(x)))
+    v = normal(4, seed=2, device=device)
+    for _ in range(2):
+        close(pull_back(v), host(v) @ slope(host(x)))
+    value, pull_back = func.vjp(lambda x, y: (x * y, {"sum": x + y}), x, x * 2)
+    by_x, by_y = pull_back(mg.ones((3,), dtype=np.float64, device=device), {"sum": x})
+    close(by_x, 2 * host(x) + host(x))
+    close(by_y, host(x) + host(x))
+    _, pull_back = func.vjp(lambda x: x.sum(), x)
+    close(pull_back(), np.ones(3))
+
+
+def test_jvp(device):
+    x, t = normal(3, device=device), normal(3, seed=2, device=device)
+    value, along = func.jvp(curve, (x,), (t,))
+    close(value, host(curve(x)))
+    close(along, slope(host(x)) @ host(t))
+    value, along = func.jvp(lambda x, y: (x * y, x.sum()), [x, t], [t, x])
+    close(along[0], host(t) ** 2 + host(x) ** 2)
+    close(along[1], host(t).sum())
+    close(func.jvp(lambda x: (Tensor([7.0]), x), (x,), (t,))[1][0], [0.0])
+
+
+@pytest.mark.parametrize("function", [lambda x: F.softmax(x), lambda x: F.layer_norm(x), lambda x: F.gelu(x),
+                                      lambda x: F.log_softmax(x), lambda x: mg.concatenate([x, x * x]).cumsum(0)],
+                         ids=["softmax", "layer_norm", "gelu", "log_softmax", "concatenate"])
+def test_jvp_is_the_difference_quotient(function):
+    x, t = normal(5), normal(5, seed=2)
+    step = 1e-6
+    quotient = (host(function(x + t * step)) - host(function(x - t * step))) / (2 * step)
+    close(func.jvp(function, (x,), (t,))[1], quotient, rtol=1e-7, atol=1e-9)
+
+
+# --- Jacobians, Hessians -----------------------------------------------------------------------------
+
+
+def test_jacobian(device):
+    x = normal(3, device=device)
+    close(func.jacobian(curve)(x), slope(host(x)))
+    both = func.jacobian(lambda x, y: x[:, None] * y, (0, 1))(x, x * 2)
+    assert [j.shape for j in both] == [(3, 3, 3), (3, 3, 3)]
+    close(both[0], np.einsum("ik,j->ijk", np.eye(3), 2 * host(x)))
+    assert func.jacobian(lambda x: x.sum())(x).shape == (3,)
+    assert func.jacobian(lambda x: x[:0])(x).shape == (0, 3)
+
+
+def test_hessian_and_hvp(device):
+    x, t = normal(3, device=device), normal(3, seed=2, device=device)
+
+    def f(x):
+        return (curve(x) ** 2).sum() + mg.exp(x[0] * x[1])
+
+    full = func.hessian(f)(x)
+    close(full, host(full).T)
+    step = 1e-5
+    for k in range(3):
+        nudge = Tensor(np.eye(3)[k] * step, device=device)
+        quotient = (host(func.grad(f)(x + nudge)) - host(func.grad(f)(x - nudge))) / (2 * step)
+        close(full[k], quotient, rtol=1e-8, atol=1e-9)
+    close(func.hvp(f, x, t), host(full) @ host(t))
+    close(func.jvp(func.grad(f), (x,), (t,))[1], host(full) @ host(t))
+    by_x, by_y = func.hvp(lambda x, y: (x * x * y).sum(), (x, t), (t, x))
+    close(by_x, 2 * host(t) * host(t) + 2 * host(x) * host(x))
+    close(by_y, 2 * host(x) * host(t))
+
+
+def test_the_hessian_of_a_linear_function_is_zero():
+    x = normal(3)
+    close(func.hessian(lambda x: x.sum())(x), np.zeros((3, 3)))
+    close(func.hvp(lambda x: x.sum(), x, x), np.zeros(3))
+
+
+@pytest.mark.parametrize(("function", "third"), [
+    (lambda x: x ** 4, lambda x: 24 * x),
+    (mg.exp, np.exp),
+    (mg.tanh, lambda x: -2 * (1 - np.tanh(x) ** 2) * (1 - 3 * np.tanh(x) ** 2)),
+    (mg.log, lambda x: 2 / x ** 3),
+    (lambda x: 1 / x, lambda x: -6 / x ** 4),
+    (mg.sqrt, lambda x: 3 / 8 * x ** -2.5),
+    (lambda x: F.softmax(mg.stack([x, 0 * x]))[0], None),
+], ids=["x⁴", "exp", "tanh", "log", "1/x", "sqrt", "softmax"])
+def test_third_derivatives(function, third):
+    x = Tensor(0.7, dtype=np.float64)
+    found = func.grad(func.grad(func.grad(function)))(x)
+    if third is None:  # a softmax of two is a sigmoid
+        s = 1 / (1 + np.exp(-0.7))
+        expected = s * (1 - s) * (1 - 6 * s * (1 - s))
+    else:
+        expected = third(0.7)
+    close(found, expected, rtol=1e-12)
+
+
+def test_a_derivative_inside_a_derivative_of_something_else():
+    """d/dw of d/dx (w x³) at x = 2, w = 5: the inner derivative depends on w by reference, not by argument."""
+    def outer(w):
+        return func.grad(lambda x: w * x ** 3)(Tensor(2.0, dtype=np.float64)) ** 2
+
+    close(func.grad(outer)(Tensor(5.0, dtype=np.float64)), 2 * (5 * 12) * 12)
+
+
+def test_results_are_recorded_only_for_those_who_can_use_them():
+    x = normal(3)
+    weight = Tensor([2.0, 3.0, 4.0], dtype=np.float64, requires_grad=True)
+    value, gradient = func.value_and_grad(lambda x: (x * x * weight).sum())(x)
+    assert value.requires_grad
+    assert gradient.requires_grad
+    close(mg.grad(gradient.sum(), weight), 2 * host(x))
+    with mg.no_grad():
+        value, gradient = func.value_and_grad(lambda x: (x * x * weight).sum())(weight)
+        assert not value.requires_grad
+        assert not gradient.requires_grad
+    close(gradient, 2 * host(weight) ** 2)
+    assert weight.grad is None
+    gradient = func.grad(lambda x: (x * x * x).sum())(weight)
+    close(mg.grad(gradient.sum(), weight), 6 * host(weight))
+
+
+# --- Modules -----------------------------------------------------------------------------------------
+
+
+def test_functional_call_makes_a_module_a_function_of_its_parameters(device):
+    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
+    x = normal(5, 3, device=device)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters):
+        return (func.functional_call(model, parameters, x) ** 2).sum()
+
+    found = func.grad(loss)(parameters)
+    (model(x) ** 2).sum().backward()
+    assert found.keys() == parameters.keys()
+    for name, parameter in model.named_parameters():
+        np.testing.assert_array_equal(host(found[name]), host(parameter.grad))
+    tangents = {name: normal(*p.shape, seed=4, device=device) for name, p in parameters.items()}
+    product = func.hvp(loss, parameters, tangents)
+    step = 1e-6
+    ahead, behind = (func.grad(loss)({n: p + tangents[n] * s for n, p in parameters.items()}) for s in (step, -step))
+    for name in parameters:
+        close(product[name], (host(ahead[name]) - host(behind[name])) / (2 * step), rtol=1e-6, atol=1e-7)
+    assert [p is q for p, q in zip(model.parameters(), model.parameters(), strict=True)] == [True] * 4
+
+
+def test_functional_call_and_tied_parameters():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Parameter(np.ones(2))
+            self.second = self.first
+
+        def forward(self, x):
+            return x * self.first + self.second
+
+    tied = Tied()
+    own = tied.first
+    assert func.functional_call(tied, {"second": Tensor([3.0, 4.0], dtype=np.float64)}, 2.0).tolist() == [9.0, 12.0]
+    assert tied.first is tied.second is own
+    with pytest.raises(TypeError, match="mul: cannot use a str"):
+        func.functional_call(tied, {"first": Tensor([3.0, 4.0])}, "text")
+    assert tied.first is own
+
+
+# --- Wrong calls -------------------------------------------------------------------------------------
+
+X = normal(3)
+WRONG = {
+    "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"must return one number, got shape \(3,\)"),
+    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "must return one number, got float"),
+    "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "only floating .* int64"),
+    "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 does not name one of the 1"),
+    "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: the function must return tensors"),
+    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: .* 2 results, but 1 gradients"),
+    "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"shape \(3,\), the output has shape \(4,\)"),
+    "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals must be a tuple or list"),
+    "jvp tangents": (lambda: func.jvp(curve, (X,), (X, X)), ValueError, "jvp: 1 primals but 2 tangents"),
+    "jvp shape": (lambda: func.jvp(curve, (X,), (X[:2],)), ValueError, r"shape \(2,\)"),
+    "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor, got tuple"),
+    "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums must be an int"),
+    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: the function must return one number"),
+    "functional_call name": (lambda: func.functional_call(nn.Linear(1, 1), {"w": X}, X), ValueError,
+                             "Linear has no parameter 'w'"),
+    "functional_call shape": (lambda: func.functional_call(nn.Linear(1, 1), {"bias": X}, X), ValueError,
+                              r"'bias' has shape \(1,\), the tensor given for it \(3,\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls(name):
+    call, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,203 @@
+"""Gradient checkpointing: the same gradients of every order, from far less memory."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.recompute import checkpoint
+
+from tests.minigrad.ops.row import host
+
+
+def leaf(*shape, seed=0, device="cpu"):
+    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape), device=device, requires_grad=True)
+
+
+def block(x, weight):
+    return mg.tanh(x @ weight) * x
+
+
+def equal_gradients(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(host(a), host(b))
+
+
+def test_gradients_are_those_without(device):
+    x, w = leaf(3, 3, device=device), leaf(3, 3, seed=1, device=device)
+    plain = mg.grad(block(block(x, w), w).sum(), [x, w])
+    equal_gradients(mg.grad(checkpoint(block, checkpoint(block, x, w), w).sum(), [x, w]), plain)
+    checkpoint(block, checkpoint(block, x, w), w).sum().backward()
+    equal_gradients([x.grad, w.grad], plain)
+
+
+def test_what_the_function_refers_to_gets_its_gradient():
+    """A parameter, and a tensor that is not a leaf, neither of them an argument; and nothing else is reached."""
+    x, w = leaf(3, 3), leaf(3, 3, seed=1)
+    h = w * 2
+    out = checkpoint(lambda x: block(x, w) @ h, x)
+    equal_gradients(mg.grad(out.sum(), [x, w, h], retain_graph=True), mg.grad((block(x, w) @ h).sum(), [x, w, h]))
+    unused = leaf(2)
+    with pytest.raises(ValueError, match="do not depend on input 1"):
+        mg.grad(checkpoint(lambda x: block(x, w), x).sum(), [x, unused])
+
+
+def test_higher_derivatives(device):
+    x, w = leaf(2, 2, device=device), leaf(2, 2, seed=1, device=device)
+    assert mg.gradgradcheck(lambda x, w: checkpoint(block, x, w), [x, w])
+
+    def third(f):
+        first = mg.grad(f(x, w).sum(), x, create_graph=True)
+        second = mg.grad((first * first).sum(), w, create_graph=True)
+        return mg.grad((second * second).sum(), [x, w])
+
+    for a, b in zip(third(lambda x, w: checkpoint(block, x, w)), third(block), strict=True):
+        np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+
+
+def test_nested():
+    x, w = leaf(3, 3), leaf(3, 3, seed=1)
+
+    def twice(x, w):
+        return checkpoint(block, checkpoint(block, x, w), w)
+
+    equal_gradients(mg.grad(checkpoint(twice, x, w).sum(), [x, w]), mg.grad(block(block(x, w), w).sum(), [x, w]))
+
+
+@pytest.mark.parametrize("dtypes", [(np.float64, np.float64), (np.float64, np.float32)])
+def test_several_results(dtypes):
+    """Of several dtypes, one of integers, one that needs no gradient; one of them may be left unused."""
+    x = leaf(2, 3)
+
+    def several(x):
+        return [(x * x).astype(dtypes[0]), mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(dtypes[1]), x.detach()]
+
+    squares, best, sums, constant = checkpoint(several, x)
+    assert isinstance(checkpoint(several, x), list)
+    assert (squares.dtype, sums.dtype) == dtypes
+    np.testing.assert_array_equal(host(best), host(several(x)[1]))
+    assert not best.requires_grad
+    assert not constant.requires_grad
+    expected = several(x)
+    equal_gradients([squares, sums], [expected[0], expected[2]])
+    equal_gradients([mg.grad(squares.sum() + (sums * sums).sum(), x)],
+                    [mg.grad(expected[0].sum() + (expected[2] * expected[2]).sum(), x)])
+    equal_gradients([mg.grad(checkpoint(several, x)[2].sum(), x)], [mg.grad(several(x)[2].sum(), x)])
+
+
+def test_dropout_is_the_same_both_times_and_goes_on_after():
+    def drop(x):
+        return F.dropout(F.dropout(x, 0.5, True) * 3, 0.5, True)
+
+    x = leaf(50)
+    with mg.random.fork(3):
+        plain = [drop(x), drop(x)]
+    with mg.random.fork(3):
+        first, second = checkpoint(drop, x), drop(x)
+        equal_gradients([first, second], plain)
+        state = mg.random.get_state()
+        gradient = mg.grad(first.sum(), x)
+        assert mg.random.get_state() == state
+    equal_gradients([gradient], [mg.grad(plain[0].sum(), x)])
+    assert 0 < np.count_nonzero(host(gradient)) < 50
+
+
+def test_inside_a_model_with_dropout():
+    with mg.random.fork(0):
+        layers = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Dropout(0.3)) for _ in range(3))
+    x = Tensor(np.ones((2, 4), np.float32))
+
+    def loss(call):
+        with mg.random.fork(1):
+            out = x
+            for layer in layers:
+                out = call(layer, out)
+            return (out * out).sum()
+
+    parameters = list(layers.parameters())
+    equal_gradients(mg.grad(loss(checkpoint), parameters), mg.grad(loss(lambda f, x: f(x)), parameters))
+
+
+def gate_of(out):
+    """The node of the checkpoint, which is all that the tape has of the function."""
+    assert out._node.primitive.name == "checkpoint"
+    return out._node
+
+
+def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():
+    calls = []
+
+    def long(x):
+        calls.append(1)
+        for _ in range(20):
+            x = mg.tanh(x)
+        return x
+
+    x = leaf(10)
+    out = checkpoint(long, x)
+    assert [parent is x for parent in gate_of(out).parents] == [True]
+    assert len(calls) == 1
+    out.sum().backward(retain_graph=True)
+    assert len(calls) == 2
+    out.sum().backward()
+    assert len(calls) == 3
+    with pytest.raises(RuntimeError, match="checkpoint: this part of the graph was already used"):
+        out.sum().backward()
+
+
+def test_without_recording_it_is_the_function():
+    x = leaf(3)
+    with mg.no_grad():
+        assert not checkpoint(mg.exp, x).requires_grad
+    assert not checkpoint(mg.exp, x.detach()).requires_grad
+    assert checkpoint(lambda x, *, factor: x * factor, x, factor=2.0).tolist() == (x * 2).tolist()
+
+
+def test_the_switches_of_the_forward_hold_in_the_second_call():
+    seen = []
+
+    def function(x):
+        seen.append((mg.is_grad_enabled(), mg.modes.fused_kernels.get()))
+        return F.softmax(x)
+
+    x = leaf(3)
+    with mg.fused(False):
+        out = checkpoint(function, x)
+    loss = out.sum()
+    with mg.no_grad():
+        loss.backward()
+    assert seen == [(True, False), (True, False)]
+
+
+def test_a_change_in_between_is_an_error():
+    for changed in (0, 1):
+        x, w = leaf(3, 3), leaf(3, 3, seed=1)
+        out = checkpoint(lambda x, w=w: block(x, w), x)
+        (x, w)[changed].copy_(0.0)
+        with pytest.raises(RuntimeError, match=r"checkpoint: .*changed in place"):
+            out.sum().backward()
+
+
+def test_a_function_that_does_not_repeat_itself():
+    shapes = iter([(2,), (3,)])
+    out = checkpoint(lambda x: mg.broadcast_to(x, next(shapes)), leaf(1))
+    with pytest.raises(RuntimeError, match=r"checkpoint: the function gave \(2,\) float64 .* and \(3,\) float64"):
+        out.sum().backward()
+    with pytest.raises(TypeError, match=r"checkpoint: the function must return a tensor, .* got float"):
+        checkpoint(lambda x: 1.0, leaf(1))
+
+
+def test_no_cycle_is_left():
+    gc.collect()
+    gc.disable()
+    try:
+        x, w = leaf(3, 3), leaf(3, 3, seed=1)
+        checkpoint(block, x, w).sum().backward()
+        out = checkpoint(block, x, w)
+        del out
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
