@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minigrad import ops
+from minigrad.elementwise_methods import ElementwiseMethods
 from minigrad.operands import torch_names
-from minigrad.tape import TensorBase
 
 if TYPE_CHECKING:
     from minigrad.tensor import Tensor
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Axis = int | tuple[int, ...] | None
 
 
-class Methods(TensorBase):
-    """``x.exp()``, ``x.sum(axis)``, ``x.reshape(shape)`` and the like; a Tensor inherits them from here."""
+class Methods(ElementwiseMethods):
+    """``x.sum(axis)``, ``x.reshape(shape)`` and the like; a Tensor inherits them from here."""
 
     __slots__ = ()
 
@@ -34,30 +34,6 @@ class Methods(TensorBase):
 
                 told = missing(kind, name)
             raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def abs(self) -> Tensor:
-        return ops.absolute(self)
-
-    def clip(self, min: float | None = None, max: float | None = None) -> Tensor:
-        return ops.clip(self, min, max)
 
     @torch_names
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:

@@ -50,6 +50,18 @@ class Operators(TensorBase):
     def __rpow__(self, other: Any) -> Tensor:
         return ops.power(other, self)
 
+    def __mod__(self, other: Any) -> Tensor:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops.remainder(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(other, self)
+
     def __matmul__(self, other: Any) -> Tensor:
         return ops.matmul(self, _matrix(other, self))
 

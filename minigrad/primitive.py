@@ -207,8 +207,9 @@ class Primitive(Rules):
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and not self._never_differentiable:
+            advice = self._advice.get(self.parameters[position], "use .detach() if none is wanted")
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
-                            "but the tensor given for it requires a gradient; use .detach() if none is wanted")
+                            f"but the tensor given for it requires a gradient; {advice}")
         return tensor._data
 
 

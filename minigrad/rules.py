@@ -52,6 +52,7 @@ class Rules:
         self._joint: Callable[..., Any] | None = None
         self._has_saved = False
         self._never_differentiable = False
+        self._advice: dict[str, str] = {}
         self._plans: dict[tuple[bool, ...], Plan] = {}
 
     def __repr__(self) -> str:
@@ -109,6 +110,10 @@ class Rules:
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._never_differentiable = True
         return self
+
+    def advise(self, **advice: str) -> None:
+        """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
+        self._advice.update(advice)
 
     def _check_names(self, rule: Callable[..., Any], skip: int = 0) -> list[str]:
         names = list(inspect.signature(rule).parameters)[skip:]

@@ -1,11 +1,16 @@
-"""Sums, differences, products and quotients."""
+"""Sums, differences, products and quotients.
+
+With ``out = f(x)`` element by element, the Jacobian is diagonal, and the rule is ``g · f'(x)``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minigrad.ops.edges import divide_unless_both_zero
-from minigrad.ops.selection import where
+from minigrad.ops.comparison import isfinite
+from minigrad.ops.edges import off_the_edge, times_slope
+from minigrad.ops.rounding import floor_divide
+from minigrad.ops.selection import absolute, where
 from minigrad.primitive import primitive
 
 
@@ -41,18 +46,25 @@ mul.gradient(x=lambda g, y: g * y,
 
 @primitive(broadcasts=True, floating=True)
 def div(x, y):
-    """``x / y``, broadcasting; integers give float32."""
+    """``x / y``, broadcasting; integers give float32. A gradient of exactly 0 stays 0 at y = 0."""
     return x / y
 
 
-div.gradient(x=lambda g, y: divide_unless_both_zero(g, y),
-             y=lambda g, y, out: quotient_slope(g, y, out))
+div.gradient(x=lambda g, y: by_denominator(g, y),
+             y=lambda g, y, out: by_quotient(g, y, out))
 
 
-def quotient_slope(g: Any, y: Any, out: Any) -> Any:
-    """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
-    both = (g == 0) & (y == 0)
-    return -g * where(both, 0.0, out) / where(both, 1.0, y)
+def by_denominator(g: Any, y: Any) -> Any:
+    """``g / y``, but 0 where both are 0."""
+    if isinstance(y, (int, float)) and y != 0:
+        return g / y
+    return g / off_the_edge(g, y, y != 0)
+
+
+def by_quotient(g: Any, y: Any, out: Any) -> Any:
+    """``-g · out / y``, where ``out = x / y``; but 0 where g is 0 and the quotient is infinite or NaN."""
+    regular = isfinite(out)
+    return -g * off_the_edge(g, out, regular, 0.0) / off_the_edge(g, y, regular)
 
 
 @primitive
@@ -62,3 +74,46 @@ def neg(x):
 
 
 neg.gradient(x=lambda g: -g)
+
+
+@primitive(floating=True)
+def reciprocal(x):
+    """``1 / x``; integers give float32. A gradient of exactly 0 stays 0 at x = 0."""
+    return 1 / x
+
+
+reciprocal.gradient(x=lambda g, out: times_slope(-g, out * out))
+
+
+@primitive(broadcasts=True)
+def remainder(x, y):
+    """``x % y``, of the sign of y: ``x - floor(x / y) · y``, with slopes 1 and ``-floor(x / y)`` between jumps."""
+    return x % y
+
+
+remainder.gradient(x=lambda g: g,
+                   y=lambda g, x, y: -g * floor_divide(x, off_the_edge(g, y, y != 0)))
+
+
+# --------------------------------------------------------------------------- compositions, by PyTorch's names
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """Linear interpolation, ``input + weight · (end - input)``; all three broadcast.
+
+    It is computed from the nearer end, so that a weight of 1 gives `end` exactly.
+    """
+    step = sub(end, input)
+    if isinstance(weight, (int, float)):
+        return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
+    return where(absolute(weight) < 0.5, add(input, mul(step, weight)), sub(end, mul(step, sub(1, weight))))
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
+    """``input + value · tensor1 · tensor2``, broadcasting."""
+    return add(input, mul(mul(tensor1, tensor2), value))
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
+    """``input + value · tensor1 / tensor2``, broadcasting."""
+    return add(input, mul(div(tensor1, tensor2), value))

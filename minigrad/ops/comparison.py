@@ -1,7 +1,8 @@
-"""Comparisons and logic: booleans, which have no gradient."""
+"""Comparisons, logic and questions about numbers: the answers are booleans, which have no gradient."""
 
 from __future__ import annotations
 
+from minigrad.device import xp
 from minigrad.primitive import primitive
 
 
@@ -53,5 +54,24 @@ def logical_not(x):
     return ~x
 
 
-for _comparison in (equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_not):
-    _comparison.no_gradient()
+@primitive
+def isnan(x):
+    """Whether each element is not a number."""
+    return xp(x).isnan(x)
+
+
+@primitive
+def isinf(x):
+    """Whether each element is ∞ or -∞."""
+    return xp(x).isinf(x)
+
+
+@primitive
+def isfinite(x):
+    """Whether each element is a number, and neither ∞ nor -∞."""
+    return xp(x).isfinite(x)
+
+
+for _question in (equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_not,
+                  isnan, isinf, isfinite):
+    _question.no_gradient()

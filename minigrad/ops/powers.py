@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.device import xp
 from minigrad.ops.conversion import zeros_like
-from minigrad.ops.edges import divide_unless_both_zero
+from minigrad.ops.edges import off_the_edge, times_slope
 from minigrad.ops.exponential import log
 from minigrad.ops.selection import where
 from minigrad.primitive import primitive
@@ -15,47 +15,78 @@ from minigrad.primitive import primitive
 
 @primitive(broadcasts=True)
 def power(x, y):
-    """``x ** y``, broadcasting. Its gradient is finite, to every order, where the mathematical one is: at x = 0 too."""
+    """``x ** y``, broadcasting.
+
+    Its gradient is finite, to every order, where the mathematical one is: at x = 0 too. A gradient of exactly 0 stays 0
+    at a pole (``x**-1`` at 0) and outside the domain (``x**0.5`` at -1).
+    """
     return x ** y
 
 
-power.gradient(x=lambda g, x, y: power_slope(g, x, y),
-               y=lambda g, x, out: g * out * log_of_base(x))
+power.gradient(x=lambda g, x, y: base_slope(g, x, y) if isinstance(y, (int, float)) else base_slopes(g, x, y),
+               y=lambda g, x, out: exponent_slope(g, x, out))
 
 
-def power_slope(g: Any, x: Any, y: Any) -> Any:
+def base_slope(g: Any, x: Any, y: float) -> Any:
     """``g · y · x**(y-1)``, with the exponents 0, 1 and 2 written out: ``0 · 0**-1`` is 0 here, not NaN."""
-    if isinstance(y, (int, float)):
-        if y == 0:
-            return g * zeros_like(x)
-        if y == 1:
-            return g
-        if y == 2:
-            return g * x * 2
-        if y > 1:
-            return g * y * x ** (y - 1)
-        return multiply_unless_zero(g * y, x, y - 1)
+    if y == 0:
+        return g * zeros_like(x)
+    if y == 1:
+        return g
+    if y == 2:
+        return g * x * 2
+    whole = float(y).is_integer()
+    if whole and y > 0:
+        return g * y * x ** (y - 1)
+    regular = x != 0 if whole else x > 0 if y < 1 else x >= 0
+    return g * y * off_the_edge(g, x, regular) ** (y - 1)
+
+
+def base_slopes(g: Any, x: Any, y: Any) -> Any:
+    """``g · y · x**(y-1)`` for an array of exponents; 0 where the exponent is 0, at x = 0 too."""
     constant = y == 0
-    return where(constant, 0.0, multiply_unless_zero(g * y, x, where(constant, 1.0, y - 1)))
+    return where(constant, 0.0, times_slope(g, y * x ** where(constant, 1.0, y - 1)))
 
 
-def log_of_base(x: Any) -> Any:
-    """``log x``, but 0 at x = 0, where ``0**y`` does not change with y > 0."""
+def exponent_slope(g: Any, x: Any, out: Any) -> Any:
+    """``g · out · log x``; 0 at x = 0, where ``0**y`` does not change with y > 0."""
     if isinstance(x, (int, float)):
-        return 0.0 if x == 0 else math.log(x) if x > 0 else math.nan
-    return log(where(x == 0, 1.0, x))
+        return g * out * (0.0 if x == 0 else math.log(x) if x > 0 else math.nan)
+    return times_slope(g, out * log(where(x == 0, 1.0, x)))
 
 
-def multiply_unless_zero(g: Any, x: Any, exponent: Any) -> Any:
-    """``g · x**exponent``, but 0 where g and x are both 0 and the exponent is negative."""
-    both = (g == 0) & (x == 0) & (exponent < 0)
-    return g * where(both, 1.0, x) ** exponent
+@primitive
+def square(x):
+    """``x²``."""
+    return x * x
+
+
+square.gradient(x=lambda g, x: g * x * 2)
 
 
 @primitive(floating=True)
 def sqrt(x):
-    """The square root. A zero gradient stays zero at x = 0."""
+    """The square root. A gradient of exactly 0 stays 0 where x is not positive."""
     return xp(x).sqrt(x)
 
 
-sqrt.gradient(x=lambda g, out: divide_unless_both_zero(g * 0.5, out))
+sqrt.gradient(x=lambda g, out: g * 0.5 / off_the_edge(g, out, out > 0))
+
+
+@primitive(floating=True)
+def rsqrt(x):
+    """``1 / √x``. A gradient of exactly 0 stays 0 where x is not positive."""
+    return 1 / xp(x).sqrt(x)
+
+
+rsqrt.gradient(x=lambda g, out: times_slope(g * -0.5, out * out * out))
+
+
+@primitive(broadcasts=True, floating=True)
+def hypot(x, y):
+    """``√(x² + y²)`` without overflow, broadcasting; the gradient at (0, 0) is 0, as that of ``|x|`` at 0 is."""
+    return xp(x if hasattr(x, "dtype") else y).hypot(x, y)
+
+
+hypot.gradient(x=lambda g, x, out: g * (x / where(out == 0, math.inf, out)),
+               y=lambda g, y, out: g * (y / where(out == 0, math.inf, out)))

@@ -1,4 +1,4 @@
-"""Operations that choose between values: each has kinks, and its docstring says which subgradient the rule takes."""
+"""Operations that choose between values. Where one has a kink, its docstring says which subgradient the rule takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.ops.comparison import equal, greater, less
+from minigrad.ops.comparison import equal, greater, isfinite, less
 from minigrad.ops.rounding import sign
 from minigrad.primitive import primitive
 
@@ -25,6 +25,7 @@ def where(condition, x, y):
 
 where.gradient(x=lambda g, condition: where(condition, g, 0.0),
                y=lambda g, condition: where(condition, 0.0, g))
+where.advise(condition="the condition must be boolean, such as x > 0")
 
 
 @primitive
@@ -67,17 +68,14 @@ minimum.gradient(x=lambda g, x, y: _share(g, less(x, y), equal(x, y)),
                  y=lambda g, x, y: _share(g, less(y, x), equal(x, y)))
 
 
-@primitive
+@primitive(broadcasts=True)
 def clip(x, min=None, max=None):
-    """x kept within [min, max], numbers or None for no bound; on a bound the gradient still passes."""
+    """x kept within [min, max], broadcasting; a bound is a number, a tensor, or None for no bound.
+
+    On a bound the gradient goes to x, beyond it to the bound. Where min is above max, the result is max.
+    """
     if min is None and max is None:
         raise ValueError("clip: give min, max or both")
-    for bound in (min, max):
-        if bound is not None and not isinstance(bound, (int, float)):
-            raise TypeError(f"clip: min and max must be numbers, got {type(bound).__name__}; "
-                            "minigrad.maximum and minimum take tensors")
-        if isinstance(bound, float) and x.dtype.kind != "f":
-            x = x.astype(np.float32)
     return xp(x).clip(x, min, max)
 
 
@@ -87,4 +85,26 @@ def clip_gradient(g, x, min, max):
     return g if max is None else where(x <= max, g, 0.0)
 
 
-clip.gradient(x=clip_gradient)
+def clip_gradient_of_min(g, x, min, max):
+    below = x < min
+    return where(below if max is None else below & (min <= max), g, 0.0)
+
+
+def clip_gradient_of_max(g, x, min, max):
+    raised = x if min is None else maximum(x, min)
+    return where(raised > max, g, 0.0)
+
+
+clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
+
+
+@primitive
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """x with numbers in place of NaN, ∞ and -∞: by default 0 and the largest and smallest of x's dtype.
+
+    Where x was not finite its gradient is 0.
+    """
+    return xp(x).nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+nan_to_num.gradient(x=lambda g, x: where(isfinite(x), g, 0.0))

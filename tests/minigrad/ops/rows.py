@@ -9,6 +9,7 @@ import minigrad as mg
 from minigrad import ops
 
 from tests.minigrad.ops.row import Row, alike, distinct, nonzero, normal, positive, row
+from tests.minigrad.ops.rows_elementwise import ROWS_ELEMENTWISE
 
 HALF_LINE = np.array([[True, False, True], [False, False, True]])
 IDS = np.array([[2, 0, 2], [1, -1, 0]])
@@ -242,4 +243,4 @@ def added(x, values, axis):
     return out
 
 
-ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING]
+ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING]

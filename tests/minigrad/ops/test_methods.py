@@ -7,6 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
+from minigrad.elementwise_methods import ElementwiseMethods
 from minigrad.methods import Methods
 from minigrad.operators import Operators
 
@@ -26,6 +27,10 @@ OPERATORS = {
     "__rtruediv__": (lambda x, y: 2 / x, lambda x, y: ops.div(2, x)),
     "__pow__": (lambda x, y: x ** y, ops.power),
     "__rpow__": (lambda x, y: 2 ** x, lambda x, y: ops.power(2, x)),
+    "__mod__": (lambda x, y: x % y, ops.remainder),
+    "__rmod__": (lambda x, y: 2 % x, lambda x, y: ops.remainder(2, x)),
+    "__floordiv__": (lambda x, y: x // y, ops.floor_divide),
+    "__rfloordiv__": (lambda x, y: 2 // x, lambda x, y: ops.floor_divide(2, x)),
     "__matmul__": (lambda x, y: x @ y.T, lambda x, y: ops.matmul(x, ops.transpose(y))),
     "__rmatmul__": (lambda x, y: [1.0, 2.0] @ x, lambda x, y: ops.matmul(Tensor([1.0, 2.0], device=x.device), x)),
     "__neg__": (lambda x, y: -x, lambda x, y: ops.neg(x)),
@@ -43,15 +48,38 @@ OPERATORS = {
     "__ge__": (lambda x, y: x >= y, ops.greater_equal),
     "__getitem__": (lambda x, y: x[1:, [0, 0]], lambda x, y: ops.getitem(x, (slice(1, None), [0, 0]))),
 }
+# Methods without arguments, defined wherever X is; then those that X is scaled into the domain of.
+PLAIN = """
+    exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan atan arctan sinh cosh
+    tanh asinh arcsinh sigmoid erf floor ceil trunc sign isnan isinf isfinite nan_to_num
+"""
+SCALED = dict.fromkeys(["asin", "arcsin", "acos", "arccos", "atanh", "arctanh"], 0.4) | {"acosh": 4, "arccosh": 4}
+PAIRED = ["maximum", "minimum", "atan2", "arctan2", "hypot", "logaddexp", "remainder", "floor_divide"]
+
+
+def plain(name):
+    return lambda x, y: getattr(x, name)(), getattr(mg, name)
+
+
+def scaled(name, factor):
+    return lambda x, y: getattr(x * factor, name)(), lambda x: getattr(mg, name)(x * factor)
+
+
+def paired(name):
+    return lambda x, y: getattr(x, name)(y), lambda x: getattr(mg, name)(x, Tensor(Y, device=x.device))
+
+
 METHODS = {
-    "exp": (lambda x, y: x.exp(), mg.exp),
-    "log": (lambda x, y: x.log(), mg.log),
-    "sqrt": (lambda x, y: x.sqrt(), mg.sqrt),
-    "tanh": (lambda x, y: x.tanh(), mg.tanh),
-    "sigmoid": (lambda x, y: x.sigmoid(), mg.sigmoid),
+    **{name: plain(name) for name in PLAIN.split()},
+    **{name: scaled(name, factor) for name, factor in SCALED.items()},
+    **{name: paired(name) for name in PAIRED},
     "relu": (lambda x, y: (x - 1).relu(), lambda x: mg.relu(x - 1)),
     "abs": (lambda x, y: (x - 1).abs(), lambda x: mg.absolute(x - 1)),
     "clip": (lambda x, y: x.clip(0.5, max=1), lambda x: mg.clip(x, min=0.5, max=1)),
+    "round": (lambda x, y: x.round(1), lambda x: mg.round(x, decimals=1)),
+    "lerp": (lambda x, y: x.lerp(2, 0.3), lambda x: mg.lerp(x, end=2, weight=0.3)),
+    "addcmul": (lambda x, y: x.addcmul(x, 2, value=3), lambda x: mg.addcmul(x, x, 2, 3)),
+    "addcdiv": (lambda x, y: x.addcdiv(2, x, value=3), lambda x: mg.addcdiv(x, 2, x, 3)),
     "sum": (lambda x, y: x.sum(0, True), lambda x: mg.sum(x, axis=0, keepdims=True)),
     "mean": (lambda x, y: x.mean(axis=1), lambda x: mg.mean(x, 1)),
     "var": (lambda x, y: x.var(1, correction=1), lambda x: mg.var(x, axis=1, correction=1)),
@@ -88,11 +116,12 @@ OTHERS = {
 
 
 def test_every_method_is_in_the_table():
-    defined = {name for cls in (Tensor, Methods, Operators) for name in vars(cls)}
+    defined = {name for cls in (Tensor, Methods, ElementwiseMethods, Operators) for name in vars(cls)}
     assert {name for name in defined if not name.startswith("_")} - OTHERS == METHODS.keys() - OTHERS
     dunder = {name for name in OPERATORS if name in defined}
     assert dunder == OPERATORS.keys()
-    arithmetic = {f"__{name}__" for name in ("add", "sub", "mul", "truediv", "pow", "matmul", "and", "or")}
+    arithmetic = {f"__{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
+                                             "and", "or")}
     assert arithmetic | {name.replace("__", "__r", 1) for name in arithmetic} <= OPERATORS.keys()
 
 

@@ -1,0 +1,92 @@
+"""Trigonometric functions of angles in radians, and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.device import xp
+from minigrad.ops.edges import off_the_edge
+from minigrad.ops.powers import hypot, sqrt
+from minigrad.ops.selection import absolute
+from minigrad.primitive import primitive
+
+
+@primitive(floating=True)
+def sin(x):
+    """The sine."""
+    return xp(x).sin(x)
+
+
+sin.gradient(x=lambda g, x: g * cos(x))
+
+
+@primitive(floating=True)
+def cos(x):
+    """The cosine."""
+    return xp(x).cos(x)
+
+
+cos.gradient(x=lambda g, x: -g * sin(x))
+
+
+@primitive(floating=True)
+def tan(x):
+    """The tangent."""
+    return xp(x).tan(x)
+
+
+tan.gradient(x=lambda g, out: g * (1 + out * out))
+
+
+@primitive(floating=True)
+def asin(x):
+    """The inverse sine, in [-π/2, π/2]. A gradient of exactly 0 stays 0 where |x| ≥ 1."""
+    return xp(x).arcsin(x)
+
+
+@primitive(floating=True)
+def acos(x):
+    """The inverse cosine, in [0, π]. A gradient of exactly 0 stays 0 where |x| ≥ 1."""
+    return xp(x).arccos(x)
+
+
+asin.gradient(x=lambda g, x: over_chord(g, x))
+acos.gradient(x=lambda g, x: over_chord(-g, x))
+
+
+def over_chord(g: Any, x: Any) -> Any:
+    """``g / √(1 - x²)``, the root of a product, which has all its digits near ±1."""
+    x = off_the_edge(g, x, absolute(x) < 1, 0.0)
+    return g / sqrt((1 - x) * (1 + x))
+
+
+@primitive(floating=True)
+def atan(x):
+    """The inverse tangent, in [-π/2, π/2]."""
+    return xp(x).arctan(x)
+
+
+atan.gradient(x=lambda g, x: over_square(g, hypot(x, 1.0)))
+
+
+@primitive(broadcasts=True, floating=True)
+def atan2(y, x):
+    """The angle of the point (x, y), in [-π, π], broadcasting; mind that y comes first, as in NumPy.
+
+    There is no slope at the origin, where the gradient is NaN; one of exactly 0 stays 0.
+    """
+    return xp(y if hasattr(y, "dtype") else x).arctan2(y, x)
+
+
+# with r² = x² + y²:   ∂/∂y = x / r²,   ∂/∂x = -y / r²
+atan2.gradient(y=lambda g, y, x: over_square(g, hypot(x, y), x),
+               x=lambda g, y, x: over_square(-g, hypot(x, y), y))
+
+
+def over_square(g: Any, r: Any, x: Any = 1.0) -> Any:
+    """``g · x / r²``, in two divisions: the square might overflow."""
+    r = off_the_edge(g, r, r != 0)
+    return g * (x / r) / r
+
+
+arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2  # NumPy's names
