@@ -1,0 +1,100 @@
+"""Every row of docs/coming_from_pytorch.md: our cell runs, and where PyTorch is installed, both give the same."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import nn, optim
+
+PAGE = Path(__file__).parents[1] / "docs/coming_from_pytorch.md"
+has_pytorch = importlib.util.find_spec("torch") is not None
+
+
+def rows():
+    """(PyTorch's cell, ours) of every row whose first two cells are code."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|.*\|$", text, flags=re.MULTILINE)
+
+
+def arrays():
+    draw = np.random.default_rng(0)
+    shapes = {"x": (2, 3), "y": (2, 3), "v": (3,), "w": (3, 4), "q": (2, 5, 4), "k": (2, 5, 4), "s": (2, 5, 4)}
+    found = {name: draw.uniform(0.1, 0.9, size=shape).astype(np.float32) for name, shape in shapes.items()}
+    found["i"], found["labels"] = draw.integers(0, 2, size=(2, 3)), np.array([2, 0])
+    found["m"] = np.array([[True, False, True], [False, True, True]])
+    found["mask"] = draw.random((5, 5)) < 0.6
+    found["mask"][:, 0] = True
+    found["causal"] = np.tri(5, dtype=bool)
+    return found
+
+
+def result_of(code, namespace, tensor, parameter):
+    """The value of a cell; every array that it may use is given as a tensor, the floating ones requiring gradients."""
+    given = {name: tensor(array, requires_grad=array.dtype.kind == "f") for name, array in arrays().items()}
+    namespace |= {"np": np, "array": arrays()["x"], "p": parameter(tensor(arrays()["v"])), **given}
+    exec(f"result = ({code})", namespace)
+    return namespace["result"]
+
+
+def ours(code):
+    namespace = {"mg": minigrad, "nn": nn, "F": minigrad.functional, "optim": optim}
+    with minigrad.random.fork(0):
+        return result_of(code, namespace, minigrad.Tensor, nn.Parameter)
+
+
+def pytorchs(code):
+    import torch
+
+    namespace = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
+    return result_of(code, namespace, torch.tensor, torch.nn.Parameter)
+
+
+def plain(value):
+    """A result without its library: arrays, numbers, strings, and sequences of them."""
+    if hasattr(value, "detach"):
+        return value.detach().numpy()
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if type(value).__name__ in ("dtype", "type") or isinstance(value, np.dtype):
+        return str(value).removeprefix("torch.")
+    return value
+
+
+def assert_same(ours, theirs):
+    if isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        for our, their in zip(ours, theirs, strict=True):
+            assert_same(our, their)
+    elif isinstance(theirs, np.ndarray):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=1e-7)
+    else:
+        assert type(ours) is type(theirs)
+        assert ours == (pytest.approx(theirs, rel=2e-6) if isinstance(theirs, float) else theirs)
+
+
+ROWS = rows()
+each_row = pytest.mark.parametrize(("theirs", "here"), ROWS, ids=[here for _, here in ROWS])
+
+
+def test_every_row_of_a_table_is_read():
+    """A row that the pattern missed would be tested by nobody."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    in_tables = [line for line in lines if line.startswith("| ") and not line.startswith("| PyTorch |")]
+    assert len(ROWS) == len(in_tables) > 80
+
+
+@each_row
+def test_our_cell_runs(theirs, here):
+    result = plain(ours(here))
+    assert result is not None or "allow_unused" in here
+
+
+@pytest.mark.skipif(not has_pytorch, reason="PyTorch is not installed")
+@each_row
+def test_both_cells_give_the_same(theirs, here):
+    assert_same(plain(ours(here)), plain(pytorchs(theirs)))
