@@ -112,6 +112,16 @@ ELSEWHERE = {
     "fill_": "x[...] = value",
 }
 
+# Modules of ``torch.nn`` that are in the package transformer, where transformer.pytorch loads their weights.
+IN_TRANSFORMER = {
+    "MultiheadAttention": "transformer.MultiHeadAttention",
+    "Transformer": "transformer.Transformer",
+    "TransformerEncoder": "transformer.Encoder",
+    "TransformerDecoder": "transformer.Decoder",
+    "TransformerEncoderLayer": "transformer.layers.EncoderLayer",
+    "TransformerDecoderLayer": "transformer.layers.DecoderLayer",
+}
+
 # Where a name may be that `minigrad` itself, or the Tensor, does not have.
 NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim")
 
@@ -121,6 +131,8 @@ def missing(owner: str, name: str) -> str | None:
 
     An in-place method (``add_``) is answered by the form that makes a new tensor.
     """
+    if name in IN_TRANSFORMER:
+        return f"{owner} has no {name!r}; here it is {IN_TRANSFORMER[name]}, and transformer.pytorch loads its weights"
     here = ELSEWHERE.get(name) or _among_ours(name)
     if here is None and name.endswith("_"):
         stem = name.rstrip("_")

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from transformer import causal_mask, padding_mask
+import minigrad
+from minigrad import Tensor
+from minigrad import functional as F
+
+from tests.transformer.tiny import tiny_config
+from transformer import MultiHeadAttention, causal_mask, padding_mask
+from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.masks import is_all_real, join
 
 
@@ -69,3 +75,59 @@ def test_ids_on_a_gpu_are_not_read_back_to_look_for_padding(stand_in):
     ids = stand_in.cupy.asarray(np.array([[5, 6]]))
     assert not is_all_real(ids)
     assert not stand_in.synchronizations
+
+
+# --- One convention -------------------------------------------------------------------------------
+
+
+def features(length, seed):
+    return Tensor(np.random.default_rng(seed).standard_normal((2, length, 8)))
+
+
+def attend_by_function(mask, keys):
+    x = keys.reshape(2, -1, 2, 4).swapaxes(1, 2)  # (B, H, S, D/H)
+    return F.scaled_dot_product_attention(features(3, 1).reshape(2, 3, 2, 4).swapaxes(1, 2), x, x, mask)
+
+
+def attend_by_module(mask, keys):
+    with minigrad.random.fork(2):
+        attention = MultiHeadAttention(8, 2).to(dtype=np.float64)
+    return attention(features(3, 1), keys, keys, mask)
+
+
+def attend_in_an_encoder_layer(mask, keys):
+    """What another token than the keys that change gets: a layer also passes each token on to itself."""
+    with minigrad.random.fork(2):
+        layer = EncoderLayer(tiny_config()).to(dtype=np.float64)
+    return layer(keys, mask)[:, 1]
+
+
+def attend_in_a_decoder_layer(mask, keys):
+    with minigrad.random.fork(2):
+        layer = DecoderLayer(tiny_config()).to(dtype=np.float64)
+    return layer(features(3, 1), keys, None, mask)
+
+
+EVERYWHERE = pytest.mark.parametrize("attend", [attend_by_function, attend_by_module, attend_in_an_encoder_layer,
+                                                attend_in_a_decoder_layer])
+
+
+@EVERYWHERE
+def test_true_means_may_attend_everywhere(attend):
+    """A key has an influence where the mask is True, and nowhere else: from the function to the layers."""
+    keys = features(4, 5).numpy()
+    mask = np.array([False, True, False, True])
+    before = attend(mask, Tensor(keys)).numpy()
+    for key in range(4):
+        changed = keys.copy()
+        changed[:, key] += np.arange(8)
+        if key != 1 or attend is not attend_in_an_encoder_layer:
+            assert np.array_equal(attend(mask, Tensor(changed)).numpy(), before) != mask[key]
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("mask", [np.ones((3, 4)), np.zeros((3, 4), np.float32), np.ones((3, 4), np.int64), [[True]]],
+                         ids=["float64", "additive", "int64", "list"])
+def test_what_is_not_boolean_is_refused_everywhere(attend, mask):
+    with pytest.raises(TypeError, match="must be a boolean array or tensor, True where a query may attend"):
+        attend(mask, features(4, 5))

@@ -1,5 +1,6 @@
 """Names and errors of loading and saving PyTorch's weights, and the tables of docs/pytorch_weights.md."""
 
+import pkgutil
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -9,10 +10,12 @@ import pytest
 
 from minigrad import Tensor, nn
 from minigrad.checkpoint import CheckpointError, load_tensors
+from minigrad.names import IN_TRANSFORMER
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.pytorch import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
+from transformer.pytorch.names import CHILDREN
 
 PAGE = Path(__file__).parents[2] / "docs" / "pytorch_weights.md"
 
@@ -314,3 +317,22 @@ def test_loading_counts_as_a_change():
     load_pytorch(module, state)
     with pytest.raises(RuntimeError, match="changed in place"):
         loss.backward()
+
+
+# --- PyTorch's classes, looked for in minigrad.nn -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", IN_TRANSFORMER)
+def test_the_error_for_a_class_of_pytorch_names_ours(name):
+    message = f"minigrad.nn has no '{name}'; here it is {IN_TRANSFORMER[name]}, and transformer.pytorch loads"
+    with pytest.raises(AttributeError, match=re.escape(message)):
+        getattr(nn, name)
+    ours = pkgutil.resolve_name(IN_TRANSFORMER[name])
+    assert ours is Transformer or ours is MultiHeadAttention or ours in CHILDREN
+
+
+def test_other_names_are_as_unknown_as_ever():
+    with pytest.raises(AttributeError, match=r"module 'minigrad\.nn' has no attribute 'Nothing'"):
+        nn.Nothing  # noqa: B018
+    with pytest.raises(AttributeError, match=r"minigrad\.nn has no 'cat'; here it is minigrad\.concatenate"):
+        nn.cat  # noqa: B018
