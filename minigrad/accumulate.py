@@ -13,8 +13,8 @@ from minigrad.tape import Array, Saved, TensorBase, wrap
 class Pending:
     """Gradients that have arrived but were not sent on yet, by the id of the node or leaf that they are for.
 
-    An entry is ``[value, owned]``. A rule may return its argument, a view, or one array for two inputs, so a value
-    is borrowed at first and never written to. The second arrival makes a sum that we own; later ones add into it.
+    An entry is ``[value, owned, target]``. A rule may return its argument, a view, or one array for two inputs, so a
+    value is borrowed at first and never written to. The second arrival makes a sum that we own; later ones add into it.
     """
 
     def __init__(self, create_graph: bool) -> None:
@@ -27,17 +27,22 @@ class Pending:
             value = wrap(value)
         entry = self.entries.get(id(target))
         if entry is None:
-            self.entries[id(target)] = [value, fresh]
+            self.entries[id(target)] = [value, fresh, target]
             return True
+        if self.create_graph or type(value) is np.ndarray:
+            self._sum(entry, value)
+        else:
+            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
+                self._sum(entry, value)
+        return False
+
+    def _sum(self, entry: list[Any], value: Any) -> None:
         if self.create_graph:
             entry[0] = entry[0] + value
-            return False
-        with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-            if entry[1]:
-                entry[0] += value
-            else:
-                entry[0], entry[1] = entry[0] + value, True
-        return False
+        elif entry[1]:
+            entry[0] += value
+        else:
+            entry[0], entry[1] = entry[0] + value, True
 
     def owned_buffer(self, target: Any, like: Array) -> tuple[Array, bool]:
         """An array of the target's shape that we own, for rules that add into it; and whether it is the first."""
@@ -45,7 +50,7 @@ class Pending:
         namespace = xp(like)
         if entry is None:
             buffer = namespace.zeros(target.shape, target.dtype)
-            self.entries[id(target)] = [buffer, True]
+            self.entries[id(target)] = [buffer, True, target]
             return buffer, True
         if not entry[1] or isinstance(entry[0], np.generic):
             entry[0], entry[1] = namespace.array(entry[0]), True

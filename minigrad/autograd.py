@@ -17,32 +17,31 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minigrad.accumulate import Pending, deliver, is_fresh
 from minigrad.device import asarray_on, device_of, is_array, on_device_of, xp
-from minigrad.hooks import hooked, run_hooks
+from minigrad.hooks import hooked
 from minigrad.observe import observers
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
 
 
 def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
     """Run the rules of `node` on its gradient `g`; returns the parents that received their first gradient."""
-    plan, first = node.plan, []
-    if plan.recomputes or (pending.create_graph and plan.expands):
+    plan, create_graph = node.plan, pending.create_graph
+    if plan.recomputes or (create_graph and plan.expands):
         # What made it is recorded in the node's place, and the traversal goes on through what that recorded.
         newest = next_number()
         target = gradient_target(node.primitive.expand(node))
         if wanted is not None:
             wanted.update(_recorded_since(newest, target))
-        pending.add(target, g, False)
-        return [target]
+        return [target] if pending.add(target, g, False) else []
 
-    watching = observers()
-    saved = node.primitive.rejoin(node) if pending.create_graph else node.saved
-    values = (g, plan.needs, *saved)
+    saved = node.saved if not create_graph else node.primitive.rejoin(node)
+    values, watching, first = (g, plan.needs, *saved), observers(), []
     if plan.joint is not None:
-        function, picks = plan.joint
-        results = function(*[values[i] for i in picks])
-        results = plan.select(node.primitive, results)
+        function, pick = plan.joint
+        results = plan.select(node.primitive, function(*pick(values)))
         # One joint rule may hand the same memory to two inputs: only all-new, all-different arrays count as fresh.
         distinct = len({id(r) for r in results}) == len(results) and all(is_fresh(r, g, saved) for r in results)
         for target, result, name in zip(node.parents, results, plan.names, strict=True):
@@ -57,13 +56,15 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
     for target, call in zip(node.parents, plan.calls, strict=True):
         if wanted is not None and id(target) not in wanted:
             continue
-        if call.accumulate is not None and not pending.create_graph and not watching:
+        if call.accumulate is not None and not create_graph and not watching:
             buffer, is_first = pending.owned_buffer(target, g)
-            call.accumulate(buffer, *[values[i] for i in call.accumulate_picks])
+            call.accumulate(buffer, *call.accumulate_pick(values))
         else:
-            result = call.function(*[values[i] for i in call.picks])
-            fresh = not pending.create_graph and is_fresh(result, g, saved)
-            result = node.primitive.conform(result, target, call.name)
+            result = call.function(*call.pick(values))
+            fresh = not create_graph and is_fresh(result, g, saved)
+            leaf = target if type(target) is Node else target._data
+            if getattr(result, "shape", None) != leaf.shape or result.dtype is not leaf.dtype:
+                result = node.primitive.conform(result, target, call.name)
             for observer in watching:
                 observer.gradient_sent(node, call.name, target, result)
             is_first = pending.add(target, result, fresh)
@@ -83,29 +84,24 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         captured: ids of nodes whose gradient is a result.
 
     Returns:
-        ``[gradient, owned]`` by id, for every leaf reached and every captured node.
+        ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
     pending = Pending(create_graph)
     heap: list[tuple[int, Node]] = []
-    queued: set[int] = set()
-
-    def queue(target: Any) -> None:
-        if isinstance(target, Node) and id(target) not in queued:
-            queued.add(id(target))
-            heapq.heappush(heap, (-target.number, target))
-
     results: dict[int, list[Any]] = {}
-    visited: list[Node] = []
     retained: list[tuple[Any, Any]] = []
-    for target, gradient in roots:
-        pending.add(target, gradient, False)
-        queue(target)
-    while heap:
+    push = _push_gradients if not observers() else _push_observed
+    first = [target for target, gradient in roots if pending.add(target, gradient, False)]
+    while True:
+        for target in first:  # those that received their first gradient, once each
+            if type(target) is Node:
+                heapq.heappush(heap, (-target.number, target))
+        if not heap:
+            break
         node = heapq.heappop(heap)[1]
-        visited.append(node)  # keeps ids in `queued` from being reused while the pass runs
         entry = pending.pop(node)
         if node._hooks:
-            entry = [run_hooks(node, entry[0]), False]
+            entry = hooked(entry)
         g = entry[0]
         if id(node) in captured:
             results[id(node)] = entry
@@ -113,12 +109,14 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if node.retained is not None:
                 retained.append((node.retained, g))
         elif not any(id(parent) in wanted for parent in node.parents):
+            first = []
             continue  # nothing below it is asked for, and the node remains unused
         node.check()
-        with on_device_of(g._data if create_graph else g):
-            push = _push_gradients if not observers() else _push_observed
-            for target in push(node, g, pending, wanted):
-                queue(target)
+        if type(g) is np.ndarray:
+            first = push(node, g, pending, wanted)
+        else:
+            with on_device_of(g._data if create_graph else g):
+                first = push(node, g, pending, wanted)
         if not retain_graph:
             node.saved, node.ticks = FREED, ()
     for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
@@ -224,8 +222,6 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> N
     require_recorded(output, "backward")
     root = gradient_target(output)
     start = root_gradient(output, gradient, "backward", create_graph=False)
-    leaves = leaves_below([root])
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set())
-    arrived = [(leaf, *hooked(leaf, results[id(leaf)])) for leaf in leaves if id(leaf) in results]
-    for leaf, gradient, owned in arrived:
+    for gradient, owned, leaf in [hooked(entry) for entry in results.values()]:
         deliver(leaf, gradient, owned)

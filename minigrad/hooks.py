@@ -68,6 +68,8 @@ def run_hooks(target: Node | TensorBase, gradient: Any) -> Any:
     return gradient
 
 
-def hooked(leaf: TensorBase, entry: list[Any]) -> list[Any]:
-    """The ``[gradient, owned]`` of a leaf, after its hooks."""
-    return [run_hooks(leaf, entry[0]), False] if getattr(leaf, "_hooks", None) else entry
+def hooked(entry: list[Any]) -> list[Any]:
+    """The entry ``[gradient, owned, target]``, after the hooks of its target."""
+    if getattr(entry[2], "_hooks", None):
+        return [run_hooks(entry[2], entry[0]), False, entry[2]]
+    return entry

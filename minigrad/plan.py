@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,14 +10,24 @@ if TYPE_CHECKING:
     from minigrad.rules import Rules
 
 
+Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
 class Call(NamedTuple):
-    """One input's rule, ready to run: `picks` are the positions of its arguments in ``(g, needs, *saved)``."""
+    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``."""
 
     name: str
     function: Callable[..., Any]
-    picks: tuple[int, ...]
+    pick: Pick
     accumulate: Callable[..., None] | None
-    accumulate_picks: tuple[int, ...]
+    accumulate_pick: Pick
+
+
+def picker(positions: Sequence[int]) -> Pick:
+    """A function from a tuple to the tuple of its elements at `positions`."""
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    return (lambda values: (values[positions[0]],)) if positions else (lambda values: ())
 
 
 class Plan:
@@ -28,7 +39,7 @@ class Plan:
     __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "recomputes", "wanted")
 
     def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
-                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], tuple[int, ...]] | None,
+                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], Pick] | None,
                  expands: bool, recomputes: bool = False) -> None:
         self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
         self.calls, self.joint, self.expands, self.recomputes = calls, joint, expands, recomputes

@@ -41,11 +41,11 @@ from minigrad.modes import fused_kernels, recording
 from minigrad.observe import observers
 from minigrad.operands import as_operand, check_devices, explain, in_our_names, promote, promote_all
 from minigrad.rules import Rules
-from minigrad.tape import Array, Node, Saved, TensorBase, gradient_target, wrap
+from minigrad.tape import Array, Node, Saved, TensorBase, wrap
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
-_PLAIN = frozenset({bool, int, float})  # exactly these: np.float64 is a float, too
+_PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 
 
 class Primitive(Rules):
@@ -63,35 +63,50 @@ class Primitive(Rules):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
-        if self.variadic:
-            return self._call_variadic(args, kwargs)
         if kwargs or len(args) != self._arity:
+            if self.variadic:
+                return self._call_variadic(args, kwargs)
             args = self._bind(args, kwargs)
-        for argument in args:
+        # One look at each input. The usual case is `plain`: tensors in host memory, of one dtype, and Python numbers.
+        raw: list[Any] = list(args)
+        needs, bit, found, plain, dtype = 0, 1, False, True, None  # needs: a bit for each input that needs a gradient
+        for position in self._positions:
+            argument = args[position]
             if isinstance(argument, TensorBase):
-                break
-        else:
+                found = True
+                raw[position] = data = argument._data
+                if argument._requires_grad:
+                    needs |= bit
+                if type(data) is not np.ndarray:
+                    plain = False
+                elif dtype is None:
+                    dtype = data.dtype
+                elif data.dtype is not dtype:
+                    plain = False
+            elif type(argument) not in _PLAIN:
+                plain = False
+            bit <<= 1
+        if not found and not any([isinstance(args[position], TensorBase) for position in self._statics]):
             return self._on_arrays(args)
         if self.composition is not None and not fused_kernels.get():
             return self.composition(*args)
 
-        raw: list[Any] = list(args)
-        needs = []
-        for position in self._positions:
-            argument = args[position]
-            if isinstance(argument, TensorBase):
-                raw[position] = argument._data
-                needs.append(argument._requires_grad)
-            else:
-                needs.append(False)
-                if argument is not None and type(argument) not in _PLAIN:
-                    raw[position] = as_operand(argument, args, self.name)
-        if len(needs) != len(args):
-            self._unwrap_statics(raw, args)
-        if self.broadcasts or self.floating or len(needs) > 1:
-            promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
+        for position in self._statics:
+            if type(raw[position]) not in _PLAIN:
+                raw[position] = static = self._static(raw[position], position, args)
+                plain = plain and (type(static) is np.ndarray or not is_array(static))
+        inputs: Sequence[Any] = args
+        if self._statics and self._positions:
+            inputs = [args[position] for position in self._positions]
+        if not plain or dtype is None or dtype.kind != "f":
+            plain = False
+            for position in self._positions:
+                if not isinstance(args[position], TensorBase) and type(args[position]) not in _PLAIN:
+                    raw[position] = as_operand(args[position], args, self.name)
+            if self.broadcasts or self.floating or len(self._positions) > 1:
+                promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
         run = self._run if not observers() else self._run_observed
-        return run(args, raw, needs, [args[p] for p in self._positions])
+        return run(args, raw, needs, inputs, plain)
 
     def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         statics = self._bind((), kwargs)[1:]
@@ -99,9 +114,9 @@ class Primitive(Rules):
             return self._on_arrays(args, kwargs)
         raw = [a._data if isinstance(a, TensorBase) else as_operand(a, args, self.name) for a in args]
         promote_all(raw)
-        needs = [isinstance(a, TensorBase) and a._requires_grad for a in args]
+        needs = tuple([isinstance(a, TensorBase) and a._requires_grad for a in args])
         run = self._run if not observers() else self._run_observed
-        return run((args, *statics), [tuple(raw), *statics], needs, args)
+        return run((args, *statics), [tuple(raw), *statics], needs if True in needs else 0, args, False)
 
     def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         try:
@@ -113,48 +128,53 @@ class Primitive(Rules):
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self._has_saved else result
 
-    def _run_observed(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
+    def _run_observed(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...],
+                      inputs: Sequence[Any], plain: bool) -> Any:
         """As `_run`, with the observers told before and after."""
         watching, output = observers(), None
         for observer in watching:
             observer.operation_begins(self, inputs)
         try:
-            output = self._run(args, raw, needs, inputs)
+            output = self._run(args, raw, needs, inputs, plain)
         finally:
             for observer in reversed(watching):
                 observer.operation_ends(self, inputs, output)
         return output
 
-    def _run(self, args: tuple[Any, ...], raw: list[Any], needs: list[bool], inputs: Sequence[Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...], inputs: Sequence[Any],
+             plain: bool) -> Any:
         """Run the forward on raw arrays, and record it if an input needs a gradient."""
-        arguments = raw if not self.variadic else raw[0]
-        keywords = {} if not self.variadic else dict(zip(self.parameters[1:], raw[1:], strict=True))
-        anchor = check_devices(arguments, self.name)
+        arguments = raw
         try:
-            if anchor is None:
-                out = self.forward(*arguments, **keywords)
+            if plain:
+                out = self.forward(*raw)
             else:
-                with on_device_of(anchor):
+                arguments = raw if not self.variadic else raw[0]
+                keywords = {} if not self.variadic else dict(zip(self.parameters[1:], raw[1:], strict=True))
+                anchor = check_devices(arguments, self.name)
+                if anchor is None:
                     out = self.forward(*arguments, **keywords)
+                else:
+                    with on_device_of(anchor):
+                        out = self.forward(*arguments, **keywords)
         except (ValueError, TypeError, IndexError) as error:
             raise explain(error, arguments, self.name) from error
         saved_values = None
         if self._has_saved:
             out, saved_values = out
 
-        tick = None
-        owner = out if getattr(out, "base", None) is None else out.base
+        tick, base = None, getattr(out, "base", None)
         for tensor in inputs:  # an output that is a view of an input, or the input itself, shares its change tick
             if isinstance(tensor, TensorBase):
                 data = tensor._data
-                if owner is data or owner is data.base:
+                if out is data or (base is not None and (base is data or base is data.base)):
                     tick = tensor._tick
                     break
-        if True not in needs or self._never_differentiable or not recording.get():
-            return wrap(out, None, tick)
-
-        plan = self._plans.get(tuple(needs)) or self._plan(tuple(needs))
         tensor = wrap(out, None, tick)
+        if not needs or self._never_differentiable or not recording.get():
+            return tensor
+
+        plan = self._plans.get(needs) or self._plan(needs)
         saved, ticks = [], []
         for kind, position in plan.keep:
             if kind == "value":
@@ -165,6 +185,9 @@ class Primitive(Rules):
                 elif type(source) is tuple:  # *xs, or an index
                     ticks += [(s._tick, s._tick[0], v) for s, v in zip(source, value, strict=True)
                               if isinstance(s, TensorBase)]
+            elif kind == "out":
+                saved.append(tensor._data)
+                ticks.append((tensor._tick, tensor._tick[0], tensor._data))
             elif kind == "shape":
                 value = raw[position]
                 saved.append(np.shape(value) if not isinstance(value, tuple) else tuple([v.shape for v in value]))
@@ -172,13 +195,14 @@ class Primitive(Rules):
                 saved.append(getattr(raw[position], "dtype", None))
             elif kind == "device":
                 saved.append(device_of(raw[position]))
-            elif kind == "out":
-                saved.append(tensor._data)
-                ticks.append((tensor._tick, tensor._tick[0], tensor._data))
             else:
                 saved.append(saved_values)
-        parents = tuple([gradient_target(inputs[i]) for i in plan.wanted])
-        tensor._node = Node(self, plan, parents, tuple(saved), tuple(ticks), tensor._data.shape, tensor._data.dtype)
+        parents = []
+        for index in plan.wanted:
+            source = inputs[index]
+            parents.append(source if source._node is None else source._node)
+        data = tensor._data
+        tensor._node = Node(self, plan, tuple(parents), tuple(saved), tuple(ticks), data.shape, data.dtype)
         tensor._requires_grad = True
         return tensor
 
@@ -193,17 +217,17 @@ class Primitive(Rules):
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def _unwrap_statics(self, raw: list[Any], args: Sequence[Any]) -> None:
-        for position, value in enumerate(raw):
-            if isinstance(value, TensorBase):
-                raw[position] = self._unwrap_static(value, position)
-            elif type(value) is tuple:  # an index may have tensors in it
-                raw[position] = tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v
-                                       for v in value])
-            elif isinstance(value, np.generic):  # weak, like a Python number
-                raw[position] = value.item()
-            elif self._never_differentiable and isinstance(value, list):
-                raw[position] = as_operand(value, args, self.name)
+    def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
+        """An argument without a gradient rule, as the forward gets it."""
+        if isinstance(value, TensorBase):
+            return self._unwrap_static(value, position)
+        if type(value) is tuple:  # an index may have tensors in it
+            return tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v for v in value])
+        if isinstance(value, np.generic):  # weak, like a Python number
+            return value.item()
+        if self._never_differentiable and isinstance(value, list):
+            return as_operand(value, args, self.name)
+        return value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and not self._never_differentiable:

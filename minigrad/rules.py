@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from minigrad.device import is_array
 from minigrad.modes import fused
-from minigrad.plan import Call, Needs, Plan
+from minigrad.plan import Call, Needs, Plan, picker
 from minigrad.tape import Node, TensorBase, wrap
 
 if TYPE_CHECKING:
@@ -44,16 +44,17 @@ class Rules:
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
-        self._arity = len(parameters)
+        self._arity = len(parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.inputs: tuple[str, ...] = ()
         self._positions: tuple[int, ...] = ()
+        self._statics = tuple(range(len(self.parameters)))
         self._rules: dict[str, Callable[..., Any]] = {}
         self._accumulating: dict[str, Callable[..., Any]] = {}
         self._joint: Callable[..., Any] | None = None
         self._has_saved = False
         self._never_differentiable = False
         self._advice: dict[str, str] = {}
-        self._plans: dict[tuple[bool, ...], Plan] = {}
+        self._plans: dict[int | tuple[bool, ...], Plan] = {}
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}{self.signature}>"
@@ -67,6 +68,7 @@ class Rules:
                                 f"the parameters are {', '.join(self.parameters)}")
         self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
         self._positions = tuple(self.parameters.index(p) for p in self.inputs)
+        self._statics = tuple(i for i in range(len(self.parameters)) if i not in self._positions)
         self._plans.clear()
 
     def gradient(self, **rules: Callable[..., Any]) -> None:
@@ -136,7 +138,9 @@ class Rules:
 
     # ----------------------------------------------------------------- for the backward pass
 
-    def _plan(self, needs: tuple[bool, ...]) -> Plan:
+    def _plan(self, key: int | tuple[bool, ...]) -> Plan:
+        """The plan for these needs: whether each of `*xs` needs a gradient, else a bit for each input that does."""
+        needs = key if isinstance(key, tuple) else tuple(bool(key >> i & 1) for i in range(len(self.inputs)))
         names = self.inputs if not self.variadic else (self.parameters[0],) * len(needs)
         wanted = tuple(i for i, need in enumerate(needs) if need)
         expands = self._joint is not None and self.composition is not None
@@ -156,21 +160,21 @@ class Rules:
 
         calls, joint = [], None
         if self._joint is not None:
-            joint = (self._joint, picks(self._joint))
+            joint = (self._joint, picker(picks(self._joint)))
             if expands:  # the composition is called with every argument
-                keep += [("value", i) for i in range(self._arity) if ("value", i) not in keep]
+                keep += [("value", i) for i in range(len(self.parameters)) if ("value", i) not in keep]
         else:
             for i in wanted:
                 name = names[i]
                 if name not in self._rules:
                     raise TypeError(f"{self.name}: the gradient rule for the argument {name!r} is missing")
                 adding = self._accumulating.get(name)
-                calls.append(Call(name, self._rules[name], picks(self._rules[name]), adding,
-                                  picks(adding, skip=1) if adding else ()))
+                calls.append(Call(name, self._rules[name], picker(picks(self._rules[name])), adding,
+                                  picker(picks(adding, skip=1) if adding else ())))
         by_name: Any = needs if self.variadic else dict(zip(names, needs, strict=True))
         plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(names[i] for i in wanted),
                     tuple(keep), tuple(calls), joint, expands)
-        self._plans[needs] = plan
+        self._plans[key] = plan
         return plan
 
     def rejoin(self, node: Node) -> tuple[Any, ...]:
@@ -203,7 +207,7 @@ class Rules:
         kept = zip(node.plan.keep, self.rejoin(node), strict=True)
         by_position = {position: value for (kind, position), value in kept if kind == "value"}
         with fused(True):  # it stands for the fused primitive: a visitor of taps does not see its steps
-            return self.composition(*[by_position[i] for i in range(self._arity)])
+            return self.composition(*[by_position[i] for i in range(len(self.parameters))])
 
     def conform(self, gradient: Any, target: Any, name: str) -> Any:
         """What the rule for `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""

@@ -46,7 +46,9 @@ def register_tensor_class(cls: type[TensorBase]) -> None:
 def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) -> Any:
     """A tensor around `array` (not copied), as the output of `node`."""
     tensor = _tensor_class.__new__(_tensor_class)
-    tensor._data = array if not isinstance(array, (np.generic, bool, int, float)) else np.asarray(array)
+    if type(array) is not np.ndarray and isinstance(array, (np.generic, bool, int, float)):
+        array = np.asarray(array)
+    tensor._data = array
     tensor._node = node
     tensor._requires_grad = node is not None
     tensor._tick = [0] if tick is None else tick

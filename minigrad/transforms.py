@@ -69,7 +69,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
                                  "pass allow_unused=True to get None for it")
             gradients.append(None)
             continue
-        value, owned = hooked(target, entry) if isinstance(target, TensorBase) else entry
+        value, owned, _ = entry if isinstance(target, Node) else hooked(entry)  # a node's hooks have run
         if not create_graph:
             value = wrap(value if owned and id(target) not in given else copy(value))
         elif not value._requires_grad:
