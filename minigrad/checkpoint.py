@@ -71,7 +71,7 @@ def save_tensors(
 
 
 def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Read a safetensors file, made by `save_tensors` or by another program.
+    """Read the safetensors file at `path`, made by `save_tensors` or by another program.
 
     Returns:
         The arrays by name, on the host and writable, and the metadata.

@@ -157,8 +157,9 @@ def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `function`; see `value_and_grad`. With `has_aux`, (gradient, auxiliary).
+    """A function that returns the gradient of `function` alone; with `has_aux`, ``(gradient, auxiliary)``.
 
+    `function`, `argnums` and `has_aux` are those of `value_and_grad`.
     (`minigrad.grad` differentiates tensors that were computed already.)
     """
     both = value_and_grad(function, argnums, has_aux)
@@ -232,7 +233,7 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
     """A function that returns the derivative of every element of the result by every element of an argument.
 
     Its shape is ``(*result.shape, *argument.shape)``; for nested arguments the entries have that form. One backward for
-    each element of the result.
+    each element of the result. `function` returns a tensor; `argnums` is as for `value_and_grad`.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -255,7 +256,8 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
 def hessian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of `function`, which must return one number, by one argument.
 
-    The argument is a tensor x; the result has the shape ``(*x.shape, *x.shape)``.
+    The argument, which `argnums` names by its position, is a tensor x; the result has the shape
+    ``(*x.shape, *x.shape)``.
     """
     if not isinstance(argnums, int):
         raise TypeError(f"hessian: argnums must be an int, got {argnums!r}")

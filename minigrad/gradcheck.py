@@ -75,7 +75,8 @@ def gradgradcheck(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor
     it is differentiated with respect to both, through ``grad(..., create_graph=True)``, and compared with differences
     of the ordinary gradient. Run `gradcheck` too: it says whether that gradient is right.
 
-    Arguments, result and errors are those of `gradcheck`; in messages ``g0`` is the gradient of output 0.
+    Arguments (`eps`, `atol`, `rtol` among them), result and errors are those of `gradcheck`; in messages ``g0`` is the
+    gradient of output 0.
     """
     checked = _check_inputs(inputs, "gradgradcheck")
     with enable_grad():

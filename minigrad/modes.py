@@ -103,5 +103,8 @@ def is_grad_enabled() -> bool:
 
 
 def fused(enabled: bool) -> SwitchContext:
-    """``with fused(False):`` runs every fused function as its readable composition. Local to the thread or task."""
+    """``with fused(False):`` runs every fused function as its readable composition; `enabled` switches back.
+
+    Local to the thread or task.
+    """
     return fused_kernels.set_to(enabled)

@@ -239,7 +239,17 @@ class Primitive(Rules):
 
 def primitive(forward: Callable[..., Any] | None = None, *, broadcasts: bool = False, floating: bool = False,
               composition: Callable[..., Any] | None = None) -> Any:
-    """Make a `Primitive` of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``."""
+    """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
+
+    Args:
+        forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
+        broadcasts: the operands broadcast by NumPy's rules; their gradients are summed back to their shapes.
+        floating: integer operands become float32 first.
+        composition: the same function written with smaller operations, for a forward that returns `Saved` values.
+
+    Returns:
+        A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
+    """
     if forward is None:
         return lambda function: Primitive(function, broadcasts, floating, composition)
     return Primitive(forward, broadcasts, floating, composition)

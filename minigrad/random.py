@@ -48,7 +48,7 @@ _WORD = 64  # bits in each number of a key
 
 
 class DropoutKey(NamedTuple):
-    """The three integers that decide one random mask."""
+    """The three integers that decide one random mask: `seed`, `step` and `call`."""
 
     seed: int
     step: int
@@ -126,7 +126,7 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(saved: dict[str, Any]) -> None:
-    """Go back to a state that ``get_state`` returned; ValueError, and nothing changed, for any other."""
+    """Go back to the state `saved` by ``get_state``; ValueError, and nothing changed, for anything else."""
     try:
         key = DropoutKey(*(_word(f"set_state: {name}", saved[name]) for name in DropoutKey._fields))
         bits = numpy.random.PCG64()

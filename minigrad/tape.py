@@ -57,7 +57,7 @@ def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) 
 
 
 class Saved:
-    """Values that a fused forward keeps for its joint rule: ``Saved(mean=mean, rstd=rstd)``, read as ``saved.mean``."""
+    """What a fused forward keeps for its joint rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)

@@ -13,7 +13,7 @@ from minigrad.device import asarray_on, is_host, on_device_of
 
 
 def padding_mask(ids: Any, pad_id: int = 0) -> Any:
-    """Every query may attend to the real tokens: ids (B, S), a raw array → (B, 1, 1, S), True where not padding."""
+    """Every query may attend to the real tokens: ids (B, S), a raw array → (B, 1, 1, S), True where not `pad_id`."""
     if ids.ndim != 2:
         raise ValueError(f"padding_mask: ids of shape (batch, length) expected, got {tuple(ids.shape)}")
     with on_device_of(ids):
@@ -21,7 +21,7 @@ def padding_mask(ids: Any, pad_id: int = 0) -> Any:
 
 
 def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> Any:
-    """No token may attend to a later one: (queries, keys), True on and below the diagonal.
+    """No token may attend to a later one: (queries, keys) on `device`, True on and below the diagonal.
 
     With more keys than queries, the queries are the last ones: they follow ``keys - queries`` cached tokens.
     """

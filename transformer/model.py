@@ -22,7 +22,7 @@ from transformer.positions import LearnedPositions, SinusoidalPositions
 
 
 def shift_right(labels: Any, bos_id: int) -> Any:
-    """The decoder's input for `labels`, a raw array (B, T): each token's predecessor, begin-of-sentence first."""
+    """The decoder's input for `labels`, a raw array (B, T): each token's predecessor, and `bos_id` first."""
     if labels.ndim != 2:
         raise ValueError(f"shift_right: labels of shape (batch, length) expected, got {tuple(labels.shape)}")
     with on_device_of(labels):
@@ -64,7 +64,7 @@ class _Stack(nn.Module):
 
 
 class Encoder(_Stack):
-    """Source ids (B, S) → memory (B, S, D)."""
+    """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
@@ -81,7 +81,7 @@ class Encoder(_Stack):
 
 
 class Decoder(_Stack):
-    """Target ids (B, T) and memory (B, S, D) → (B, T, D)."""
+    """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])

@@ -29,7 +29,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """The absolute error ``|d|``. Arguments and errors as for `mse_loss`."""
+    """The absolute error ``|d|``. `input`, `target`, `reduction` and errors as for `mse_loss`."""
     check_reduction(reduction, "l1_loss")
     input, target = matching(input, target, "l1_loss")
     return reduce_losses(ops.absolute(input - target), reduction)

@@ -76,7 +76,7 @@ class ModuleList(Numbered):
 
 
 class Sequential(Numbered):
-    """Modules applied one after the other: ``Sequential(f, g)(x)`` is ``g(f(x))``."""
+    """The `modules` applied one after the other: ``Sequential(f, g)(x)`` is ``g(f(x))``."""
 
     def __init__(self, *modules: Module) -> None:
         super().__init__(modules)

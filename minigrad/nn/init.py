@@ -19,27 +19,27 @@ Nonlinearity = Literal["linear", "sigmoid", "tanh", "relu", "leaky_relu"]
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Independent draws from the uniform distribution on [a, b)."""
+    """Fill `tensor` with independent draws from the uniform distribution on [a, b)."""
     return tensor.copy_(generator().uniform(a, b, tensor.shape))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Independent draws from the normal distribution."""
+    """Fill `tensor` with independent draws from the normal distribution with that `mean` and standard deviation `std`."""
     return tensor.copy_(generator().normal(mean, std, tensor.shape))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """The value `val` everywhere."""
+    """Fill `tensor` with the value `val`."""
     return tensor.copy_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Fill `tensor` with zeros."""
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """Fill `tensor` with ones."""
     return constant_(tensor, 1.0)
 
 
@@ -60,7 +60,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with mean 0 and the variance of `xavier_uniform_`, ``2·gain² / (fan_in + fan_out)``."""
+    """Normal with mean 0 and the variance of `xavier_uniform_`, ``2·gain² / (fan_in + fan_out)``.
+
+    `tensor` and `gain` are as there.
+    """
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
     return normal_(tensor, 0.0, gain * sqrt(2 / (fan_in + fan_out)))
 

@@ -45,7 +45,7 @@ batched_matmul.gradient(x=matmul_gradient_x, y=matmul_gradient_y)
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The matrix product by NumPy's rules: a 1-D operand is a row on the left, a column on the right.
+    """The matrix product of x and y by NumPy's rules: a 1-D operand is a row on the left, a column on the right.
 
     Raises ValueError for 0-d operands, and for shapes that do not fit.
     """

@@ -100,9 +100,10 @@ clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_ma
 
 @primitive
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with numbers in place of NaN, ∞ and -∞: by default 0 and the largest and smallest of x's dtype.
+    """x with the numbers `nan`, `posinf` and `neginf` in place of NaN, ∞ and -∞.
 
-    Where x was not finite its gradient is 0.
+    By default they are 0 and the largest and the smallest number of x's dtype. Where x was not finite its gradient
+    is 0.
     """
     return xp(x).nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 

@@ -40,7 +40,7 @@ def inverse_permutation(axes: Sequence[int]) -> tuple[int, ...]:
 
 @primitive
 def swapaxes(x, axis1, axis2):
-    """x with two axes exchanged. A view."""
+    """x with the axes `axis1` and `axis2` exchanged. A view."""
     return x.swapaxes(axis1, axis2)
 
 

@@ -96,8 +96,11 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay decoupled from the gradient: ``p ← (1 − lr·λ)p`` before Adam's update.
 
-    Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2. The λ of the other
-    options is PyTorch's default, 0.01.
+    Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
+
+    Args:
+        params, lr, betas, eps: as for `Adam`.
+        weight_decay: λ; the default is PyTorch's, 0.01.
     """
 
     decoupled_weight_decay = True

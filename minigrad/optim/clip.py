@@ -67,7 +67,7 @@ def _clip_on_gpu(gradients: list[Tensor], max_norm: float) -> Any:
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Limit each element of each gradient, in place, to [−clip_value, clip_value].
+    """Limit each element of the gradients of `parameters`, in place, to [−clip_value, clip_value].
 
     Raises:
         ValueError: `clip_value` is not above 0.
