@@ -9,7 +9,7 @@ VENV        := .venv
 BIN         := $(VENV)/bin
 PYTEST_ARGS :=
 
-.PHONY: help demo test test-slow test-gpu bench lint clean
+.PHONY: help demo test test-slow test-gpu bench docs lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -19,6 +19,7 @@ help:
 	@echo "make test-slow   the tests that train for minutes or check exhaustively"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make bench       the engine against PyTorch and HIPS autograd, and import times (about 5 minutes)"
+	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
@@ -39,13 +40,16 @@ bench: $(VENV)/extra-bench
 	$(BIN)/python benchmarks/overhead.py --peer autograd
 	$(BIN)/python benchmarks/import_time.py
 
+docs: $(VENV)/extra-docs
+	$(BIN)/python docs/make_api.py docs/api
+
 # mypy reads the types of the installed packages: with the test extra there, its verdict is the same everywhere.
 lint: $(VENV)/extra-test $(VENV)/extra-lint
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- The virtual environment ---------------------------------------------------------------------------------

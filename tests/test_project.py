@@ -147,7 +147,7 @@ def loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest"}
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest", "pdoc"}
 
 
 def test_import_minigrad_loads_numpy_only():
