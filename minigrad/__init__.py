@@ -101,7 +101,7 @@ from minigrad.tensor import Tensor
 from minigrad.transforms import grad
 
 if TYPE_CHECKING:
-    from minigrad import nn, optim  # noqa: F401 - loaded on demand, see below
+    from minigrad import func, nn, optim  # noqa: F401 - loaded on demand, see below
 
 __version__ = "0.1.0"
 
@@ -118,7 +118,7 @@ __all__ = [
     "take", "tan", "tanh", "tap", "tapping", "transpose", "tril", "triu", "trunc", "var", "where", "zeros",
 ]
 
-_ON_DEMAND = frozenset({"nn", "optim"})  # loaded by the first `minigrad.nn`, so that `import minigrad` stays quick
+_ON_DEMAND = frozenset({"func", "nn", "optim"})  # loaded by the first `minigrad.nn`, so that `import minigrad` stays quick
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 

@@ -123,7 +123,7 @@ IN_TRANSFORMER = {
 }
 
 # Where a name may be that `minigrad` itself, or the Tensor, does not have.
-NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim")
+NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim", "minigrad.func")
 
 
 def missing(owner: str, name: str) -> str | None:

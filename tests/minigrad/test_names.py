@@ -28,6 +28,7 @@ def said(owner, name):
         ("softmax", "minigrad has no 'softmax'; here it is minigrad.functional.softmax"),
         ("Linear", "minigrad has no 'Linear'; here it is minigrad.nn.Linear"),
         ("AdamW", "minigrad has no 'AdamW'; here it is minigrad.optim.AdamW"),
+        ("jacobian", "minigrad has no 'jacobian'; here it is minigrad.func.jacobian"),
         ("backward", "minigrad has no 'backward'; here it is .backward(…)"),
         ("nothing_like_it", "module 'minigrad' has no attribute 'nothing_like_it'"),
     ],
@@ -101,6 +102,6 @@ def test_nothing_is_loaded_before_a_name_is_missing():
     assert not {"minigrad.names", "minigrad.nn", "minigrad.optim"} & set(loaded)
 
 
-def test_nn_and_optim_are_loaded_on_demand():
-    code = "import minigrad as mg; print(mg.nn.Linear.__name__, mg.optim.Adam.__name__)"
-    assert in_a_fresh_interpreter(code) == ["Linear", "Adam"]
+def test_some_modules_are_loaded_on_demand():
+    code = "import minigrad as mg; print(mg.nn.Linear.__name__, mg.optim.Adam.__name__, mg.func.hvp.__name__)"
+    assert in_a_fresh_interpreter(code) == ["Linear", "Adam", "hvp"]
