@@ -14,6 +14,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
+from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.normalization import row_dot
 from minigrad.functional.softmax import softmax
 from minigrad.primitive import Saved, primitive
@@ -100,8 +101,8 @@ def check_mask(mask: Any, shape: tuple[int, ...], operation: str) -> Any:
 
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, scale: float | None = None, *, dropped: Any = None,
-                                 return_weights: bool = False) -> Any:
+                                 is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
+                                 dropped: Any = None, return_weights: bool = False) -> Any:
     """``softmax(Q Kᵀ / √d) V``.
 
     Args:
@@ -112,23 +113,25 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.
+        enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
+            (`minigrad.functional.grouped_query`).
         dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
         return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
 
     Returns:
         (…, T, d_v), or that and the weights.
+
+    Raises:
+        TypeError: a mask that is not boolean.
+        ValueError: shapes that do not fit, a probability outside [0, 1).
     """
     ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
     if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     check_probability(dropout_p, "scaled_dot_product_attention")
-    try:
-        lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    except ValueError:
-        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
-                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}") from None
-    shape = (*lead, query.shape[-2], key.shape[-2])
+    group = group_size(query, key, value) if enable_gqa else 1
+    shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
     mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
     if is_causal:
         with on_device_of(query.data):
@@ -140,9 +143,25 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     elif dropped is not None:
         dropped = check_mask(dropped, shape, "scaled_dot_product_attention (dropped)")
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if group > 1:
+        mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
+        query = fold(query, group)
     if return_weights:
         weights = attention_weights(query, key, mask, scale)
-        return tap("context", ops.matmul(drop(weights, dropped, dropout_p), value)), weights
+        out = tap("context", ops.matmul(drop(weights, dropped, dropout_p), value))
+        return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
     same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     form = attention if same_lead else attention_by_steps  # the fused twin has no broadcasting of its own
-    return form(query, key, value, mask, dropped, dropout_p, scale)
+    out = form(query, key, value, mask, dropped, dropout_p, scale)
+    return out if group == 1 else unfold(out, group)
+
+
+def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]:
+    """What the leading axes broadcast to, with each head of keys and values standing for `group` heads of queries."""
+    shared = [x.shape[:-2] if group == 1 else (*x.shape[:-3], x.shape[-3] * group) for x in (key, value)]
+    try:
+        return np.broadcast_shapes(query.shape[:-2], *shared)
+    except ValueError:
+        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
+                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
+                         "several heads of queries share a head of keys and values") from None

@@ -9,6 +9,7 @@ from minigrad import Tensor
 from minigrad import functional as F
 
 from tests.minigrad.functional.case import Case, Shapes
+from tests.minigrad.functional.cases_convolution import CONVOLUTION
 from tests.minigrad.functional.cases_losses import LOSSES
 
 MASK = np.array([[True, False, True, True], [False, False, False, False], [True, True, True, True]])  # (T, S)
@@ -37,6 +38,7 @@ def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
 
 QKV: Shapes = ((2, 3, 5), (2, 4, 5), (2, 4, 3))  # (B, T, d), (B, S, d), (B, S, d_v)
 HEADS: Shapes = ((2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))
+GROUPED: Shapes = ((2, 4, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))  # two heads of queries to one of keys
 
 CASES = [
     Case("softmax", lambda x: F.softmax(x), ((3, 4),)),
@@ -97,5 +99,15 @@ CASES = [
     Case("attention to no keys", attention(), ((2, 3, 5), (2, 0, 5), (2, 0, 3))),
     Case("attention of an empty batch", attention(), ((0, 3, 5), (0, 4, 5), (0, 4, 3))),
     Case("attention with one feature", attention(), ((2, 3, 1), (2, 4, 1), (2, 4, 1))),
+    Case("attention, grouped queries", attention(enable_gqa=True), GROUPED),
+    Case("attention, grouped queries, one head for all", attention(enable_gqa=True, is_causal=True),
+         ((2, 4, 3, 5), (2, 1, 4, 5), (2, 1, 4, 3))),
+    Case("attention, grouped queries, masked, causal, dropped, scaled",
+         attention(enable_gqa=True, attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7), GROUPED),
+    Case("attention, grouped queries, masked by head", attention(enable_gqa=True, attn_mask=DROPPED.repeat(2, 0)),
+         GROUPED),
+    Case("attention, grouped queries, an empty batch", attention(enable_gqa=True),
+         ((0, 4, 3, 5), (0, 2, 4, 5), (0, 2, 4, 3))),
+    *CONVOLUTION,
     *LOSSES,
 ]

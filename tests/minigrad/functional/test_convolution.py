@@ -1,0 +1,192 @@
+"""conv1d, max_pool1d and avg_pool1d against loops over their definitions, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from minigrad import Tensor, fused, gradcheck, gradgradcheck
+from minigrad import functional as F
+from minigrad.functional.windows import add_windows, sliding_windows
+
+RNG = np.random.default_rng(51)
+
+
+@pytest.fixture(params=[True, False], ids=["fused", "by steps"])
+def form(request):
+    with fused(request.param):
+        yield
+
+
+def convolved(x, weight, bias, stride, before, after, dilation, groups):
+    """The definition: an output channel sees the input channels of its group."""
+    batch, channels, length = x.shape
+    out_channels, in_group, size = weight.shape
+    padded = np.zeros((batch, channels, before + length + after))
+    padded[..., before:before + length] = x
+    count = (padded.shape[-1] - dilation * (size - 1) - 1) // stride + 1
+    out = np.zeros((batch, out_channels, count))
+    for b, o, place in np.ndindex(*out.shape):
+        first = o // (out_channels // groups) * in_group
+        out[b, o, place] = bias[o] + sum(weight[o, c, k] * padded[b, first + c, place * stride + k * dilation]
+                                         for c in range(in_group) for k in range(size))
+    return out
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(length=st.integers(1, 8), size=st.integers(1, 4), stride=st.integers(1, 4), padding=st.integers(0, 3),
+       dilation=st.integers(1, 3), groups=st.sampled_from([1, 2, 4]), batch=st.integers(1, 2), enabled=st.booleans())
+def test_conv1d_is_its_definition(length, size, stride, padding, dilation, groups, batch, enabled):
+    assume(length + 2 * padding >= dilation * (size - 1) + 1)
+    rng = np.random.default_rng(52)
+    x, weight, bias = rng.normal(size=(batch, 4, length)), rng.normal(size=(4, 4 // groups, size)), rng.normal(size=4)
+    expected = convolved(x, weight, bias, stride, padding, padding, dilation, groups)
+    inputs = [Tensor(array, requires_grad=True) for array in (x, weight, bias)]
+
+    def conv(x, weight, bias):
+        return F.conv1d(x, weight, bias, stride, padding, dilation, groups)
+
+    with fused(enabled):
+        np.testing.assert_allclose(conv(*inputs).numpy(), expected, rtol=1e-12, atol=1e-13)
+        gradcheck(conv, inputs)
+
+
+@pytest.mark.parametrize(("size", "dilation", "before", "after"), [(1, 1, 0, 0), (2, 1, 0, 1), (3, 1, 1, 1),
+                                                                   (4, 1, 1, 2), (2, 3, 1, 2), (3, 2, 2, 2)])
+def test_padding_by_name(form, size, dilation, before, after):
+    """"same" keeps the length, and puts the odd zero on the right."""
+    x, weight, bias = RNG.normal(size=(2, 3, 5)), RNG.normal(size=(2, 3, size)), np.zeros(2)
+    out = F.conv1d(Tensor(x), Tensor(weight), padding="same", dilation=dilation)
+    assert out.shape == (2, 2, 5)
+    np.testing.assert_allclose(out.numpy(), convolved(x, weight, bias, 1, before, after, dilation, 1), rtol=1e-12,
+                               atol=1e-14)
+    if dilation * (size - 1) < 5:
+        np.testing.assert_array_equal(F.conv1d(Tensor(x), Tensor(weight), padding="valid", dilation=dilation).numpy(),
+                                      F.conv1d(Tensor(x), Tensor(weight), dilation=dilation).numpy())
+
+
+def test_the_tape_keeps_the_input_not_its_columns():
+    """Nothing of the size of the columns, K times the input's, stays alive for the backward pass."""
+    x, weight = (Tensor(RNG.normal(size=shape), requires_grad=True) for shape in ((2, 3, 50), (4, 3, 10)))
+    saved = F.conv1d(x, weight)._node.saved
+    assert max(value.size for value in saved if isinstance(value, np.ndarray)) == x.size
+
+
+@pytest.mark.parametrize(("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (2, 3, 1), (3, 2, 2), (7, 1, 1)])
+def test_windows_and_their_sum_are_transposes(size, stride, dilation, device):
+    """⟨W x, y⟩ = ⟨x, Wᵀ y⟩, and both are linear at every order."""
+    x = Tensor(RNG.normal(size=(2, 7)), device=device, requires_grad=True)
+    windows = sliding_windows(x, size, stride, dilation)
+    y = Tensor(RNG.normal(size=windows.shape), device=device, requires_grad=True)
+    added = add_windows(y, 7, stride, dilation)
+    for k, place in np.ndindex(*windows.shape[1:]):
+        np.testing.assert_array_equal(windows.numpy()[:, k, place], x.numpy()[:, place * stride + k * dilation])
+    assert (windows * y).sum().item() == pytest.approx((x * added).sum().item(), rel=1e-12)
+    for function, argument in ((lambda x: sliding_windows(x, size, stride, dilation), x),
+                               (lambda y: add_windows(y, 7, stride, dilation), y)):
+        assert gradcheck(function, argument)
+        assert gradgradcheck(function, argument)
+
+
+# --- Pooling
+
+
+def pooled(x, size, stride, padding, dilation, ceil_mode, value):
+    """The definition: `value` of the places of each window; those outside of the input are None, padding is "pad"."""
+    length, out, start = x.shape[-1], [], -padding
+    span = dilation * (size - 1) + 1
+    while start + span <= length + padding or (ceil_mode and start < length):
+        places = [start + k * dilation for k in range(size)]
+        out.append(value(x, [p for p in places if 0 <= p < length], sum(-padding <= p < length + padding
+                                                                        for p in places)))
+        if start + span >= length + padding:
+            break
+        start += stride
+    return np.stack(out, axis=-1)
+
+
+POOLING = {"size": st.integers(1, 4), "stride": st.integers(1, 5), "length": st.integers(1, 9), "ceil": st.booleans(),
+           "padding": st.integers(0, 2)}
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(dilation=st.integers(1, 3), **POOLING)
+def test_max_pool1d_is_its_definition(size, stride, length, ceil, padding, dilation):
+    assume(2 * padding <= size and length + 2 * padding >= dilation * (size - 1) + 1)
+    x = np.random.default_rng(53).permutation(2 * length).reshape(2, length) * 0.1
+    expected = pooled(x, size, stride, padding, dilation, ceil,
+                      lambda x, inside, _: x[:, inside].max(axis=-1, initial=-math.inf))
+    out = F.max_pool1d(Tensor(x), size, stride, padding, dilation, ceil)
+    np.testing.assert_array_equal(out.numpy(), expected)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(include=st.booleans(), **POOLING)
+def test_avg_pool1d_is_its_definition(size, stride, length, ceil, padding, include):
+    assume(2 * padding <= size and length + 2 * padding >= size)
+    x = np.random.default_rng(54).normal(size=(2, length))
+    expected = pooled(x, size, stride, padding, 1, ceil, lambda x, inside, all_of_it:
+                      x[:, inside].sum(axis=-1) / (all_of_it if include else len(inside)))
+    out = F.avg_pool1d(Tensor(x), size, stride, padding, ceil, include)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-13, atol=1e-15)
+
+
+def test_windows_do_not_overlap_unless_asked_to():
+    x = Tensor([[1.0, 5.0, 2.0, 3.0, 9.0]])
+    np.testing.assert_array_equal(F.max_pool1d(x, 2).numpy(), [[5, 3]])
+    np.testing.assert_array_equal(F.avg_pool1d(x, 2).numpy(), [[3, 2.5]])
+    np.testing.assert_array_equal(F.max_pool1d(x, 2, 1).numpy(), [[5, 5, 3, 9]])
+
+
+def test_ties_share_the_gradient_and_padding_gets_none(device):
+    x = Tensor([[2.0, 2.0, -3.0, -3.0]], device=device, requires_grad=True)
+    F.max_pool1d(x, 2, padding=1).backward([[1.0, 10.0, 100.0]])  # (pad, 2), (2, -3), (-3, pad)
+    np.testing.assert_array_equal(x.grad.numpy(), [[1, 10, 0, 100]])
+    x.grad = None
+    F.max_pool1d(x, 2).backward([[1.0, 10.0]])
+    np.testing.assert_array_equal(x.grad.numpy(), [[0.5, 0.5, 5, 5]])
+
+
+# --- What they refuse
+
+X, W = np.ones((2, 4, 5)), np.ones((6, 4, 3))
+
+
+@pytest.mark.parametrize(("x", "weight", "options", "error", "said"), [
+    (X[0, 0], W, {}, ValueError, r"\(5,\) and \(6, 4, 3\)"),
+    (X, W[0], {}, ValueError, r"\(2, 4, 5\) and \(4, 3\)"),
+    (X, W[:, :, :0], {}, ValueError, r"\(6, 4, 0\)"),
+    (X, W[:, :3], {}, ValueError, r"input\.shape\[-2\] == weight\.shape\[1\] · groups, got \(2, 4, 5\) and \(6, 3, "),
+    (X, W, {"groups": 2}, ValueError, "groups=2"),
+    (X, W[:3, :2], {"groups": 2}, ValueError, r"multiple of groups, got \(2, 4, 5\) and \(3, 2, 3\) with groups=2"),
+    (X, W, {"bias": np.ones(5)}, ValueError, r"bias\.shape == \(weight\.shape\[0\],\), got \(5,\)"),
+    (X, W, {"dilation": 3}, ValueError, r"kernel spans 7 elements \(length 3, dilation 3\), the padded input has 5"),
+    (X, W, {"stride": 0}, ValueError, "stride must be at least 1, got 0"),
+    (X, W, {"stride": 1.5}, TypeError, r"stride must be an integer, got 1\.5"),
+    (X, W, {"dilation": 0}, ValueError, "dilation must be at least 1, got 0"),
+    (X, W, {"groups": True}, TypeError, "groups must be an integer, got True"),
+    (X, W, {"padding": -1}, ValueError, "padding must be at least 0, got -1"),
+    (X, W, {"padding": 0.5}, TypeError, r"padding must be an integer, got 0\.5"),
+    (X, W, {"padding": "full"}, ValueError, "padding must be an integer, 'same' or 'valid', got 'full'"),
+    (X, W, {"padding": "same", "stride": 2}, ValueError, "padding='same' needs stride 1, got stride 2"),
+])
+def test_conv1d_refuses(x, weight, options, error, said):
+    with pytest.raises(error, match=f"^conv1d: .*{said}"):
+        F.conv1d(Tensor(x), Tensor(weight), **options)
+
+
+@pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d])
+@pytest.mark.parametrize(("x", "arguments", "error", "said"), [
+    (X, (0,), ValueError, "kernel_size must be at least 1, got 0"),
+    (X, (2.0,), TypeError, r"kernel_size must be an integer, got 2\.0"),
+    (X, (2, 0), ValueError, "stride must be at least 1, got 0"),
+    (X, (2, 1, -1), ValueError, "padding must be at least 0, got -1"),
+    (X, (3, 1, 2), ValueError, "padding must be at most half of kernel_size 3, got 2"),
+    (X, (6,), ValueError, r"a window spans 6 elements, the padded input, of shape \(2, 4, 5\), has 5"),
+    (X[0, 0, 0], (1,), ValueError, "0-d"),
+])
+def test_pooling_refuses(pool, x, arguments, error, said):
+    with pytest.raises(error, match=f"^{pool.__name__}: .*{said}"):
+        pool(Tensor(x), *arguments)
