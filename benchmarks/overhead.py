@@ -64,7 +64,7 @@ def programs(m: Any) -> dict[str, tuple[Program, int]]:
         "sigmoid": chain(lambda x, y: m.sigmoid(x)),
         "relu": chain(lambda x, y: m.relu(x)),
         "maximum": chain(lambda x, y: m.maximum(x, y)),
-        "mixed": chain(mixed, 12),
+        "mixed": chain(mixed, 13),
     }
 
 
