@@ -3,7 +3,7 @@
 Given arrays they return arrays, given tensors they return tensors (and record, when a gradient is needed).
 """
 
-from minigrad.ops.arithmetic import add, addcdiv, addcmul, div, lerp, mul, neg, reciprocal, remainder, sub
+from minigrad.ops.arithmetic import add, addcdiv, addcmul, div, lerp, mul, neg, reciprocal, remainder, square, sub
 from minigrad.ops.comparison import (
     equal,
     greater,
@@ -23,7 +23,7 @@ from minigrad.ops.exponential import erf, exp, exp2, expm1, log, log1p, log2, lo
 from minigrad.ops.hyperbolic import acosh, arccosh, arcsinh, arctanh, asinh, atanh, cosh, sinh, tanh
 from minigrad.ops.indexing import gather, getitem, masked_fill, put_into_zeros, scatter_add, take
 from minigrad.ops.linalg import einsum, matmul
-from minigrad.ops.powers import hypot, power, rsqrt, sqrt, square
+from minigrad.ops.powers import hypot, power, rsqrt, sqrt
 from minigrad.ops.reduction import all, any, argmax, argmin, cumsum, logsumexp, max, mean, min, sum, var
 from minigrad.ops.rounding import ceil, floor, floor_divide, round, sign, trunc
 from minigrad.ops.selection import absolute, clip, maximum, minimum, nan_to_num, relu, where

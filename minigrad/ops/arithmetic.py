@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.ops.comparison import isfinite
-from minigrad.ops.edges import off_the_edge, times_slope
+from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.rounding import floor_divide
 from minigrad.ops.selection import absolute, where
 from minigrad.primitive import primitive
@@ -62,9 +61,9 @@ def by_denominator(g: Any, y: Any) -> Any:
 
 
 def by_quotient(g: Any, y: Any, out: Any) -> Any:
-    """``-g · out / y``, where ``out = x / y``; but 0 where g is 0 and the quotient is infinite or NaN."""
-    regular = isfinite(out)
-    return -g * off_the_edge(g, out, regular, 0.0) / off_the_edge(g, y, regular)
+    """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
+    regular = (g != 0) | (y != 0)
+    return -g * where(regular, out, 0.0) / where(regular, y, 1.0)
 
 
 @primitive
@@ -76,13 +75,22 @@ def neg(x):
 neg.gradient(x=lambda g: -g)
 
 
+@primitive
+def square(x):
+    """``x²``."""
+    return x * x
+
+
+square.gradient(x=lambda g, x: g * x * 2)
+
+
 @primitive(floating=True)
 def reciprocal(x):
     """``1 / x``; integers give float32. A gradient of exactly 0 stays 0 at x = 0."""
     return 1 / x
 
 
-reciprocal.gradient(x=lambda g, out: times_slope(-g, out * out))
+reciprocal.gradient(x=lambda g, out: -g * square(finite(g, out)))
 
 
 @primitive(broadcasts=True)

@@ -1,12 +1,12 @@
 """What a rule does with a gradient of exactly 0 where the slope is infinite or not a number.
 
-``where(x > 0, log(x), 0)`` sends a gradient of 0 to the logarithm of what is not positive, and ``0 · ∞`` would make it
-NaN. **By convention a gradient of exactly 0 stays 0**, at a pole (``1/x`` at 0), where a slope is infinite (``sqrt`` at
-0) and outside the domain (``log`` at -1): to every order, since what stands for x there is a constant.
+``where(x > 0, log(x), 0)`` sends a gradient of 0 to the logarithms of what is not positive, and ``0 · ∞`` would make it
+NaN. **By convention a gradient of exactly 0 stays 0**: at a pole (``1/x`` at 0), where a slope is infinite (``sqrt`` at
+0), and outside the domain (``log`` at -1); to every order, as a constant stands for x there.
 
-Its price: a rule sees its own gradient, not where it comes from. In ``sqrt(x)**2`` at 0 the gradient of the root is 0
-too, and 0 is the result, where the mathematical derivative is 1 (0 · ∞ as a limit may be any number; a rule that
-answered NaN would be right here and break every guarded function). Write ``x`` for ``sqrt(x)**2``.
+A rule sees the gradient, not where it comes from. That of the root in ``sqrt(x)**2`` at 0 is 0 as well, and so is the
+result, though the derivative is 1: as a limit, 0 · ∞ may be any number. No rule can tell the two apart; where a factor
+vanishes as fast as the slope grows, write the function without them. docs/gradients/elementwise.md has a table.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ def off_the_edge(g: Any, x: Any, regular: Any, instead: float = 1.0) -> Any:
     return where((g != 0) | regular, x, instead)
 
 
-def times_slope(g: Any, slope: Any) -> Any:
-    """``g · slope``, but 0 where g is exactly 0, though the slope be infinite or NaN."""
-    return g * off_the_edge(g, slope, isfinite(slope), 0.0)
+def finite(g: Any, x: Any) -> Any:
+    """x, but 0 where g is exactly 0 and x is infinite or NaN: for a factor of the slope."""
+    return off_the_edge(g, x, isfinite(x), 0.0)

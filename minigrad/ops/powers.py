@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.device import xp
 from minigrad.ops.conversion import zeros_like
-from minigrad.ops.edges import off_the_edge, times_slope
+from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.exponential import log
 from minigrad.ops.selection import where
 from minigrad.primitive import primitive
@@ -45,23 +45,15 @@ def base_slope(g: Any, x: Any, y: float) -> Any:
 def base_slopes(g: Any, x: Any, y: Any) -> Any:
     """``g · y · x**(y-1)`` for an array of exponents; 0 where the exponent is 0, at x = 0 too."""
     constant = y == 0
-    return where(constant, 0.0, times_slope(g, y * x ** where(constant, 1.0, y - 1)))
+    return where(constant, 0.0, g * y * finite(g, x ** where(constant, 1.0, y - 1)))
 
 
 def exponent_slope(g: Any, x: Any, out: Any) -> Any:
     """``g · out · log x``; 0 at x = 0, where ``0**y`` does not change with y > 0."""
     if isinstance(x, (int, float)):
         return g * out * (0.0 if x == 0 else math.log(x) if x > 0 else math.nan)
-    return times_slope(g, out * log(where(x == 0, 1.0, x)))
-
-
-@primitive
-def square(x):
-    """``x²``."""
-    return x * x
-
-
-square.gradient(x=lambda g, x: g * x * 2)
+    regular = (g != 0) | (x > 0)
+    return g * where(regular, out, 0.0) * log(where(regular & (x != 0), x, 1.0))
 
 
 @primitive(floating=True)
@@ -79,7 +71,12 @@ def rsqrt(x):
     return 1 / xp(x).sqrt(x)
 
 
-rsqrt.gradient(x=lambda g, out: times_slope(g * -0.5, out * out * out))
+def rsqrt_gradient(g, out):
+    out = finite(g, out)
+    return g * -0.5 * (out * out * out)
+
+
+rsqrt.gradient(x=rsqrt_gradient)
 
 
 @primitive(broadcasts=True, floating=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minigrad.device import xp
 from minigrad.ops.edges import off_the_edge
 from minigrad.ops.powers import hypot, sqrt
-from minigrad.ops.selection import absolute
+from minigrad.ops.selection import absolute, where
 from minigrad.primitive import primitive
 
 
@@ -73,7 +74,7 @@ atan.gradient(x=lambda g, x: over_square(g, hypot(x, 1.0)))
 def atan2(y, x):
     """The angle of the point (x, y), in [-π, π], broadcasting; mind that y comes first, as in NumPy.
 
-    There is no slope at the origin, where the gradient is NaN; one of exactly 0 stays 0.
+    There is no slope at the origin, where the gradient is 0.
     """
     return xp(y if hasattr(y, "dtype") else x).arctan2(y, x)
 
@@ -84,8 +85,8 @@ atan2.gradient(y=lambda g, y, x: over_square(g, hypot(x, y), x),
 
 
 def over_square(g: Any, r: Any, x: Any = 1.0) -> Any:
-    """``g · x / r²``, in two divisions: the square might overflow."""
-    r = off_the_edge(g, r, r != 0)
+    """``g · x / r²``, in two divisions, as the square might overflow; 0 at r = 0."""
+    r = where(r == 0, math.inf, r)
     return g * (x / r) / r
 
 

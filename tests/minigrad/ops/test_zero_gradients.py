@@ -1,0 +1,141 @@
+"""A gradient of exactly 0 stays 0 where a slope is infinite or not a number, to every order; and the price of that."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+
+from tests.minigrad.ops.row import host
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # log(0) itself warns, as in NumPy
+
+
+def constant(value, like):
+    return Tensor(np.array(value), device=like.device)
+
+
+# name: function, its condition, a place where that holds, places where it does not
+GUARDED = {
+    "log": (mg.log, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
+    "log2": (mg.log2, lambda x: x > 0, 2, [0.0, -1]),
+    "log10": (mg.log10, lambda x: x > 0, 2, [0.0, -1]),
+    "log1p": (mg.log1p, lambda x: x > -1, 2, [-1, -2, math.nan]),
+    "sqrt": (mg.sqrt, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
+    "rsqrt": (mg.rsqrt, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
+    "x**0.5": (lambda x: x ** 0.5, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
+    "x**1.5": (lambda x: x ** 1.5, lambda x: x > 0, 2, [0.0, -1]),
+    "x**-0.5": (lambda x: x ** -0.5, lambda x: x > 0, 2, [0.0, -1]),
+    "x**-1": (lambda x: x ** -1, lambda x: x != 0, 2, [0.0, -0.0]),
+    "x**y": (lambda x: x ** constant(0.5, x), lambda x: x > 0, 2, [0.0, -1]),
+    "x**-y": (lambda x: x ** constant(-1.0, x), lambda x: x != 0, 2, [0.0, -0.0]),
+    "x**x": (lambda x: x ** x, lambda x: x > 0, 2, [0.0, -1.5]),
+    "x**-x": (lambda x: (x * x) ** (-1 - x), lambda x: x > 0, 2, [0.0]),
+    "reciprocal": (mg.reciprocal, lambda x: x != 0, 2, [0.0, -0.0]),
+    "1/x": (lambda x: 1 / x, lambda x: x != 0, 2, [0.0, -0.0]),
+    "x/x**2": (lambda x: x / (x * x), lambda x: x != 0, 2, [0.0, -0.0]),
+    "asin": (mg.asin, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
+    "acos": (mg.acos, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
+    "acosh": (mg.acosh, lambda x: x > 1, 1.2, [1, 0, -2, math.nan]),
+    "atanh": (mg.atanh, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
+    "sqrt of log": (lambda x: mg.sqrt(mg.log(x)), lambda x: x > 1, 2, [1, 0.5, 0, -1]),
+    "all of them": (lambda x: mg.asin(x) + mg.log(x) - mg.atanh(x) ** -0.5, lambda x: (x > 0) & (x < 1),
+                    0.5, [0, 1, -1, 2]),
+}
+
+
+@pytest.mark.parametrize(("function", "condition", "inside", "outside"), GUARDED.values(), ids=GUARDED)
+def test_where_keeps_a_gradient_of_zero(function, condition, inside, outside, device):
+    """``where(x > 0, log(x), 0)``: the derivatives are log's where x > 0, and exactly 0 elsewhere, to third order."""
+    x = Tensor(np.array([*outside, inside], float), device=device, requires_grad=True)
+    alone = Tensor(np.array([inside], float), device=device, requires_grad=True)
+    y, expected = mg.where(condition(x), function(x), 0), function(alone)
+    for _ in range(3):
+        y, expected = mg.grad(y.sum(), x, create_graph=True), mg.grad(expected.sum(), alone, create_graph=True)
+        assert host(y).tolist() == [0] * len(outside) + host(expected).tolist()
+        assert np.isfinite(host(expected)).all()
+
+
+@pytest.mark.parametrize(("function", "condition", "inside", "outside"), GUARDED.values(), ids=GUARDED)
+def test_where_keeps_a_gradient_of_zero_in_the_ordinary_backward(function, condition, inside, outside):
+    x = Tensor(np.array([*outside, inside], np.float32), requires_grad=True)
+    mg.where(condition(x), function(x), 0).sum().backward()
+    assert host(x.grad)[:-1].tolist() == [0] * len(outside)
+    assert host(x.grad)[-1] != 0
+
+
+PAIRS = {
+    "div": (lambda x, y: x / y, [(0.0, 0.0), (1.0, 0.0), (math.inf, 0.0), (math.nan, 0.0)]),
+    "power": (mg.power, [(0.0, 0.0), (0.0, -1.0), (-1.5, 0.5), (math.nan, 1.0)]),
+    "remainder": (mg.remainder, [(1.0, 0.0), (0.0, 0.0)]),
+    "atan2": (mg.atan2, [(0.0, 0.0)]),
+    "hypot": (mg.hypot, [(0.0, 0.0)]),
+    "logaddexp": (mg.logaddexp, [(-math.inf, -math.inf), (math.inf, math.inf), (math.inf, -math.inf)]),
+}
+
+
+@pytest.mark.parametrize(("function", "places"), PAIRS.values(), ids=PAIRS)
+def test_both_operands_keep_a_gradient_of_zero(function, places, device):
+    x, y = (Tensor(np.array(operand), device=device, requires_grad=True) for operand in zip(*places, strict=True))
+    total = mg.where(constant(False, x), function(x, y), 0).sum()
+    for _ in range(3):
+        gradients = mg.grad(total, [x, y], create_graph=True)
+        assert all(not host(g).any() for g in gradients)
+        total = gradients[0].sum() + gradients[1].sum()
+        if not total.requires_grad:  # the slopes of a remainder are steps
+            break
+
+
+def test_a_gradient_of_zero_is_no_obstacle_to_a_second_derivative(device):
+    """At an ordinary place where the gradient happens to be 0, the second derivative is that of the function."""
+    for name, (function, _, inside, _) in GUARDED.items():
+        x = Tensor(np.array(float(inside)), device=device, requires_grad=True)
+        y = function(x)
+        first = mg.grad((y - y.detach()) ** 2 / 2, x, create_graph=True)
+        assert first.item() == 0
+        slope = mg.grad(function(x), x)
+        np.testing.assert_allclose(mg.grad(first, x).item(), slope.item() ** 2, rtol=1e-12, err_msg=name)
+
+
+# What the convention gives where factors vanish, and, in the last column, what the mathematical derivative is.
+PRICE = {
+    "x * sqrt(x)": (lambda x: x * mg.sqrt(x), 0, 0),
+    "sqrt(x * x)**2": (lambda x: mg.sqrt(x * x) ** 2, 0, 0),
+    "sin(x) * log(x)**0": (lambda x: mg.sin(x) * mg.log(1 + x) ** 0, 1, 1),
+    "sqrt(x)**2": (lambda x: mg.sqrt(x) ** 2, 0, 1),
+    "sqrt(x) * sqrt(x)": (lambda x: mg.sqrt(x) * mg.sqrt(x), 0, 1),
+    "x / sqrt(x) * sqrt(x)": (lambda x: mg.sqrt(x) ** 4, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("function", "ours", "true"), PRICE.values(), ids=PRICE)
+def test_the_price_of_the_convention(function, ours, true, device):
+    """``0 · ∞`` is 0 here: right where the factor vanishes faster than the slope grows, wrong where as fast."""
+    x = Tensor(np.array(0.0), device=device, requires_grad=True)
+    assert mg.grad(function(x), x).item() == ours
+    nearby = Tensor(np.array(1e-12), device=device, requires_grad=True)
+    assert mg.grad(function(nearby), nearby).item() == pytest.approx(true, abs=1e-5)
+
+
+def test_a_product_is_not_covered(device):
+    """Nor is the factor of a product: log(0) is -∞ itself, not a slope. It is the logarithm that has to be guarded."""
+    p = Tensor(np.array([0.0, 0.5]), device=device, requires_grad=True)
+    assert np.isnan(host(mg.grad(mg.where(p > 0, p * mg.log(p), 0).sum(), p))).tolist() == [True, False]
+    found = mg.grad((p * mg.where(p > 0, mg.log(p), 0)).sum(), p)
+    np.testing.assert_allclose(host(found), [0, math.log(0.5) + 1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh"])
+def test_an_overflow_is_not_covered(name, device):
+    """``0 · ∞`` of an overflow is NaN, as the docstring of exp says; guarding the argument as well mends it."""
+    function = getattr(mg, name)
+    x = Tensor(np.array([0.5, 2000.0]), device=device, requires_grad=True)
+    found = mg.grad(mg.where(x < 1, function(x), 0).sum(), x)
+    assert np.isnan(host(found)).tolist() == [False, True]
+    guarded = mg.where(x < 1, function(mg.where(x < 1, x, 0)), 0)
+    for _ in range(3):
+        guarded = mg.grad(guarded.sum(), x, create_graph=True)
+        assert host(guarded)[0] > 0
+        assert host(guarded)[1] == 0
