@@ -23,6 +23,7 @@ from minigrad.accumulate import Pending, deliver, is_fresh
 from minigrad.device import asarray_on, device_of, is_array, on_device_of, xp
 from minigrad.hooks import hooked
 from minigrad.observe import observers
+from minigrad.plan import run_rule
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
 
 
@@ -38,10 +39,12 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         return [target] if pending.add(target, g, False) else []
 
     saved = node.saved if not create_graph else node.primitive.rejoin(node)
-    values, watching, first = (g, plan.needs, *saved), observers(), []
+    values, first = (g, plan.needs, *saved), []
+    watching = observers()
+    if watching:
+        watching = tuple([observer for observer in watching if observer.follows_gradients])
     if plan.joint is not None:
-        function, pick = plan.joint
-        results = plan.select(node.primitive, function(*pick(values)))
+        results = plan.select(node.primitive, run_rule(*plan.joint, values))
         # One joint rule may hand the same memory to two inputs: only all-new, all-different arrays count as fresh.
         distinct = len({id(r) for r in results}) == len(results) and all(is_fresh(r, g, saved) for r in results)
         for target, result, name in zip(node.parents, results, plan.names, strict=True):
@@ -53,21 +56,20 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
                     first.append(target)
         return first
 
-    for target, call in zip(node.parents, plan.calls, strict=True):
+    for target, (name, function, pick, accumulate, accumulate_pick) in zip(node.parents, plan.calls, strict=True):
         if wanted is not None and id(target) not in wanted:
             continue
-        if call.accumulate is not None and not create_graph and not watching:
+        if accumulate is not None and not create_graph and not watching:
             buffer, is_first = pending.owned_buffer(target, g)
-            call.accumulate(buffer, *call.accumulate_pick(values))
+            accumulate(buffer, *(accumulate_pick(values) if accumulate_pick is not None else (g,)))
         else:
-            result = call.function(*call.pick(values))
-            fresh = not create_graph and is_fresh(result, g, saved)
-            leaf = target if type(target) is Node else target._data
-            if getattr(result, "shape", None) != leaf.shape or result.dtype is not leaf.dtype:
-                result = node.primitive.conform(result, target, call.name)
+            result = function(g) if pick is None else function(*pick(values))
+            like = target if type(target) is Node else target._data
+            if getattr(result, "shape", None) != like.shape or result.dtype is not like.dtype:
+                result = node.primitive.conform(result, target, name)
             for observer in watching:
-                observer.gradient_sent(node, call.name, target, result)
-            is_first = pending.add(target, result, fresh)
+                observer.gradient_sent(node, name, target, result)
+            is_first = pending.add(target, result, not create_graph and result is not g and is_fresh(result, g, saved))
         if is_first:
             first.append(target)
     return first

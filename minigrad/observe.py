@@ -24,10 +24,12 @@ class Observer:
     the rules are themselves operations, and are told of as such between `rules_begin` and `rules_end`.
     """
 
-    def operation_begins(self, operation: Primitive, inputs: Sequence[Any]) -> None:
-        """`operation` is about to run on `inputs`: tensors, arrays or numbers, before conversion."""
+    follows_gradients = True  # False: `gradient_sent` is not called, and rules that add into a buffer go on doing so
 
-    def operation_ends(self, operation: Primitive, inputs: Sequence[Any], output: TensorBase | None) -> None:
+    def operation_begins(self, operation: Primitive, args: Sequence[Any]) -> None:
+        """`operation` is about to run on `args`, in the order of its parameters (``*xs`` as one tuple)."""
+
+    def operation_ends(self, operation: Primitive, args: Sequence[Any], output: TensorBase | None) -> None:
         """It has run; `output` is None if it raised. What was recorded is ``output._node``, or None."""
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
@@ -54,6 +56,16 @@ observers = _observers.get
 def observing(observer: Observer) -> Iterator[None]:
     """Tell `observer` of all that the current thread or task does inside. Blocks nest: all of them are told."""
     token = _observers.set((*_observers.get(), observer))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Tell nobody of what the current thread or task does inside: where a tool computes something itself."""
+    token = _observers.set(())
     try:
         yield
     finally:

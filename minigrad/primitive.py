@@ -133,12 +133,12 @@ class Primitive(Rules):
         """As `_run`, with the observers told before and after."""
         watching, output = observers(), None
         for observer in watching:
-            observer.operation_begins(self, inputs)
+            observer.operation_begins(self, args)
         try:
             output = self._run(args, raw, needs, inputs, plain)
         finally:
             for observer in reversed(watching):
-                observer.operation_ends(self, inputs, output)
+                observer.operation_ends(self, args, output)
         return output
 
     def _run(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...], inputs: Sequence[Any],
@@ -163,14 +163,7 @@ class Primitive(Rules):
         if self._has_saved:
             out, saved_values = out
 
-        tick, base = None, getattr(out, "base", None)
-        for tensor in inputs:  # an output that is a view of an input, or the input itself, shares its change tick
-            if isinstance(tensor, TensorBase):
-                data = tensor._data
-                if out is data or (base is not None and (base is data or base is data.base)):
-                    tick = tensor._tick
-                    break
-        tensor = wrap(out, None, tick)
+        tensor = wrap(out, None, self._shared_tick(out, inputs))
         if not needs or self._never_differentiable or not recording.get():
             return tensor
 
@@ -205,6 +198,17 @@ class Primitive(Rules):
         tensor._node = Node(self, plan, tuple(parents), tuple(saved), tuple(ticks), data.shape, data.dtype)
         tensor._requires_grad = True
         return tensor
+
+    @staticmethod
+    def _shared_tick(out: Any, inputs: Sequence[Any]) -> list[int] | None:
+        """The change tick of the input that `out` is a view of, or is itself; None if it has memory of its own."""
+        base = getattr(out, "base", None)
+        for tensor in inputs:
+            if isinstance(tensor, TensorBase):
+                data = tensor._data
+                if out is data or (base is not None and (base is data or base is data.base)):
+                    return tensor._tick
+        return None
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, defaults filled in; ``dim`` is another name for ``axis``."""
