@@ -68,9 +68,10 @@ def is_fresh(value: Any, g: Any, saved: tuple[Any, ...]) -> bool:
     for other in saved:
         if value is other:
             return False
-        several = other if type(other) is tuple else vars(other).values() if type(other) is Saved else ()
-        if any(value is one for one in several):
-            return False
+        if type(other) is tuple or type(other) is Saved:
+            for one in other if type(other) is tuple else vars(other).values():
+                if value is one:
+                    return False
     return True
 
 

@@ -14,20 +14,27 @@ Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 class Call(NamedTuple):
-    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``."""
+    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``; ``pick`` is None if it asks for g alone."""
 
     name: str
     function: Callable[..., Any]
-    pick: Pick
+    pick: Pick | None
     accumulate: Callable[..., None] | None
-    accumulate_pick: Pick
+    accumulate_pick: Pick | None
 
 
-def picker(positions: Sequence[int]) -> Pick:
-    """A function from a tuple to the tuple of its elements at `positions`."""
+def picker(positions: Sequence[int]) -> Pick | None:
+    """A function from a tuple to the tuple of its elements at `positions`; None for the first element alone."""
     if len(positions) > 1:
         return operator.itemgetter(*positions)
-    return (lambda values: (values[positions[0]],)) if positions else (lambda values: ())
+    if not positions:
+        return lambda values: ()
+    return None if positions[0] == 0 else lambda values: (values[positions[0]],)
+
+
+def run_rule(function: Callable[..., Any], pick: Pick | None, values: tuple[Any, ...]) -> Any:
+    """What a rule returns for these values of g, needs and what was saved."""
+    return function(values[0]) if pick is None else function(*pick(values))
 
 
 class Plan:
@@ -39,7 +46,7 @@ class Plan:
     __slots__ = ("calls", "expands", "joint", "keep", "names", "needs", "recomputes", "wanted")
 
     def __init__(self, needs: Any, wanted: tuple[int, ...], names: tuple[str, ...], keep: tuple[tuple[str, int], ...],
-                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], Pick] | None,
+                 calls: tuple[Call, ...], joint: tuple[Callable[..., Any], Pick | None] | None,
                  expands: bool, recomputes: bool = False) -> None:
         self.needs, self.wanted, self.names, self.keep = needs, wanted, names, keep
         self.calls, self.joint, self.expands, self.recomputes = calls, joint, expands, recomputes

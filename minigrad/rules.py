@@ -170,7 +170,7 @@ class Rules:
                     raise TypeError(f"{self.name}: the gradient rule for the argument {name!r} is missing")
                 adding = self._accumulating.get(name)
                 calls.append(Call(name, self._rules[name], picker(picks(self._rules[name])), adding,
-                                  picker(picks(adding, skip=1) if adding else ())))
+                                  picker(picks(adding, skip=1)) if adding else None))
         by_name: Any = needs if self.variadic else dict(zip(names, needs, strict=True))
         plan = Plan(Needs(by_name) if isinstance(by_name, dict) else by_name, wanted, tuple(names[i] for i in wanted),
                     tuple(keep), tuple(calls), joint, expands)
