@@ -48,6 +48,22 @@ class Methods(ElementwiseMethods):
         return ops.var(self, axis, correction, keepdims)
 
     @torch_names
+    def std(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
+        return ops.std(self, axis, correction, keepdims)
+
+    @torch_names
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.prod(self, axis, keepdims)
+
+    @torch_names
+    def norm(self, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.norm(self, ord, axis, keepdims)
+
+    @torch_names
+    def median(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        return ops.median(self, axis, keepdims)
+
+    @torch_names
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.max(self, axis, keepdims)
 
@@ -64,8 +80,33 @@ class Methods(ElementwiseMethods):
         return ops.cumsum(self, axis)
 
     @torch_names
+    def cumprod(self, axis: int) -> Tensor:
+        return ops.cumprod(self, axis)
+
+    @torch_names
+    def logcumsumexp(self, axis: int) -> Tensor:
+        return ops.logcumsumexp(self, axis)
+
+    @torch_names
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         return ops.argmax(self, axis, keepdims)
+
+    @torch_names
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        return ops.argmin(self, axis, keepdims)
+
+    @torch_names
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        """The values in order, as in NumPy; but a new tensor, nothing is sorted in place."""
+        return ops.sort(self, axis, descending, stable)
+
+    @torch_names
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        return ops.argsort(self, axis, descending, stable)
+
+    @torch_names
+    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+        return ops.topk(self, k, axis, largest, sorted)
 
     @torch_names
     def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -91,6 +132,15 @@ class Methods(ElementwiseMethods):
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         return ops.swapaxes(self, axis1, axis2)
 
+    def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        return ops.moveaxis(self, source, destination)
+
+    def ravel(self) -> Tensor:
+        return ops.ravel(self)
+
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+        return ops.flatten(self, start_axis, end_axis)
+
     @torch_names
     def squeeze(self, axis: Axis = None) -> Tensor:
         return ops.squeeze(self, axis)
@@ -115,16 +165,89 @@ class Methods(ElementwiseMethods):
         return ops.split(self, sizes, axis)
 
     @torch_names
+    def chunk(self, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+        return ops.chunk(self, chunks, axis)
+
+    @torch_names
+    def unbind(self, axis: int = 0) -> tuple[Tensor, ...]:
+        return ops.unbind(self, axis)
+
+    @torch_names
     def flip(self, axis: Axis = None) -> Tensor:
         return ops.flip(self, axis)
+
+    @torch_names
+    def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> Tensor:
+        return ops.roll(self, shift, axis)
+
+    @torch_names
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        """Each element repeated, as in NumPy. (PyTorch's repeat, of a whole tensor, is `tile`.)"""
+        return ops.repeat(self, repeats, axis)
+
+    @torch_names
+    def repeat_interleave(self, repeats: Any, axis: int | None = None) -> Tensor:
+        return ops.repeat_interleave(self, repeats, axis)
+
+    def tile(self, reps: int | Sequence[int]) -> Tensor:
+        return ops.tile(self, reps)
+
+    def diag(self, k: int = 0) -> Tensor:
+        return ops.diag(self, k)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        return ops.diagonal(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        return ops.trace(self, offset, axis1, axis2)
+
+    def dot(self, y: Any) -> Tensor:
+        return ops.dot(self, y)
+
+    def inner(self, y: Any) -> Tensor:
+        return ops.inner(self, y)
+
+    def outer(self, y: Any) -> Tensor:
+        return ops.outer(self, y)
 
     @torch_names
     def take(self, indices: Any, axis: int | None = None) -> Tensor:
         return ops.take(self, indices, axis)
 
     @torch_names
-    def gather(self, indices: Any, axis: int) -> Tensor:
-        return ops.gather(self, indices, axis)
+    def gather(self, axis: int, index: Any) -> Tensor:
+        return ops.gather(self, axis, index)
+
+    @torch_names
+    def scatter(self, axis: int, index: Any, src: Any) -> Tensor:
+        return ops.scatter(self, axis, index, src)
+
+    @torch_names
+    def scatter_add(self, axis: int, index: Any, src: Any) -> Tensor:
+        return ops.scatter_add(self, axis, index, src)
+
+    @torch_names
+    def index_select(self, axis: int, index: Any) -> Tensor:
+        return ops.index_select(self, axis, index)
+
+    @torch_names
+    def index_add(self, axis: int, index: Any, source: Any) -> Tensor:
+        return ops.index_add(self, axis, index, source)
+
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        return ops.index_put(self, indices, values, accumulate)
+
+    def masked_select(self, mask: Any) -> Tensor:
+        return ops.masked_select(self, mask)
+
+    def nonzero(self) -> tuple[Tensor, ...]:
+        return ops.nonzero(self)
+
+    def argwhere(self) -> Tensor:
+        return ops.argwhere(self)
+
+    def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
+        return ops.bincount(self, weights, minlength)
 
     def masked_fill(self, mask: Any, value: float) -> Tensor:
         return ops.masked_fill(self, mask, value)

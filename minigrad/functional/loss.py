@@ -18,7 +18,7 @@ BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small
 def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
     """The losses of all rows as a composition of small operations."""
     log_probabilities = log_softmax(logits, axis=-1)
-    picked = ops.gather(log_probabilities, target[:, None], axis=1).squeeze(1)
+    picked = ops.gather(log_probabilities, 1, target[:, None]).squeeze(1)
     uniform = log_probabilities.mean(axis=-1)
     losses = -(1 - label_smoothing) * picked - label_smoothing * uniform if label_smoothing else -picked
     return ops.where(counted, losses, 0.0)
@@ -84,7 +84,7 @@ def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, lab
 
 def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, weight: Any = None) -> Any:
     """``-w[target] · log p[target]`` of each row, 0 where it is not `counted`."""
-    picked = ops.gather(log_probabilities, target[:, None], axis=1).squeeze(1)
+    picked = ops.gather(log_probabilities, 1, target[:, None]).squeeze(1)
     if weight is not None:
         picked = picked * ops.take(weight, target, axis=0)
     return -ops.where(counted, picked, 0.0)

@@ -62,8 +62,8 @@ def by_denominator(g: Any, y: Any) -> Any:
 
 def by_quotient(g: Any, y: Any, out: Any) -> Any:
     """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
-    regular = (g != 0) | (y != 0)
-    return -g * where(regular, out, 0.0) / where(regular, y, 1.0)
+    regular = y != 0
+    return -g * off_the_edge(g, out, regular, 0.0) / off_the_edge(g, y, regular)
 
 
 @primitive

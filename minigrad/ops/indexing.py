@@ -1,4 +1,4 @@
-"""Reading and adding at places: ``x[index]``, take, gather (take_along_axis), scatter-add.
+"""Reading at places: ``x[index]``, take, gather (take_along_axis), and where there is something to read: nonzero.
 
 Reading at places and adding at places are each other's transpose, and so each other's rule.
 """
@@ -11,8 +11,7 @@ import numpy as np
 
 from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
 from minigrad.operands import torch_names
-from minigrad.ops.selection import where
-from minigrad.ops.shape import require_arrays, reshape
+from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
 
@@ -97,7 +96,25 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     return _take(x, indices, axis)
 
 
-def _along(indices: Any, axis: int) -> tuple[Any, ...]:
+def require_axis(axis: Any, operation: str, order: str) -> None:
+    """TypeError for an axis that is no int, as where indices stand in its place."""
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError(f"{operation}: the order is {operation}({order}), with an int for the axis; got a "
+                        f"{type(axis).__name__} in its place")
+
+
+@torch_names
+def index_select(input: Any, axis: int, index: Any) -> Any:
+    """The slices at `index`, integers of one dimension, along `axis`: PyTorch's order of the arguments of `take`."""
+    require_axis(axis, "index_select", "input, axis, index")
+    index = indices_on_device(index, input, axis, "index_select")
+    if len(index.shape) != 1:
+        raise ValueError(f"index_select: the index must have one dimension, got shape {tuple(index.shape)}; take has "
+                         "any")
+    return _take(input, index, axis)
+
+
+def along(indices: Any, axis: int) -> tuple[Any, ...]:
     """The index that picks, for each place in `indices`, the element at ``indices[place]`` along `axis`."""
     namespace, ndim = xp(indices), indices.ndim
     axis %= ndim
@@ -106,66 +123,79 @@ def _along(indices: Any, axis: int) -> tuple[Any, ...]:
 
 
 @primitive
-def _gather(x, indices, axis):
-    return x[_along(indices, axis)]
+def gather_at(x, indices, axis):
+    """`gather` of indices that are known to fit."""
+    return x[along(indices, axis)]
 
 
-_gather.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, _along(indices, axis), x_shape))
-
-
-@torch_names
-def gather(x: Any, indices: Any, axis: int) -> Any:
-    """``out[i][j] = x[indices[i][j]][j]`` for axis 0, and so on: NumPy's take_along_axis, PyTorch's gather.
-
-    `indices` has as many dimensions as x and is not longer along any axis but `axis`. Errors are those of `take`, and
-    ValueError for a shape that does not fit.
-    """
-    indices = indices_on_device(indices, x, axis, "gather")
-    _check_fit(indices.shape, x.shape, axis, "gather")
-    return _gather(x, indices, axis)
-
-
-@primitive
-def _scatter_add(x, indices, values, axis):
-    out = x.astype(np.result_type(x.dtype, values.dtype))
-    add_at(out, _along(indices, axis), values)
-    return out
-
-
-_scatter_add.gradient(x=lambda g: g,
-                      values=lambda g, indices, axis: _gather(g, indices, axis))
+gather_at.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, along(indices, axis), x_shape))
 
 
 @torch_names
-def scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
-    """A copy of x with ``values[i][j]`` added at ``[indices[i][j]][j]`` for axis 0, and so on.
+def gather(input: Any, axis: int, index: Any) -> Any:
+    """``out[i][j] = input[index[i][j]][j]`` for axis 0, and so on: PyTorch's gather, NumPy's take_along_axis.
 
-    `values` is a tensor or an array of the shape of `indices`; errors are those of `gather`.
+    `index` has as many dimensions as the input and is not longer along any axis but `axis`. Errors are those of `take`,
+    and ValueError for a shape that does not fit.
     """
-    require_arrays("scatter_add", x, values)
-    indices = indices_on_device(indices, x, axis, "scatter_add")
-    if tuple(indices.shape) != tuple(values.shape):
-        raise ValueError(f"scatter_add: indices {tuple(indices.shape)} and values {tuple(values.shape)} must have one "
-                         "shape")
-    _check_fit(indices.shape, x.shape, axis, "scatter_add")
-    return _scatter_add(x, indices, values, axis)
+    require_axis(axis, "gather", "input, axis, index")
+    index = indices_on_device(index, input, axis, "gather")
+    check_fit(index.shape, input.shape, axis, "gather")
+    return gather_at(input, index, axis)
 
 
-def _check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, operation: str) -> None:
-    """ValueError unless indices of that shape pick from x of `shape` along `axis`."""
+def check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, operation: str) -> None:
+    """ValueError unless indices of that shape pick from an array of `shape` along `axis`."""
     fits = len(indices) == len(shape) and all(m <= n or i == axis % len(shape)
                                               for i, (m, n) in enumerate(zip(indices, shape, strict=True)))
     if not fits:
-        raise ValueError(f"{operation}: indices of shape {tuple(indices)} do not fit x of shape {tuple(shape)}; they "
-                         f"need as many dimensions, none of them longer, but for axis {axis}")
+        raise ValueError(f"{operation}: indices of shape {tuple(indices)} do not fit an input of shape {tuple(shape)}; "
+                         f"they need as many dimensions, none of them longer, but for axis {axis}")
 
 
-def masked_fill(x: Any, mask: Any, value: float) -> Any:
-    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true."""
-    require_arrays("masked_fill", x, mask)
+def require_mask(mask: Any, operation: str) -> None:
+    """TypeError unless the mask is a boolean tensor or array."""
+    require_arrays(operation, mask)
     if mask.dtype.kind != "b":
-        raise TypeError(f"masked_fill: the mask must be boolean, got {mask.dtype}")
-    own, other = tuple(x.shape), tuple(mask.shape)
-    if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
-        raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")
-    return where(mask, value, x)
+        raise TypeError(f"{operation}: the mask must be boolean, got {mask.dtype}")
+
+
+def masked_select(x: Any, mask: Any) -> Any:
+    """The elements of x, in one dimension, where the boolean `mask` is true; x and the mask broadcast.
+
+    How many there are is known to the device alone: on a GPU this waits for it.
+    """
+    require_arrays("masked_select", x)
+    require_mask(mask, "masked_select")
+    try:
+        shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    except ValueError:
+        raise ValueError(f"masked_select: the mask has shape {tuple(mask.shape)}, which does not broadcast with "
+                         f"{tuple(x.shape)}") from None
+    if device_of(raw(mask)) != device_of(raw(x)):
+        mask = to_device(raw(mask), device_of(raw(x)))
+    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
+
+
+@primitive
+def argwhere(x):
+    """The places, (how many, ndim) int64, of the elements that are not 0, in their order. Has no gradient.
+
+    How many there are is known to the device alone: on a GPU this waits for it.
+    """
+    return xp(x).argwhere(x)
+
+
+argwhere.no_gradient()
+
+
+def nonzero(x: Any) -> tuple[Any, ...]:
+    """The places of the elements that are not 0, for each axis its indices, as in NumPy: ``x[nonzero(x)]`` reads them.
+
+    (PyTorch's is our `argwhere`.)
+    """
+    require_arrays("nonzero", x)
+    if not len(x.shape):
+        raise ValueError("nonzero: needs at least one dimension, got a 0-d operand")
+    places = argwhere(x)
+    return tuple([places[:, i] for i in range(len(x.shape))])

@@ -171,9 +171,10 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     sizes: dict[str, int] = {}
     for term, x in zip(letters, operands, strict=True):
         for c, n in zip(term, x.shape, strict=True):
-            if n != 1 and sizes.setdefault(c, n) != n and sizes[c] != 1:
-                raise ValueError(f"einsum: the letter {c!r} of {subscripts!r} stands for lengths {sizes[c]} and {n}")
-            sizes[c] = max(n, sizes.get(c, 1))
+            known = sizes.get(c, 1)
+            if n != known and 1 not in (n, known):
+                raise ValueError(f"einsum: the letter {c!r} of {subscripts!r} stands for lengths {known} and {n}")
+            sizes[c] = known if n == 1 else n  # an axis of length 1 broadcasts, beside an empty one too
     missing = set(out) - set("".join(letters))
     if missing:
         raise ValueError(f"einsum: the output of {subscripts!r} has {sorted(missing)}, which no operand has")

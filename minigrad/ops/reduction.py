@@ -1,16 +1,25 @@
-"""Reductions and scans. ``axis`` is None (all axes), an int or a tuple, as in NumPy."""
+"""Reductions. ``axis`` is None (all axes), an int or a tuple, as in NumPy.
+
+float16 counts to 65504 only, and its sums lose digits long before. Means, variances and what is shared out by a count
+are therefore computed in float32 and rounded once: a result that float16 can hold is found. (NumPy does so for the
+mean, not for the variance.) A *sum* that float16 cannot hold is inf, as in NumPy.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad.device import xp
-from minigrad.ops.arithmetic import div
+from minigrad.operands import torch_names
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
+from minigrad.ops.powers import sqrt
+from minigrad.ops.scan import cumprod, delay
 from minigrad.ops.selection import where
-from minigrad.ops.shape import broadcast_to, flip, reshape
+from minigrad.ops.shape import broadcast_to, flip, inverse_permutation, reshape, transpose
 from minigrad.primitive import primitive
 
 Axis = int | tuple[int, ...] | None
@@ -46,6 +55,21 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
     return math.prod(shape[a] for a in normalize_axes(axis, len(shape)))
 
 
+def widened(x: Any) -> Any:
+    """x, in float32 if it is float16."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def as_narrow(out: Any, x: Any) -> Any:
+    """`out`, in float16 if x is: what `widened` has begun ends with it."""
+    return out.astype(np.float16) if x.dtype == np.float16 else out
+
+
+def divide_by_count(g: Any, count: Any) -> Any:
+    """``g / count`` in the dtype of g, also where that is float16 and the count, above 65504, is not."""
+    return as_narrow(widened(g) / count, g)
+
+
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
@@ -62,7 +86,7 @@ def mean(x, axis=None, keepdims=False):
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
-              expand_reduced(g, x_shape, axis, keepdims) / reduced_size(x_shape, axis))
+              expand_reduced(divide_by_count(g, reduced_size(x_shape, axis)), x_shape, axis, keepdims))
 
 
 @primitive(floating=True)
@@ -71,20 +95,73 @@ def var(x, axis=None, correction=0, keepdims=False):
     if correction >= reduced_size(x.shape, axis):
         raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
                          f"{tuple(x.shape)}")
-    return x.var(axis=axis, ddof=correction, keepdims=keepdims)
+    return as_narrow(widened(x).var(axis=axis, ddof=correction, keepdims=keepdims), x)
 
 
 # d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
 var.gradient(x=lambda g, x, x_shape, axis, correction, keepdims:
-             expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True))
-             * (2.0 / (reduced_size(x_shape, axis) - correction)))
+             divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True)),
+                             (reduced_size(x_shape, axis) - correction) / 2))
+
+
+@torch_names
+def std(x: Any, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Any:
+    """The standard deviation over `axis`, ``√var``. NumPy's default: correction 0.
+
+    Where it is 0, and its slope infinite, its gradient is 0: the constant element has no direction to move in first.
+    """
+    return root(var(x, axis, correction, keepdims))
+
+
+def root(x: Any) -> Any:
+    """``√x``, where the gradient at 0 is 0, to every order."""
+    zero = equal(x, 0)
+    return where(zero, 0.0, sqrt(where(zero, 1.0, x)))
+
+
+@primitive
+def prod(x, axis=None, keepdims=False):
+    """The product over `axis`. Its gradient divides by nothing, and so is right beside zeros, to every order."""
+    return x.prod(axis=axis, keepdims=keepdims)
+
+
+def prod_gradient(g, x, axis, keepdims):
+    # forward: the product of all     so here: for each the product of the others, those before it times those after it
+    rows = axes_last(x, axis)
+    before = delay(cumprod(rows, -1), -1, 1.0)
+    after = flip(delay(cumprod(flip(rows, -1), -1), -1, 1.0), -1)
+    return keep_reduced(g, x.shape, axis, keepdims) * axes_back(before * after, x.shape, axis)
+
+
+def axes_last(x: Any, axis: Axis) -> Any:
+    """The axes of a reduction as one, the last: ``(…, n)``."""
+    order, kept = _kept_first(len(x.shape), axis)
+    shape = tuple(x.shape[a] for a in order)
+    return reshape(transpose(x, order), (*shape[:kept], math.prod(shape[kept:])))
+
+
+def axes_back(rows: Any, shape: tuple[int, ...], axis: Axis) -> Any:
+    """What `axes_last` has made of `shape`, in that shape again."""
+    order, _ = _kept_first(len(shape), axis)
+    return transpose(reshape(rows, tuple(shape[a] for a in order)), inverse_permutation(order))
+
+
+def _kept_first(ndim: int, axis: Axis) -> tuple[tuple[int, ...], int]:
+    """The axes that a reduction keeps, then those that it reduces; and how many it keeps."""
+    reduced = normalize_axes(axis, ndim)
+    kept = tuple(a for a in range(ndim) if a not in reduced)
+    return kept + reduced, len(kept)
+
+
+prod.gradient(x=prod_gradient)
 
 
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
     shape = x.shape
     attains = equal(x, keep_reduced(out, shape, axis, keepdims)).astype(g.dtype)
-    return attains * div(keep_reduced(g, shape, axis, keepdims), attains.sum(axis=axis, keepdims=True))
+    ties = widened(attains).sum(axis=axis, keepdims=True)
+    return attains * divide_by_count(keep_reduced(g, shape, axis, keepdims), ties)
 
 
 @primitive
@@ -111,9 +188,10 @@ def logsumexp(x, axis=None, keepdims=False):
     namespace = xp(x)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
-    total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
+    total = widened(namespace.exp(x - top)).sum(axis=axis, keepdims=True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
-    out = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf) + top
+    logarithm = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf)
+    out = as_narrow(logarithm + top, x)
     return out if keepdims else out.sum(axis=axis)  # over axes of length 1: only their removal
 
 
@@ -125,18 +203,6 @@ def logsumexp_gradient(g, x, out, axis, keepdims):
 
 
 logsumexp.gradient(x=logsumexp_gradient)
-
-
-@primitive
-def cumsum(x, axis):
-    """The running sum along `axis`."""
-    if axis is None or not x.ndim:
-        raise ValueError(f"cumsum: needs an axis of the operand, got axis {axis} for shape {tuple(x.shape)}")
-    return x.cumsum(axis=axis)
-
-
-# outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
-cumsum.gradient(x=lambda g, axis: flip(cumsum(flip(g, axis), axis), axis))
 
 
 def _keep_axis(indices: Any, x: Any, axis: int | None, keepdims: bool) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from minigrad import device as devices
 from minigrad.device import xp
@@ -82,51 +81,6 @@ def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
 
 
-@primitive
-def _concatenate(*xs, axis):
-    return xp(xs[0]).concatenate(xs, axis=axis)
-
-
-@_concatenate.joint_gradient("xs")
-def concatenate_gradient(g, xs_shapes, axis, needs):
-    # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
-    before = (slice(None),) * (axis % len(xs_shapes[0]))
-    gradients, start = [], 0
-    for shape, needed in zip(xs_shapes, needs, strict=True):
-        stop = start + shape[axis]
-        gradients.append(g[(*before, slice(start, stop))] if needed else None)
-        start = stop
-    return gradients
-
-
-@torch_names
-def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree."""
-    return _concatenate(*sequence_of_arrays(tensors, "concatenate"), axis=axis)
-
-
-@torch_names
-def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """The tensors (or arrays), all of one shape, joined along a new axis."""
-    tensors = sequence_of_arrays(tensors, "stack")
-    shapes = {tuple(t.shape) for t in tensors}
-    if len(shapes) > 1:
-        raise ValueError(f"stack: the tensors must have one shape, got {sorted(shapes)}")
-    return _concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
-
-
-def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
-    """The tensors or arrays as a list; TypeError for anything else, ValueError if there are none."""
-    if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
-        raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
-                        f"not a {type(tensors).__name__}")
-    found = list(tensors)
-    if not found:
-        raise ValueError(f"{operation}: needs at least one tensor")
-    require_arrays(operation, *found)
-    return found
-
-
 def require_arrays(operation: str, *operands: Any) -> None:
     """TypeError unless every operand is a tensor or an array."""
     for x in operands:
@@ -134,23 +88,41 @@ def require_arrays(operation: str, *operands: Any) -> None:
             raise TypeError(f"{operation}: the operands must be tensors or arrays, got a {type(x).__name__}")
 
 
-@torch_names
-def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
-    """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"split: axis {axis} is out of range for shape {tuple(x.shape)}")
-    length = x.shape[axis]
-    if isinstance(sizes, (int, np.integer)):
-        if sizes < 1:
-            raise ValueError(f"split: the size of a piece must be at least 1, got {sizes}")
-        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
-    if any(size < 0 for size in sizes) or sum(sizes) != length:
-        raise ValueError(f"split: the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
-    before, pieces, start = (slice(None),) * (axis % len(x.shape)), [], 0
-    for size in sizes:
-        pieces.append(x[(*before, slice(start, start + size))])
-        start += size
-    return tuple(pieces)
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """x with the axes `source` (an int or several) moved to the places `destination`, as in NumPy. A view."""
+    ndim = len(x.shape)
+    ends = [tuple(a) if isinstance(a, Sequence) else (a,) for a in (source, destination)]
+    for axes in ends:
+        for a in axes:
+            if not -ndim <= a < ndim:
+                raise IndexError(f"moveaxis: axis {a} is out of range for shape {tuple(x.shape)}")
+        if len({a % ndim for a in axes}) < len(axes):
+            raise ValueError(f"moveaxis: {axes} names an axis twice")
+    if len(ends[0]) != len(ends[1]):
+        raise ValueError(f"moveaxis: source and destination must be as many, got {ends[0]} and {ends[1]}")
+    moved = {to % ndim: of % ndim for of, to in zip(*ends, strict=True)}
+    others = iter([a for a in range(ndim) if a not in moved.values()])
+    return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
+
+
+def ravel(x: Any) -> Any:
+    """x in one dimension; a view where possible."""
+    require_arrays("ravel", x)
+    return reshape(x, (-1,))
+
+
+def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
+    """x with the axes from `start_axis` to `end_axis` made one, as in PyTorch; a view where possible."""
+    require_arrays("flatten", x)
+    shape = tuple(x.shape) or (1,)
+    for a in (start_axis, end_axis):
+        if not -len(shape) <= a < len(shape):
+            raise IndexError(f"flatten: axis {a} is out of range for shape {tuple(x.shape)}")
+    start, stop = start_axis % len(shape), end_axis % len(shape) + 1
+    if start >= stop:
+        raise ValueError(f"flatten: start_axis {start_axis} comes after end_axis {end_axis}, for shape "
+                         f"{tuple(x.shape)}")
+    return reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 
 @primitive
@@ -175,29 +147,20 @@ def flip(x, axis=None):
 flip.gradient(x=lambda g, axis: flip(g, axis))
 
 
-def _require_matrices(x: Any, operation: str) -> None:
-    if x.ndim < 2:
-        raise ValueError(f"{operation}: needs at least two dimensions, got shape {tuple(x.shape)}")
-
-
 @primitive
-def tril(x, k=0):
-    """x with everything above the k-th diagonal of its last two axes set to 0."""
-    _require_matrices(x, "tril")
-    return xp(x).tril(x, k)
+def roll(x, shift, axis=None):
+    """x with its elements moved on by `shift` along `axis`, those at the end to the start; flattened if it is None.
+
+    `shift` and `axis` may be tuples, as in NumPy.
+    """
+    return xp(x).roll(x, shift, axis)
 
 
-tril.gradient(x=lambda g, k: tril(g, k))
+roll.gradient(x=lambda g, shift, axis: roll(g, _back(shift), axis))
 
 
-@primitive
-def triu(x, k=0):
-    """x with everything below the k-th diagonal of its last two axes set to 0."""
-    _require_matrices(x, "triu")
-    return xp(x).triu(x, k)
-
-
-triu.gradient(x=lambda g, k: triu(g, k))
+def _back(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    return tuple([-n for n in shift]) if isinstance(shift, (tuple, list)) else -shift
 
 
 @primitive

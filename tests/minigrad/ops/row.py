@@ -53,6 +53,12 @@ def host(tensor: Tensor) -> Array:
     return to_numpy(tensor.data)
 
 
+def constant(values: Any, like: Tensor) -> Tensor:
+    """A tensor on the device of `like`, and of its dtype unless it holds integers; it requires no gradient."""
+    tensor = Tensor(values, device=like.device)
+    return tensor.astype(like.dtype) if tensor.dtype.kind == "f" else tensor
+
+
 # --------------------------------------------------------------------------- arrays, each from its own seed
 
 

@@ -8,17 +8,14 @@ import scipy.special
 import minigrad as mg
 from minigrad import ops
 
-from tests.minigrad.ops.row import Row, alike, distinct, nonzero, normal, positive, row
+from tests.minigrad.ops.row import Row, alike, constant, distinct, nonzero, normal, positive, row
 from tests.minigrad.ops.rows_elementwise import ROWS_ELEMENTWISE
+from tests.minigrad.ops.rows_indexing import ROWS_INDEXING
+from tests.minigrad.ops.rows_reduction import ROWS_REDUCTION
+from tests.minigrad.ops.rows_shape import ROWS_SHAPE
 
 HALF_LINE = np.array([[True, False, True], [False, False, True]])
 IDS = np.array([[2, 0, 2], [1, -1, 0]])
-
-
-def constant(values, like):
-    """A tensor on the device of `like`, and of its dtype unless it holds integers; it requires no gradient."""
-    tensor = mg.Tensor(values, device=like.device)
-    return tensor.astype(like.dtype) if tensor.dtype.kind == "f" else tensor
 
 
 ELEMENTWISE = [
@@ -224,13 +221,13 @@ INDEXING = [
     row("take last axis", lambda x: x.take(constant([3, 3, -4], x), axis=-1), lambda x: x[:, [3, 3, 0]], normal(3, 4)),
     row("take one", lambda x: x.take(1, axis=1), lambda x: x[:, 1], normal(3, 4)),
     row("take none", lambda x: x.take([], axis=1), lambda x: x[:, :0], normal(3, 4)),
-    row("gather 0", lambda x: mg.gather(x, IDS, 0), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
-    row("gather 1", lambda x: x.gather(IDS.tolist(), axis=-1), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
-    row("gather from fewer", lambda x: mg.gather(x, constant([[1], [1], [0]], x), axis=0),
+    row("gather 0", lambda x: mg.gather(x, 0, IDS), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
+    row("gather 1", lambda x: x.gather(-1, IDS.tolist()), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
+    row("gather from fewer", lambda x: mg.gather(x, 0, constant([[1], [1], [0]], x)),
         lambda x: x[[1, 1, 0], :1], normal(2, 3)),
-    row("scatter_add 0", lambda x, v: mg.scatter_add(x, IDS, v, 0), lambda x, v: added(x, v, 0), normal(3, 3),
+    row("scatter_add 0", lambda x, v: mg.scatter_add(x, 0, IDS, v), lambda x, v: added(x, v, 0), normal(3, 3),
         normal(2, 3, seed=1)),
-    row("scatter_add 1", lambda x, v: mg.scatter_add(x, constant(IDS, x), v, -1), lambda x, v: added(x, v, 1),
+    row("scatter_add 1", lambda x, v: mg.scatter_add(x, -1, constant(IDS, x), v), lambda x, v: added(x, v, 1),
         normal(2, 4), normal(2, 3, seed=1)),
 ]
 
@@ -243,4 +240,5 @@ def added(x, values, axis):
     return out
 
 
-ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING]
+ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
+                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING]

@@ -27,7 +27,7 @@ JOINING = {
     "einsum": lambda x, y: mg.einsum("i,i->i", x, y),
     "concatenate": lambda x, y: mg.concatenate([x, y]),
     "stack": lambda x, y: mg.stack([x, y]),
-    "scatter_add": lambda x, y: mg.scatter_add(x, [0, 0, 2], y, 0),
+    "scatter_add": lambda x, y: mg.scatter_add(x, 0, [0, 0, 2], y),
 }
 
 

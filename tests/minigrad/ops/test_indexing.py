@@ -95,9 +95,9 @@ def test_gather_is_the_transpose_of_scatter_add(data, shape):
     places[axis] = data.draw(st.integers(1, 5))
     indices = data.draw(arrays(np.int64, tuple(places), elements=st.integers(-n, n - 1)))
     x, v = Tensor(normal(*shape), requires_grad=True), Tensor(normal(*places, seed=1), requires_grad=True)
-    read = mg.gather(x, indices, axis)
+    read = mg.gather(x, axis, indices)
     np.testing.assert_array_equal(host(read), np.take_along_axis(host(x), indices, axis))
-    written = mg.scatter_add(Tensor(np.zeros(shape)), indices, v, axis)
+    written = mg.scatter_add(Tensor(np.zeros(shape)), axis, indices, v)
     np.testing.assert_allclose((read * v).sum().item(), (x * written).sum().item(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(host(mg.grad(read, x, host(v))), host(written), rtol=1e-14, atol=1e-15)
     np.testing.assert_array_equal(host(mg.grad(written, v, host(x))), host(read))
@@ -114,8 +114,8 @@ def test_indices_may_be_tensors_arrays_or_lists(dtype, device):
         np.testing.assert_array_equal(host(mg.take(x, form, axis=0)), host(x)[ids])
     for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
         expected = np.take_along_axis(host(x), along.astype(np.int64), 0)
-        np.testing.assert_array_equal(host(mg.gather(x, form, 0)), expected)
-        added = mg.scatter_add(x, form, Tensor(np.ones((2, 3)), device=device), 0)
+        np.testing.assert_array_equal(host(mg.gather(x, 0, form)), expected)
+        added = mg.scatter_add(x, 0, form, Tensor(np.ones((2, 3)), device=device))
         counts = np.stack([np.bincount(column, minlength=4) for column in along.T], axis=1)
         np.testing.assert_allclose(host(added), host(x) + counts, rtol=1e-15)
 

@@ -1,0 +1,110 @@
+"""Joining tensors, and cutting one into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import xp
+from minigrad.operands import torch_names
+from minigrad.ops.shape import expand_dims, require_arrays, reshape
+from minigrad.primitive import primitive
+from minigrad.tape import TensorBase
+
+
+@primitive
+def _concatenate(*xs, axis):
+    return xp(xs[0]).concatenate(xs, axis=axis)
+
+
+@_concatenate.joint_gradient("xs")
+def concatenate_gradient(g, xs_shapes, axis, needs):
+    # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
+    before = (slice(None),) * (axis % len(xs_shapes[0]))
+    gradients, start = [], 0
+    for shape, needed in zip(xs_shapes, needs, strict=True):
+        stop = start + shape[axis]
+        gradients.append(g[(*before, slice(start, stop))] if needed else None)
+        start = stop
+    return gradients
+
+
+@torch_names
+def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree."""
+    return _concatenate(*sequence_of_arrays(tensors, "concatenate"), axis=axis)
+
+
+@torch_names
+def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """The tensors (or arrays), all of one shape, joined along a new axis."""
+    tensors = sequence_of_arrays(tensors, "stack")
+    shapes = {tuple(t.shape) for t in tensors}
+    if len(shapes) > 1:
+        raise ValueError(f"stack: the tensors must have one shape, got {sorted(shapes)}")
+    return _concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
+
+
+def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
+    """The tensors or arrays as a list; TypeError for anything else, ValueError if there are none."""
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
+        raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
+                        f"not a {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise ValueError(f"{operation}: needs at least one tensor")
+    require_arrays(operation, *found)
+    return found
+
+
+def vstack(tensors: Sequence[Any]) -> Any:
+    """The tensors (or arrays) as rows, one below the other: joined along the first axis, once they are at least 2-D."""
+    tensors = sequence_of_arrays(tensors, "vstack")
+    return concatenate([reshape(t, (1, -1)) if len(t.shape) < 2 else t for t in tensors], 0)
+
+
+def hstack(tensors: Sequence[Any]) -> Any:
+    """The tensors (or arrays) side by side: joined along the second axis, 1-D ones along their only one."""
+    tensors = [reshape(t, (1,)) if not len(t.shape) else t for t in sequence_of_arrays(tensors, "hstack")]
+    return concatenate(tensors, 0 if len(tensors[0].shape) == 1 else 1)
+
+
+@torch_names
+def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
+    """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise IndexError(f"split: axis {axis} is out of range for shape {tuple(x.shape)}")
+    length = x.shape[axis]
+    if isinstance(sizes, (int, np.integer)):
+        if sizes < 1:
+            raise ValueError(f"split: the size of a piece must be at least 1, got {sizes}")
+        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+    if any(size < 0 for size in sizes) or sum(sizes) != length:
+        raise ValueError(f"split: the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
+    before, pieces, start = (slice(None),) * (axis % len(x.shape)), [], 0
+    for size in sizes:
+        pieces.append(x[(*before, slice(start, start + size))])
+        start += size
+    return tuple(pieces)
+
+
+@torch_names
+def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+    """x cut along `axis` into `chunks` pieces, the last smaller or missing if it must be, as in PyTorch. Views."""
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise IndexError(f"chunk: axis {axis} is out of range for shape {tuple(x.shape)}")
+    if chunks < 1:
+        raise ValueError(f"chunk: the number of chunks must be at least 1, got {chunks}")
+    size = -(-x.shape[axis] // chunks)
+    return split(x, size if size else [0] * chunks, axis)
+
+
+@torch_names
+def unbind(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of x along `axis`, each without it. Views."""
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise IndexError(f"unbind: axis {axis} is out of range for shape {tuple(x.shape)}")
+    before = (slice(None),) * (axis % len(x.shape))
+    return tuple([x[(*before, i)] for i in range(x.shape[axis])])

@@ -1,0 +1,194 @@
+"""Writing at places, and adding there: each op makes a new tensor of what it is given, and changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import add_at, asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.operands import torch_names
+from minigrad.ops.indexing import (
+    along,
+    check_fit,
+    gather_at,
+    getitem,
+    indices_on_device,
+    put_into_zeros,
+    raw,
+    require_axis,
+    require_mask,
+)
+from minigrad.ops.joining import concatenate
+from minigrad.ops.selection import where
+from minigrad.ops.shape import broadcast_to, require_arrays, reshape
+from minigrad.primitive import primitive
+from minigrad.tape import TensorBase
+
+
+@primitive
+def _scatter_add(x, indices, values, axis):
+    out = x.astype(np.result_type(x.dtype, values.dtype))
+    add_at(out, along(indices, axis), values)
+    return out
+
+
+_scatter_add.gradient(x=lambda g: g,
+                      values=lambda g, indices, axis: gather_at(g, indices, axis))
+
+
+@torch_names
+def scatter_add(input: Any, axis: int, index: Any, src: Any) -> Any:
+    """A copy of the input with ``src[i][j]`` added at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
+
+    `src` is a tensor or an array of the shape of `index`. A place that is named twice gets both. Errors are those of
+    `gather`.
+    """
+    return _scatter_add(input, _checked(input, axis, index, src, "scatter_add"), src, axis)
+
+
+@torch_names
+def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
+    """A copy of the input with ``src[i][j]`` written at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
+
+    `src` is a tensor or an array of the shape of `index`, or a number. Of several that are written to one place the
+    last stays, and it alone has a gradient. Errors are those of `gather`.
+    """
+    if isinstance(src, (bool, int, float)):
+        require_arrays("scatter", input)
+        src = asarray_on(device_of(raw(input)), np.full(np.shape(raw(index)), src), input.dtype)
+    index = _checked(input, axis, index, src, "scatter")
+    with on_device_of(raw(index)):
+        places = along(raw(index), axis)
+    return index_put(input, places, src)
+
+
+def _checked(input: Any, axis: int, index: Any, src: Any, operation: str) -> Any:
+    """The index, on the device of the input; errors for what does not fit."""
+    require_axis(axis, operation, "input, axis, index, src")
+    require_arrays(operation, input, src)
+    index = indices_on_device(index, input, axis, operation)
+    if tuple(index.shape) != tuple(src.shape):
+        raise ValueError(f"{operation}: index {tuple(index.shape)} and src {tuple(src.shape)} must have one shape")
+    check_fit(index.shape, input.shape, axis, operation)
+    return index
+
+
+@torch_names
+def index_add(input: Any, axis: int, index: Any, source: Any) -> Any:
+    """A copy of the input with the slices of `source` added to those at `index` along `axis`, as in PyTorch.
+
+    `source` has the shape of the input, but along `axis` the length of `index`. A slice that is named twice gets both.
+
+    Raises IndexError and TypeError as `take`, ValueError for shapes that do not fit.
+    """
+    require_axis(axis, "index_add", "input, axis, index, source")
+    require_arrays("index_add", input, source)
+    index = indices_on_device(index, input, axis, "index_add")
+    axis %= len(input.shape)
+    expected = (*input.shape[:axis], *index.shape, *input.shape[axis + 1:])
+    if len(index.shape) != 1 or tuple(source.shape) != expected:
+        raise ValueError(f"index_add: the index, of one dimension, and the source must fit the input: source.shape == "
+                         f"{expected}, got {tuple(source.shape)}, index {tuple(index.shape)}, input "
+                         f"{tuple(input.shape)}")
+    return input + put_into_zeros(source, (*(slice(None),) * axis, index), tuple(input.shape))
+
+
+def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """A copy of x with `values` written at ``[indices]``, what ``x[indices] = values`` would do in place.
+
+    Args:
+        indices: whatever ``x[indices]`` takes: a tuple of tensors, arrays, lists, slices and ints, or a boolean mask.
+        values: a tensor, an array or numbers that broadcast to the shape of ``x[indices]``.
+        accumulate: add them to what is there, a place that is named twice getting both. Otherwise the last that is
+            written to a place stays, and it alone has a gradient.
+
+    Raises:
+        IndexError: an index out of range (of those on the host), or that fits no axis.
+        ValueError: values that do not broadcast.
+    """
+    require_arrays("index_put", x)
+    device, shape = device_of(raw(x)), tuple(x.shape)
+    places = _places(shape, indices, device)
+    if not isinstance(values, TensorBase) and not is_array(values):
+        values = asarray_on(device, values, x.dtype)
+    try:
+        values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
+    except ValueError:
+        raise ValueError(f"index_put: values of shape {tuple(values.shape)} do not broadcast to {tuple(places.shape)}, "
+                         f"the shape of x[indices] for x of shape {shape}") from None
+    flat = reshape(x, (-1,))
+    with on_device_of(places):
+        places = places.reshape(-1)
+        if accumulate:
+            return reshape(_scatter_add(flat, places, values, 0), shape)
+        # Each place reads from x and the values in a row: where it stands itself, or the last value written to it.
+        sources = xp(places).arange(flat.shape[0], dtype=np.uint64)  # CuPy has no atomic maximum of int64
+        written = xp(places).arange(flat.shape[0], flat.shape[0] + places.shape[0], dtype=np.uint64)
+        xp(places).maximum.at(sources, places, written)
+        sources = sources.astype(np.int64)
+    return reshape(getitem(concatenate([flat, values]), sources), shape)
+
+
+def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
+    """The flat places, on `device`, that an index names. A host index is looked up on the host: it may be wrong."""
+    parts = tuple([raw(part) for part in indices]) if isinstance(indices, tuple) else raw(indices)
+    arrays = [part for part in (parts if isinstance(parts, tuple) else (parts,)) if is_array(part)]
+    anchor = next((part for part in arrays if not is_host(part)), np.empty(0))
+    with on_device_of(anchor):
+        everywhere = xp(anchor).arange(int(np.prod(shape))).reshape(shape)
+        try:
+            found = everywhere[parts]
+        except IndexError as error:
+            raise IndexError(f"index_put: {error}, for x of shape {shape}") from None
+        return to_device(xp(anchor).asarray(found), device)
+
+
+def masked_fill(x: Any, mask: Any, value: float) -> Any:
+    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true."""
+    require_arrays("masked_fill", x)
+    require_mask(mask, "masked_fill")
+    own, other = tuple(x.shape), tuple(mask.shape)
+    if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
+        raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")
+    return where(mask, value, x)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each of 0, 1, … occurs in x; with `weights`, the sum of the weights at its places, as in NumPy.
+
+    Args:
+        x: (n,) integers, none negative (checked on the host); a tensor, an array or a list.
+        weights: (n,), of which the counts have the dtype, and to which they have a gradient. None: counts in int64.
+        minlength: the least length of the result, which is otherwise one more than the largest of x. To find that, a
+            GPU has to be waited for.
+
+    Raises:
+        TypeError: x that is not of integers. ValueError: a negative one, another shape.
+    """
+    values = raw(x)
+    values = values if is_array(values) else np.asarray(values, dtype=None if np.size(values) else np.int64)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"bincount: x must be integers, got {values.dtype}")
+    if values.ndim != 1 or (weights is not None and np.shape(raw(weights)) != values.shape):
+        given = "" if weights is None else f" and weights {np.shape(raw(weights))}"
+        raise ValueError(f"bincount: x, and weights of its shape, must have one dimension, got {values.shape}{given}")
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
+    if is_host(values) and values.size and values.min() < 0:
+        raise ValueError(f"bincount: x must not be negative, got {int(values.min())}")
+    if weights is None:
+        return _count(x if isinstance(x, TensorBase) else values, minlength)
+    require_arrays("bincount", weights)
+    weights = weights if weights.dtype.kind == "f" else weights * 1.0
+    with on_device_of(values):
+        length = max(minlength, int(values.max()) + 1 if values.size else 0)
+    return put_into_zeros(weights, to_device(values, device_of(raw(weights))), (length,))
+
+
+@primitive
+def _count(x, minlength):
+    return xp(x).bincount(x, minlength=minlength)
+
+
+_count.no_gradient()
