@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows, whole_number
+from minigrad.functional.sizes import whole_number
+from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
 from minigrad.ops.linalg import batched_matmul
 from minigrad.primitive import primitive
 from minigrad.tap import tap
@@ -106,9 +107,9 @@ def conv1d(input: Any, weight: Any, bias: Any = None, stride: int = 1, padding: 
     input, weight = as_tensor(input), as_tensor(weight)
     if weight.dtype.kind != "f":
         input = as_floating(input)
-    stride = whole_number(stride, "stride", "conv1d", 1)
-    dilation = whole_number(dilation, "dilation", "conv1d", 1)
-    groups = whole_number(groups, "groups", "conv1d", 1)
+    stride = whole_number(stride, "stride", "conv1d")
+    dilation = whole_number(dilation, "dilation", "conv1d")
+    groups = whole_number(groups, "groups", "conv1d")
     check_shapes(input, weight, bias, groups)
     size = weight.shape[-1]
     pair = padding_pair(padding, size, stride, dilation)
@@ -144,5 +145,5 @@ def padding_pair(padding: int | str, size: int, stride: int, dilation: int) -> t
         return total // 2, total - total // 2
     if isinstance(padding, str):
         raise ValueError(f"conv1d: padding must be an integer, 'same' or 'valid', got {padding!r}")
-    count = whole_number(padding, "padding", "conv1d", 0)
+    count = whole_number(padding, "padding", "conv1d", least=0)
     return count, count

@@ -9,7 +9,8 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.device import asarray_on
-from minigrad.functional.windows import as_floating, sliding_windows, whole_number
+from minigrad.functional.sizes import whole_number
+from minigrad.functional.windows import as_floating, sliding_windows
 
 
 def max_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding: int = 0, dilation: int = 1,
@@ -63,10 +64,10 @@ def avg_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding:
 def cut(input: Any, size: int, stride: int | None, padding: int, dilation: int, ceil_mode: bool, outside: float,
         operation: str) -> tuple[Any, Any]:
     """The windows (…, K, L), with the value `outside` beyond the input, and where in the input each begins (L,)."""
-    size = whole_number(size, "kernel_size", operation, 1)
-    stride = size if stride is None else whole_number(stride, "stride", operation, 1)
-    padding = whole_number(padding, "padding", operation, 0)
-    dilation = whole_number(dilation, "dilation", operation, 1)
+    size = whole_number(size, "kernel_size", operation)
+    stride = size if stride is None else whole_number(stride, "stride", operation)
+    padding = whole_number(padding, "padding", operation, least=0)
+    dilation = whole_number(dilation, "dilation", operation)
     span = dilation * (size - 1) + 1
     if not input.ndim:
         raise ValueError(f"{operation}: input (…, T) expected, got a 0-d tensor")

@@ -50,12 +50,3 @@ def as_floating(input: Any) -> Any:
     """The input as a tensor; integers become float32."""
     input = as_tensor(input)
     return input if input.dtype.kind == "f" else input.astype(np.float32)
-
-
-def whole_number(value: Any, name: str, operation: str, least: int) -> int:
-    """`value` as an int; TypeError if it is none, ValueError if it is below `least`."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{operation}: {name} must be at least {least}, got {value}")
-    return int(value)

@@ -3,22 +3,52 @@
 from typing import TYPE_CHECKING
 
 from minigrad.nn import init
-from minigrad.nn.containers import ModuleList, Sequential
-from minigrad.nn.layers import GELU, Dropout, Embedding, LayerNorm, Linear, ReLU
+from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from minigrad.nn.convolution import AvgPool1d, Conv1d, MaxPool1d
+from minigrad.nn.layers import GELU, Dropout, Embedding, Linear, ReLU
+from minigrad.nn.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CosineSimilarity,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from minigrad.nn.module import Module
+from minigrad.nn.normalization import LayerNorm, RMSNorm
 from minigrad.nn.parameter import Parameter
 
 __all__ = [
     "GELU",
+    "AvgPool1d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "Conv1d",
+    "CosineSimilarity",
+    "CrossEntropyLoss",
     "Dropout",
     "Embedding",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
     "LayerNorm",
     "Linear",
+    "MSELoss",
+    "MaxPool1d",
     "Module",
+    "ModuleDict",
     "ModuleList",
+    "NLLLoss",
     "Parameter",
+    "ParameterList",
+    "RMSNorm",
     "ReLU",
     "Sequential",
+    "SmoothL1Loss",
     "init",
 ]
 

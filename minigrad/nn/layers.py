@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Literal
 
-import numpy as np
-
 from minigrad import functional as F
+from minigrad.functional.sizes import whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
-from minigrad.nn.parameter import Parameter
+from minigrad.nn.parameter import new_parameter
 from minigrad.tensor import Tensor
 
 
@@ -31,10 +30,10 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
-        self.in_features = _positive("Linear", "in_features", in_features)
-        self.out_features = _positive("Linear", "out_features", out_features)
-        self.weight = _parameter(out_features, in_features)
-        self.bias = _parameter(out_features) if bias else None
+        self.in_features = whole_number(in_features, "in_features", "Linear")
+        self.out_features = whole_number(out_features, "out_features", "Linear")
+        self.weight = new_parameter(out_features, in_features)
+        self.bias = new_parameter(out_features) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -67,8 +66,8 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
         super().__init__()
-        self.num_embeddings = _positive("Embedding", "num_embeddings", num_embeddings)
-        self.embedding_dim = _positive("Embedding", "embedding_dim", embedding_dim)
+        self.num_embeddings = whole_number(num_embeddings, "num_embeddings", "Embedding")
+        self.embedding_dim = whole_number(embedding_dim, "embedding_dim", "Embedding")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
@@ -76,7 +75,7 @@ class Embedding(Module):
                 )
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        self.weight = _parameter(num_embeddings, embedding_dim)
+        self.weight = new_parameter(num_embeddings, embedding_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -93,44 +92,6 @@ class Embedding(Module):
         """Sizes, and the padding id if there is one."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
-class LayerNorm(Module):
-    """Each vector along the last axis, shifted and scaled to mean 0 and variance 1, then ``·weight + bias``.
-
-    Ba, Kiros and Hinton, "Layer normalization", 2016, equation 4.
-
-    Args:
-        normalized_shape: length of the last axis.
-        eps: added to the variance.
-        bias: whether a bias is learnt.
-
-    Attributes:
-        weight: of shape (normalized_shape,), ones at first.
-        bias: of shape (normalized_shape,), zeros at first, or None.
-    """
-
-    def __init__(self, normalized_shape: int, eps: float = 1e-5, *, bias: bool = True) -> None:
-        super().__init__()
-        self.normalized_shape = _positive("LayerNorm", "normalized_shape", normalized_shape)
-        self.eps = eps
-        self.weight = _parameter(normalized_shape)
-        self.bias = _parameter(normalized_shape) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set weight to one and bias to zero."""
-        init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise `x` of shape (…, normalized_shape)."""
-        return F.layer_norm(x, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        """Size, eps and whether there is a bias."""
-        return f"{self.normalized_shape}, eps={self.eps}, bias={self.bias is not None}"
 
 
 class Dropout(Module):
@@ -185,15 +146,3 @@ class GELU(Module):
     def extra_repr(self) -> str:
         """Which formula."""
         return f"approximate={self.approximate!r}"
-
-
-def _parameter(*shape: int) -> Parameter:
-    return Parameter(np.zeros(shape, np.float32))
-
-
-def _positive(layer: str, name: str, value: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{layer}: {name} must be an integer, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{layer}: {name} must be at least 1, got {value}")
-    return int(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad.tensor import Tensor
 
 
@@ -21,3 +23,8 @@ class Parameter(Tensor):
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         super().__init__(data, requires_grad=requires_grad)
+
+
+def new_parameter(*shape: int) -> Parameter:
+    """A parameter of float32 zeros, for an initialiser to fill."""
+    return Parameter(np.zeros(shape, np.float32))

@@ -164,11 +164,11 @@ X, W = np.ones((2, 4, 5)), np.ones((6, 4, 3))
     (X, W, {"bias": np.ones(5)}, ValueError, r"bias\.shape == \(weight\.shape\[0\],\), got \(5,\)"),
     (X, W, {"dilation": 3}, ValueError, r"kernel spans 7 elements \(length 3, dilation 3\), the padded input has 5"),
     (X, W, {"stride": 0}, ValueError, "stride must be at least 1, got 0"),
-    (X, W, {"stride": 1.5}, TypeError, r"stride must be an integer, got 1\.5"),
+    (X, W, {"stride": 1.5}, TypeError, r"stride must be an integer, got float 1\.5"),
     (X, W, {"dilation": 0}, ValueError, "dilation must be at least 1, got 0"),
-    (X, W, {"groups": True}, TypeError, "groups must be an integer, got True"),
+    (X, W, {"groups": True}, TypeError, "groups must be an integer, got bool True"),
     (X, W, {"padding": -1}, ValueError, "padding must be at least 0, got -1"),
-    (X, W, {"padding": 0.5}, TypeError, r"padding must be an integer, got 0\.5"),
+    (X, W, {"padding": 0.5}, TypeError, r"padding must be an integer, got float 0\.5"),
     (X, W, {"padding": "full"}, ValueError, "padding must be an integer, 'same' or 'valid', got 'full'"),
     (X, W, {"padding": "same", "stride": 2}, ValueError, "padding='same' needs stride 1, got stride 2"),
 ])
@@ -180,7 +180,7 @@ def test_conv1d_refuses(x, weight, options, error, said):
 @pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d])
 @pytest.mark.parametrize(("x", "arguments", "error", "said"), [
     (X, (0,), ValueError, "kernel_size must be at least 1, got 0"),
-    (X, (2.0,), TypeError, r"kernel_size must be an integer, got 2\.0"),
+    (X, (2.0,), TypeError, r"kernel_size must be an integer, got float 2\.0"),
     (X, (2, 0), ValueError, "stride must be at least 1, got 0"),
     (X, (2, 1, -1), ValueError, "padding must be at least 0, got -1"),
     (X, (3, 1, 2), ValueError, "padding must be at most half of kernel_size 3, got 2"),
