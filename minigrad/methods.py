@@ -138,6 +138,7 @@ class Methods(ElementwiseMethods):
     def ravel(self) -> Tensor:
         return ops.ravel(self)
 
+    @torch_names
     def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
         return ops.flatten(self, start_axis, end_axis)
 

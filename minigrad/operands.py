@@ -13,7 +13,8 @@ from minigrad.device import asarray_on, device_of, is_array, is_host
 from minigrad.tape import Array, TensorBase
 
 F = TypeVar("F", bound=Callable[..., Any])
-TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims"}  # PyTorch's spelling of an argument -> NumPy's, which is ours
+# PyTorch's spelling of an argument -> NumPy's, which is ours
+TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis"}
 
 
 def in_our_names(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
@@ -32,11 +33,12 @@ def in_our_names(keywords: dict[str, Any], parameters: Collection[str], operatio
 def torch_names(function: F) -> F:
     """Let a function with the arguments ``axis`` and ``keepdims`` understand ``dim`` and ``keepdim`` too."""
     parameters = frozenset(inspect.signature(function).parameters)
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if "dim" in keywords or "keepdim" in keywords:
-            keywords = in_our_names(keywords, parameters, function.__name__)
+        if keywords and not TORCH_NAMES.keys().isdisjoint(keywords):
+            keywords = in_our_names(keywords, parameters, name)
         return function(*args, **keywords)
 
     return call  # type: ignore[return-value]

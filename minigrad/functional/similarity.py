@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,6 @@ import numpy as np
 from minigrad import ops
 from minigrad.operands import torch_names
 from minigrad.tensor import as_tensor
-
-
-def lengths(x: Any, p: float, axis: int) -> Any:
-    """The p-norms ``(Σ |x|ᵖ)^(1/p)`` along `axis`, which stays with length 1; the gradient of length 0 is 0."""
-    if p == 2:
-        return ops.sqrt((x * x).sum(axis=axis, keepdims=True))
-    magnitudes = ops.absolute(x)
-    if p == math.inf:
-        return magnitudes.max(axis=axis, keepdims=True)
-    if p == 1:
-        return magnitudes.sum(axis=axis, keepdims=True)
-    return (magnitudes ** p).sum(axis=axis, keepdims=True) ** (1 / p)
 
 
 def check_axis(axis: int, shape: tuple[int, ...], operation: str) -> None:
@@ -36,19 +23,16 @@ def normalize(input: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> 
 
     Args:
         input: any shape, floating.
-        p: which norm; positive, `math.inf` for the largest absolute value.
+        p: which norm, the `ord` of `minigrad.norm`; `math.inf` for the largest absolute value.
         axis: the axis along which the vectors lie; PyTorch's default is 1.
         eps: below this length a vector is divided by eps, so that zeros stay zeros.
 
     Raises:
         IndexError: an axis that the input lacks.
-        ValueError: a p that is not positive.
     """
     input = as_tensor(input)
     check_axis(axis, input.shape, "normalize")
-    if not p > 0:
-        raise ValueError(f"normalize: p must be positive, got {p}")
-    return input / ops.maximum(lengths(input, p, axis), eps)
+    return input / ops.maximum(ops.norm(input, p, axis, keepdims=True), eps)
 
 
 @torch_names
@@ -71,5 +55,5 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
         raise ValueError(f"cosine_similarity: x1 and x2 must broadcast, got {x1.shape} and {x2.shape}") from None
     check_axis(axis, shape, "cosine_similarity")
     x1, x2 = (x if x.shape == shape else ops.broadcast_to(x, shape) for x in (x1, x2))
-    bounds = ops.maximum(lengths(x1, 2, axis), eps) * ops.maximum(lengths(x2, 2, axis), eps)
-    return ((x1 * x2).sum(axis=axis, keepdims=True) / bounds).squeeze(axis)
+    lengths = [ops.maximum(ops.norm(x, 2, axis), eps) for x in (x1, x2)]
+    return (x1 * x2).sum(axis=axis) / (lengths[0] * lengths[1])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from minigrad.nn import init
 from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from minigrad.nn.convolution import AvgPool1d, Conv1d, MaxPool1d
+from minigrad.nn.flatten import Flatten, Unflatten
 from minigrad.nn.layers import GELU, Dropout, Embedding, Linear, ReLU
 from minigrad.nn.losses import (
     BCELoss,
@@ -32,6 +33,7 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
+    "Flatten",
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
@@ -49,6 +51,7 @@ __all__ = [
     "ReLU",
     "Sequential",
     "SmoothL1Loss",
+    "Unflatten",
     "init",
 ]
 

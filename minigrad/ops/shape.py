@@ -111,6 +111,7 @@ def ravel(x: Any) -> Any:
     return reshape(x, (-1,))
 
 
+@torch_names
 def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
     """x with the axes from `start_axis` to `end_axis` made one, as in PyTorch; a view where possible."""
     require_arrays("flatten", x)
