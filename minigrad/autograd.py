@@ -113,7 +113,8 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         elif not any(id(parent) in wanted for parent in node.parents):
             first = []
             continue  # nothing below it is asked for, and the node remains unused
-        node.check()
+        if node.ticks or node.saved is FREED:
+            node.check()
         if type(g) is np.ndarray:
             first = push(node, g, pending, wanted)
         else:

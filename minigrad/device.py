@@ -285,15 +285,25 @@ def _add_rows(array: Any, rows: Any, values: Any) -> None:
     array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
 
 
-def erf(x: Any) -> Any:
-    """The error function, elementwise, in x's dtype, by SciPy on the host and by CuPy's counterpart on a GPU."""
+def special_function(name: str, x: Any) -> Any:
+    """A function of one argument, elementwise, in x's dtype: SciPy's on the host, CuPy's counterpart on a GPU."""
     namespace = xp(x)
     special = _special_functions.get(namespace)
     if special is None:
         special = importlib.import_module("scipy.special" if namespace is numpy else "cupyx.scipy.special")
         _special_functions[namespace] = special
-    out = special.erf(x)
-    return out.astype(x.dtype) if x.dtype == "float16" else out  # neither has it for float16
+    out = getattr(special, name)(x)
+    return out if out.dtype == x.dtype else out.astype(x.dtype)  # neither has all of them for float16
+
+
+def erf(x: Any) -> Any:
+    """The error function, ``2/√π ∫₀ˣ exp(-t²) dt``."""
+    return special_function("erf", x)
+
+
+def expit(x: Any) -> Any:
+    """The logistic function, ``1 / (1 + e⁻ˣ)``."""
+    return special_function("expit", x)
 
 
 def errstate(array: Any, **kinds: Any) -> AbstractContextManager[Any]:

@@ -163,7 +163,10 @@ class Primitive(Rules):
         if self._has_saved:
             out, saved_values = out
 
-        tensor = wrap(out, None, self._shared_tick(out, inputs))
+        shares = getattr(out, "base", None) is not None
+        for value in raw:
+            shares = shares or value is out
+        tensor = wrap(out, None, shared_tick(out, inputs) if shares else None)
         if not needs or self._never_differentiable or not recording.get():
             return tensor
 
@@ -199,17 +202,6 @@ class Primitive(Rules):
         tensor._requires_grad = True
         return tensor
 
-    @staticmethod
-    def _shared_tick(out: Any, inputs: Sequence[Any]) -> list[int] | None:
-        """The change tick of the input that `out` is a view of, or is itself; None if it has memory of its own."""
-        base = getattr(out, "base", None)
-        for tensor in inputs:
-            if isinstance(tensor, TensorBase):
-                data = tensor._data
-                if out is data or (base is not None and (base is data or base is data.base)):
-                    return tensor._tick
-        return None
-
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, defaults filled in; ``dim`` is another name for ``axis``."""
         if "dim" in kwargs or "keepdim" in kwargs:
@@ -239,6 +231,17 @@ class Primitive(Rules):
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
                             f"but the tensor given for it requires a gradient; {advice}")
         return tensor._data
+
+
+def shared_tick(out: Array, inputs: Sequence[Any]) -> list[int] | None:
+    """The change tick of the input that `out` is, or is a view of; None if there is none."""
+    base = getattr(out, "base", None)
+    for tensor in inputs:
+        if isinstance(tensor, TensorBase):
+            data = tensor._data
+            if out is data or (base is not None and (base is data or base is data.base)):
+                return tensor._tick
+    return None
 
 
 def primitive(forward: Callable[..., Any] | None = None, *, broadcasts: bool = False, floating: bool = False,

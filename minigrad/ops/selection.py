@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.ops.comparison import equal, greater, isfinite, less
+from minigrad.ops.comparison import isfinite
 from minigrad.ops.rounding import sign
 from minigrad.primitive import primitive
 
