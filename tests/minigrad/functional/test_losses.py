@@ -1,0 +1,315 @@
+"""The losses in closed form, where they bend or end, and the mistakes they name. Derivatives: see test_twins.py."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+from minigrad import Tensor, grad
+from minigrad import functional as F
+
+RNG = np.random.default_rng(61)
+X, Y = RNG.normal(size=(3, 4)) * 2, RNG.normal(size=(3, 4))
+D = X - Y
+P = RNG.uniform(0.05, 0.95, size=(3, 4))
+T = np.array([[1.0, 0.0, 0.3, 1.0], [0.0, 0.0, 1.0, 0.8], [0.5, 1.0, 0.0, 1.0]])
+W = np.array([0.5, 2.0, 1.0, 0.1])
+
+
+def leaf(values, dtype=np.float64):
+    return Tensor(np.array(values, dtype), requires_grad=True)
+
+
+def huber(delta):
+    return scipy.special.huber(delta, D)
+
+
+def bce(p, t):
+    return -(scipy.special.xlogy(t, p) + scipy.special.xlog1py(1 - t, -p))
+
+
+SIGMOID, POSITIVE = scipy.special.expit(X), W[::-1] + 1
+LOSSES = {  # the loss of x, x, and by element: the values and the slopes
+    "mse_loss": (lambda x, **o: F.mse_loss(x, Y, **o), X, D**2, 2 * D),
+    "l1_loss": (lambda x, **o: F.l1_loss(x, Y, **o), X, np.abs(D), np.sign(D)),
+    "huber_loss": (lambda x, **o: F.huber_loss(x, Y, delta=0.7, **o), X, huber(0.7), np.clip(D, -0.7, 0.7)),
+    "smooth_l1_loss": (lambda x, **o: F.smooth_l1_loss(x, Y, beta=0.7, **o), X, huber(0.7) / 0.7,
+                       np.clip(D / 0.7, -1, 1)),
+    "smooth_l1_loss, beta 0": (lambda x, **o: F.smooth_l1_loss(x, Y, beta=0, **o), X, np.abs(D), np.sign(D)),
+    "binary_cross_entropy": (lambda p, **o: F.binary_cross_entropy(p, T, **o), P, bce(P, T), (P - T) / (P * (1 - P))),
+    "binary_cross_entropy, weighted": (lambda p, **o: F.binary_cross_entropy(p, T, W, **o), P, bce(P, T) * W,
+                                       W * (P - T) / (P * (1 - P))),
+    "binary_cross_entropy_with_logits": (lambda x, **o: F.binary_cross_entropy_with_logits(x, T, **o), X,
+                                         bce(SIGMOID, T), SIGMOID - T),
+    "binary_cross_entropy_with_logits, weighted": (
+        lambda x, **o: F.binary_cross_entropy_with_logits(x, T, W, pos_weight=POSITIVE, **o), X,
+        -W * (POSITIVE * T * np.log(SIGMOID) + (1 - T) * np.log(1 - SIGMOID)),
+        W * ((1 - T) * SIGMOID - POSITIVE * T * (1 - SIGMOID))),
+    "kl_div": (lambda x, **o: F.kl_div(x, T, **o), X, scipy.special.xlogy(T, T) - T * X, -T),
+    "kl_div of logarithms": (lambda x, **o: F.kl_div(x, Y, log_target=True, **o), X, np.exp(Y) * (Y - X), -np.exp(Y)),
+}
+
+
+@pytest.mark.parametrize(("loss", "x", "values", "slopes"), LOSSES.values(), ids=LOSSES)
+def test_closed_form(loss, x, values, slopes):
+    for reduction, value, slope in (("none", values, slopes), ("sum", values.sum(), slopes),
+                                    ("mean", values.mean(), slopes / x.size)):
+        leaf_x = leaf(x)
+        out = loss(leaf_x, reduction=reduction)
+        np.testing.assert_allclose(out.numpy(), value, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(grad(out.sum(), leaf_x).numpy(), slope, rtol=1e-11, atol=1e-14)
+    np.testing.assert_array_equal(loss(Tensor(x)).numpy(), loss(Tensor(x), reduction="mean").numpy())
+
+
+@pytest.mark.parametrize("target", [T, T.tolist(), T.astype(np.float32), Tensor(T), (T > 0.5), (T > 0.5).astype(int)])
+def test_targets_in_every_form(target, device):
+    """What is no tensor is a constant in the input's dtype, sent to where the input is."""
+    x = Tensor(X, dtype=np.float32, device=device, requires_grad=True)
+    target = target.to(device) if isinstance(target, Tensor) else target
+    values = np.asarray(target.numpy() if isinstance(target, Tensor) else target, np.float32)
+    for loss, expected in ((F.mse_loss, ((X - values) ** 2).mean()),
+                           (F.binary_cross_entropy_with_logits, bce(SIGMOID, values).mean())):
+        out = loss(x, target)
+        assert out.dtype == (np.float64 if isinstance(target, Tensor) else np.float32)
+        assert out.device == device
+        assert out.item() == pytest.approx(expected, rel=1e-5)
+
+
+# --- Where they bend and end
+
+
+@pytest.mark.parametrize("loss", [lambda x: F.huber_loss(x, np.zeros(3), "sum"),
+                                  lambda x: F.smooth_l1_loss(x, np.zeros(3), "sum")])
+def test_a_quadratic_has_its_curvature_at_zero_too(loss):
+    x = leaf([0.0, 0.5, 3.0])
+    first = grad(loss(x), x, create_graph=True)
+    np.testing.assert_array_equal(first.numpy(), [0, 0.5, 1])
+    np.testing.assert_array_equal(grad(first.sum(), x).numpy(), [1, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_large_difference_does_not_overflow(dtype):
+    far = float(np.finfo(dtype).max) / 4
+    x = leaf([far, -far], dtype)
+    for loss in (F.huber_loss, F.smooth_l1_loss, F.l1_loss):
+        out = loss(x, np.zeros(2), "none")
+        np.testing.assert_allclose(out.numpy(), [far, far], rtol=1e-3)
+        np.testing.assert_array_equal(grad(out.sum(), x).numpy(), [1, -1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("t", [0.0, 1.0])
+def test_logits_of_a_thousand_and_losses_that_are_tiny(dtype, t):
+    values = np.array([-1000.0, -40.0, 0.0, 40.0, 1000.0])
+    x = leaf(values, dtype)
+    out = F.binary_cross_entropy_with_logits(x, np.full(5, t), reduction="none")
+    z = values if t == 0 else -values
+    np.testing.assert_allclose(out.numpy(), np.logaddexp(0, z), rtol=1e-6)
+    first = grad(out.sum(), x, create_graph=True)
+    np.testing.assert_allclose(first.numpy(), scipy.special.expit(z) * (1 if t == 0 else -1), rtol=1e-6)
+    second = grad(first.sum(), x)
+    np.testing.assert_allclose(second.numpy(), scipy.special.expit(z) * scipy.special.expit(-z), rtol=1e-5, atol=1e-16)
+
+
+def test_probabilities_of_zero_and_one():
+    """The logarithm stops at -100; its slope, where the answer is right, is the limit's, and else points away."""
+    p = leaf([0.0, 1.0, 0.0, 1.0])
+    out = F.binary_cross_entropy(p, [0, 1, 1, 0], reduction="none")
+    np.testing.assert_array_equal(out.numpy(), [0, 0, 100, 100])
+    np.testing.assert_allclose(grad(out.sum(), p).numpy(), [1, -1, -1e12, 1e12], rtol=1e-15)
+
+
+def test_small_probabilities_keep_their_digits():
+    p = leaf([1e-10], np.float32)
+    assert F.binary_cross_entropy(p, [0.0]).item() == pytest.approx(1e-10, rel=1e-6)
+
+
+def test_kl_div_of_what_cannot_happen_is_zero():
+    """0 · log 0 = 0, even where the other distribution excludes it too."""
+    x, t = leaf([-math.inf, -1.0, -2.0]), leaf([0.0, 0.0, 1.0])
+    out = F.kl_div(x, t, "none")
+    np.testing.assert_array_equal(out.numpy(), [0, 0, 2])
+    gx, gt = grad(out.sum(), [x, t])
+    np.testing.assert_array_equal(gx.numpy(), [0, 0, -1])
+    np.testing.assert_array_equal(gt.numpy(), [0, 0, 3])
+    logarithms = leaf([-math.inf, -math.inf, 0.0])
+    out = F.kl_div(x, logarithms, "none", log_target=True)
+    np.testing.assert_array_equal(out.numpy(), [0, 0, 2])
+    for g in grad(out.sum(), [x, logarithms]):
+        assert np.isfinite(g.numpy()).all()
+
+
+def test_the_mean_divergence_is_scipys():
+    p, q = (scipy.special.softmax(array, axis=-1) for array in (X, Y))
+    out = F.kl_div(Tensor(np.log(q)), p, reduction="batchmean")
+    assert out.item() == pytest.approx(np.mean([scipy.stats.entropy(a, b) for a, b in zip(p, q, strict=True)]),
+                                       rel=1e-12)
+
+
+# --- Class weights
+
+
+def test_class_weights_in_closed_form():
+    logits, ids, weight = RNG.normal(size=(4, 5)), np.array([3, -100, 0, 3]), np.array([2.0, 1.0, 0.0, 0.5, 1.5])
+    log_p = scipy.special.log_softmax(logits, axis=-1)
+    rows = np.array([-0.5 * log_p[0, 3], 0, -2 * log_p[2, 0], -0.5 * log_p[3, 3]])
+    for reduction, value in (("none", rows), ("sum", rows.sum()), ("mean", rows.sum() / 3)):
+        found = F.cross_entropy(Tensor(logits), ids, weight, reduction=reduction)
+        np.testing.assert_allclose(found.numpy(), value, rtol=1e-12)
+        found = F.nll_loss(Tensor(log_p), ids, weight, reduction=reduction)
+        np.testing.assert_allclose(found.numpy(), value, rtol=1e-12)
+    smoothed = 0.8 * rows - 0.2 * np.where(ids >= 0, (log_p * weight).mean(axis=-1), 0)
+    found = F.cross_entropy(Tensor(logits), ids, weight, label_smoothing=0.2)
+    assert found.item() == pytest.approx(smoothed.sum() / 3, rel=1e-12)
+
+
+def test_equal_weights_change_nothing():
+    logits, ids = Tensor(RNG.normal(size=(4, 5))), [3, -100, 0, 3]
+    for smoothing in (0.0, 0.3):
+        plain = F.cross_entropy(logits, ids, label_smoothing=smoothing)
+        assert F.cross_entropy(logits, ids, [2.0] * 5, label_smoothing=smoothing).item() == pytest.approx(
+            plain.item(), rel=1e-12)
+
+
+def test_rows_without_weight():
+    """Targets whose weights sum to 0, or that are all ignored, give a loss of 0."""
+    x = leaf(RNG.normal(size=(2, 3)))
+    for ids, weight in (([0, 0], [0.0, 1.0, 1.0]), ([-100, -100], [1.0, 1.0, 1.0])):
+        for loss in (F.cross_entropy, F.nll_loss):
+            out = loss(x, ids, weight)
+            assert out.item() == 0
+            np.testing.assert_array_equal(grad(out, x).numpy(), 0)
+
+
+def test_what_stands_in_ignored_rows_does_not_matter():
+    """Not even if it is not a number."""
+    x = leaf([[1.0, 2.0, 3.0], [np.nan, np.inf, -np.inf]])
+    for out in (F.cross_entropy(x, [0, -100], [1.0, 2.0, 3.0], label_smoothing=0.1), F.nll_loss(x, [0, -100])):
+        assert np.isfinite(out.item())
+        g = grad(out, x).numpy()
+        np.testing.assert_array_equal(g[1], 0)
+        assert np.isfinite(g).all()
+
+
+# --- Vectors
+
+
+def test_cosine_similarity_in_closed_form():
+    for axis in (0, 1, -1):
+        expected = (X * Y).sum(axis) / np.linalg.norm(X, axis=axis) / np.linalg.norm(Y, axis=axis)
+        np.testing.assert_allclose(F.cosine_similarity(Tensor(X), Tensor(Y), dim=axis).numpy(), expected, rtol=1e-13)
+    every_pair = F.cosine_similarity(Tensor(X[:, None]), Tensor(Y), axis=-1)
+    np.testing.assert_allclose(np.diag(every_pair.numpy()), F.cosine_similarity(Tensor(X), Tensor(Y)).numpy(),
+                               rtol=1e-13)
+
+
+def test_a_vector_of_zeros_is_like_no_other():
+    """Its similarity is 0; the gradients are finite to second order."""
+    x, y = leaf(np.zeros((1, 3))), leaf([[1.0, 2.0, 2.0]])
+    out = F.cosine_similarity(x, y, eps=0.1)
+    assert out.item() == 0
+    first = grad(out.sum(), x, create_graph=True)
+    np.testing.assert_allclose(first.numpy(), [[1 / 0.3, 2 / 0.3, 2 / 0.3]], rtol=1e-13)
+    assert np.isfinite(grad((first**2).sum(), x, allow_unused=True).numpy()).all()
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 0.5, math.inf])
+def test_normalize_in_closed_form(p):
+    norms = np.abs(X).max(1) if p == math.inf else (np.abs(X) ** p).sum(1) ** (1 / p)
+    np.testing.assert_allclose(F.normalize(Tensor(X), p).numpy(), X / norms[:, None], rtol=1e-13)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_normalize_leaves_zeros(p):
+    x = leaf([[0.0, 0.0], [3.0, 4.0]])
+    out = F.normalize(x, p, eps=0.5)
+    np.testing.assert_array_equal(out.numpy()[0], 0)
+    first = grad((out * Tensor([[1.0, 2.0], [0.0, 0.0]])).sum(), x, create_graph=True)
+    np.testing.assert_allclose(first.numpy()[0], [2, 4], rtol=1e-14)
+    assert np.isfinite(grad((first**2).sum(), x).numpy()).all()
+
+
+def test_rms_norm_in_closed_form():
+    weight = np.linspace(0.5, 2, 4)
+    expected = X / np.sqrt((X**2).mean(-1, keepdims=True) + 0.1) * weight
+    np.testing.assert_allclose(F.rms_norm(Tensor(X), Tensor(weight), 0.1).numpy(), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rms_norm_takes_its_eps_from_the_dtype(dtype):
+    x = np.full((1, 4), 0.01, dtype)
+    expected = 0.01 / math.sqrt(1e-4 + np.finfo(dtype).eps)
+    np.testing.assert_allclose(F.rms_norm(Tensor(x)).numpy(), expected, rtol=3e-3 if dtype == np.float16 else 1e-6)
+    assert F.rms_norm(Tensor(x)).dtype == dtype
+
+
+def test_rms_norm_gradients_are_orthogonal_to_scalings():
+    """x and a·x give the same output (but for eps), so along x nothing changes."""
+    x = leaf(X)
+    g = grad((F.rms_norm(x, eps=0.0) * Tensor(Y)).sum(), x).numpy()
+    np.testing.assert_allclose((g * X).sum(axis=-1), 0, atol=1e-13)
+
+
+def test_rms_norm_of_large_float16_rows():
+    x = np.random.default_rng(7).normal(0.0, 30.0, size=(2, 300)).astype(np.float16)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(F.rms_norm(Tensor(x)).numpy(), wide / np.sqrt((wide**2).mean(-1, keepdims=True)),
+                               rtol=2e-3, atol=1e-3)
+
+
+# --- What they refuse
+
+ONES = np.ones((2, 3))
+PAIRWISE = [F.mse_loss, F.l1_loss, F.huber_loss, F.smooth_l1_loss, F.binary_cross_entropy,
+            F.binary_cross_entropy_with_logits, F.kl_div]
+
+
+@pytest.mark.parametrize("loss", PAIRWISE)
+def test_shapes_that_would_broadcast(loss):
+    for shape in ((2, 1), (3,), (), (3, 2)):
+        with pytest.raises(ValueError, match=rf"^{loss.__name__}: input\.shape == target\.shape, got \(2, 3\) and "):
+            loss(Tensor(ONES), np.ones(shape))
+
+
+@pytest.mark.parametrize("loss", [*PAIRWISE, F.cross_entropy, F.nll_loss])
+def test_reductions_that_do_not_exist(loss):
+    target = [0, 1] if loss in (F.cross_entropy, F.nll_loss) else ONES
+    with pytest.raises(ValueError, match=rf"^{loss.__name__}: reduction must be .*'none', got 'average'"):
+        loss(Tensor(ONES), target, reduction="average")
+
+
+@pytest.mark.parametrize(("call", "error", "said"), [
+    (lambda x: F.huber_loss(x, ONES, delta=0), ValueError, "huber_loss: delta must be positive, got 0"),
+    (lambda x: F.huber_loss(x, ONES, delta=math.nan), ValueError, "huber_loss: delta must be positive, got nan"),
+    (lambda x: F.smooth_l1_loss(x, ONES, beta=-1), ValueError, "smooth_l1_loss: beta must not be negative, got -1"),
+    (lambda x: F.mse_loss(x, ONES, reduction="batchmean"), ValueError, "mse_loss: reduction .* got 'batchmean'"),
+    (lambda x: F.binary_cross_entropy(x * 2, ONES), ValueError,
+     r"binary_cross_entropy: input must be probabilities in \[0, 1\], got values from 2.0 to 2.0; .*_with_logits"),
+    (lambda x: F.binary_cross_entropy(x * math.nan, ONES), ValueError, "binary_cross_entropy: .* from nan to nan"),
+    (lambda x: F.binary_cross_entropy(x, ONES, np.ones(2)), ValueError,
+     r"binary_cross_entropy: weight must broadcast to the input, got \(2,\) and \(2, 3\)"),
+    (lambda x: F.binary_cross_entropy_with_logits(x, ONES, np.ones((4, 2, 3))), ValueError,
+     r"binary_cross_entropy_with_logits: weight must broadcast to the input, got \(4, 2, 3\)"),
+    (lambda x: F.binary_cross_entropy_with_logits(x, ONES, pos_weight=np.ones(4)), ValueError,
+     r"binary_cross_entropy_with_logits: pos_weight must broadcast to the input, got \(4,\)"),
+    (lambda x: F.kl_div(x.sum(), 1.0, "batchmean"), ValueError, "kl_div: reduction 'batchmean' needs a batch axis"),
+    (lambda x: F.cross_entropy(x, [0, 1], [1.0, 2.0]), ValueError,
+     r"cross_entropy: weight\.shape == \(input\.shape\[-1\],\), got \(2,\) and \(2, 3\)"),
+    (lambda x: F.cross_entropy(x, [0, 1], -100), ValueError, r"cross_entropy: weight\.shape .* got \(\)"),
+    (lambda x: F.nll_loss(x, [0, 1], Tensor([1, 2, 3])), TypeError, "nll_loss: weight must be floating.*int64"),
+    (lambda x: F.nll_loss(x, [0, 3]), IndexError, r"nll_loss: id 3 is out of range.*\[0, 3\)"),
+    (lambda x: F.nll_loss(x, [0.0, 1.0]), TypeError, "nll_loss: targets must be integers, got float64"),
+    (lambda x: F.nll_loss(x, [0]), ValueError, r"nll_loss: input\.shape\[:-1\] == target\.shape, got .* \(1,\)"),
+    (lambda x: F.cosine_similarity(x, np.ones((2, 4))), ValueError,
+     r"cosine_similarity: x1 and x2 must broadcast, got \(2, 3\) and \(2, 4\)"),
+    (lambda x: F.cosine_similarity(x, x, axis=2), IndexError, r"cosine_similarity: axis 2 is out of range.*\(2, 3\)"),
+    (lambda x: F.cosine_similarity(x[0], x[0]), IndexError, r"cosine_similarity: axis 1 is out of range.*\(3,\)"),
+    (lambda x: F.cosine_similarity(x, x, axis=1, dim=1), TypeError, "cosine_similarity: dim is another name for axis"),
+    (lambda x: F.normalize(x, axis=-3), IndexError, r"normalize: axis -3 is out of range for shape \(2, 3\)"),
+    (lambda x: F.rms_norm(x, np.ones(2)), ValueError, r"rms_norm: weight\.shape == \(input\.shape\[-1\],\), got"),
+])
+def test_mistakes(call, error, said):
+    with pytest.raises(error, match=f"^{said}"):
+        call(Tensor(ONES, requires_grad=True))
