@@ -1,10 +1,27 @@
 """What networks use: each function a readable composition and, where it is hot, a fused twin held to it by tests."""
 
-from minigrad.functional.activation import gelu, relu
+from minigrad.functional.activation import (
+    celu,
+    elu,
+    hardsigmoid,
+    hardtanh,
+    leaky_relu,
+    logsigmoid,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softplus,
+    softsign,
+    tanh,
+)
 from minigrad.functional.attention import scaled_dot_product_attention
 from minigrad.functional.convolution import conv1d
 from minigrad.functional.dropout import dropout, dropout_with_mask
 from minigrad.functional.embedding import embedding
+from minigrad.functional.gelu import gelu
 from minigrad.functional.likelihood import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import cross_entropy, nll_loss
@@ -15,8 +32,9 @@ from minigrad.functional.similarity import cosine_similarity, normalize
 from minigrad.functional.softmax import log_softmax, softmax
 
 __all__ = [
-    "avg_pool1d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "cosine_similarity",
-    "cross_entropy", "dropout", "dropout_with_mask", "embedding", "gelu", "huber_loss", "kl_div", "l1_loss",
-    "layer_norm", "linear", "log_softmax", "max_pool1d", "mse_loss", "nll_loss", "normalize", "relu", "rms_norm",
-    "scaled_dot_product_attention", "smooth_l1_loss", "softmax",
+    "avg_pool1d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "cosine_similarity",
+    "cross_entropy", "dropout", "dropout_with_mask", "elu", "embedding", "gelu", "hardsigmoid", "hardtanh",
+    "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool1d",
+    "mish", "mse_loss", "nll_loss", "normalize", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
+    "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softplus", "softsign", "tanh",
 ]

@@ -1,69 +1,105 @@
-"""GELU, exact and by the tanh approximation (Hendrycks and Gimpel 2016, arXiv:1606.08415); relu is an op."""
+"""Activations as compositions of operations, element by element; relu, sigmoid and tanh are operations themselves.
+
+Each takes an input of any shape (integers give float32) and is finite, with its gradients to every order, wherever its
+input is finite: no branch overflows for the sake of the other.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from minigrad import device, ops
-from minigrad.device import xp
-from minigrad.ops import relu
-from minigrad.primitive import primitive
+from minigrad import ops
+from minigrad.ops import relu, sigmoid, tanh
 from minigrad.tap import tap
 
-__all__ = ["gelu", "relu"]
+__all__ = [
+    "celu", "elu", "hardsigmoid", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid",
+    "silu", "softplus", "softsign", "tanh",
+]
 
-_ROOT_HALF = math.sqrt(0.5)
-_DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution at 0
-_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
-
-
-def gelu_exact_by_steps(x: Any) -> Any:
-    """``x Φ(x)`` as a composition of small operations."""
-    return x * tap("normal_cdf", 0.5 * (1 + ops.erf(x * _ROOT_HALF)))
+# Klambauer et al. 2017, arXiv:1706.02515, equation 14: they keep mean 0 and variance 1 from layer to layer.
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-@primitive(floating=True, composition=gelu_exact_by_steps)
-def gelu_exact(x):
-    """``x Φ(x)``, Φ the distribution function of the standard normal."""
-    return x * (0.5 * (1 + device.erf(x * _ROOT_HALF)))
-
-
-# d/dx x Φ(x) = Φ(x) + x φ(x), φ the density
-gelu_exact.gradient(x=lambda g, x: g * (0.5 * (1 + ops.erf(x * _ROOT_HALF)) + x * (_DENSITY * ops.exp(x * x * -0.5))))
-
-
-def gelu_tanh_by_steps(x: Any) -> Any:
-    """The tanh approximation as a composition of small operations."""
-    return 0.5 * x * (1 + tap("tanh", ops.tanh(_SLOPE * (x + _CUBIC * x * x * x))))
-
-
-@primitive(floating=True, composition=gelu_tanh_by_steps)
-def gelu_tanh(x):
-    """``x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))``."""
-    return 0.5 * x * (1 + xp(x).tanh(_SLOPE * (x + _CUBIC * x * x * x)))
-
-
-# with u = √(2/π)(x + c x³), t = tanh u:   d/dx x/2 (1 + t) = (1 + t)/2 + x/2 (1 - t²) u'
-def gelu_tanh_gradient(g, x):
-    t = ops.tanh(_SLOPE * (x + _CUBIC * x * x * x))
-    slope = _SLOPE * (1 + 3 * _CUBIC * x * x)
-    return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
-
-
-gelu_tanh.gradient(x=gelu_tanh_gradient)
-
-
-def gelu(input: Any, approximate: str = "none") -> Any:
-    """The Gaussian error linear unit.
-
-    Args:
-        input: any shape, floating.
-        approximate: ``"none"`` for ``x Φ(x)``, ``"tanh"`` for the approximation.
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """``log(1 + exp(beta · x)) / beta``, a smooth relu; above ``beta · x = threshold`` x itself, as in PyTorch.
 
     Raises:
-        ValueError: for any other `approximate`.
+        ValueError: beta is 0.
     """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    return gelu_exact(input) if approximate == "none" else gelu_tanh(input)
+    if beta == 0:
+        raise ValueError("softplus: beta must not be 0")
+    scaled = input * beta
+    return ops.where(scaled > threshold, input, ops.logaddexp(scaled, 0.0) / beta)
+
+
+def logsigmoid(input: Any) -> Any:
+    """``log σ(x) = -log(1 + e⁻ˣ)``, which does not underflow."""
+    return -ops.logaddexp(-input, 0.0)
+
+
+def silu(input: Any) -> Any:
+    """``x σ(x)``, also called swish (Elfwing, Uchibe and Doya 2017, arXiv:1702.03118)."""
+    return input * tap("gate", sigmoid(input))
+
+
+def mish(input: Any) -> Any:
+    """``x tanh(softplus(x))`` (Misra 2019, arXiv:1908.08681)."""
+    return input * tap("gate", tanh(softplus(input)))
+
+
+def elu(input: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, else ``alpha (eˣ - 1)`` (Clevert, Unterthiner and Hochreiter 2015, arXiv:1511.07289).
+
+    The gradient at 0 is alpha.
+    """
+    positive = input > 0
+    return ops.where(positive, input, ops.expm1(ops.where(positive, 0.0, input)) * alpha)
+
+
+def selu(input: Any) -> Any:
+    """A scaled `elu` that keeps mean 0 and variance 1 (Klambauer et al. 2017, arXiv:1706.02515)."""
+    return elu(input, SELU_ALPHA) * SELU_SCALE
+
+
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, else ``alpha (exp(x / alpha) - 1)``, with slope 1 at 0 (Barron 2017, arXiv:1704.07483).
+
+    Raises:
+        ValueError: alpha is 0.
+    """
+    if alpha == 0:
+        raise ValueError("celu: alpha must not be 0")
+    positive = input > 0
+    return ops.where(positive, input, ops.expm1(ops.where(positive, 0.0, input) / alpha) * alpha)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
+    """x where it is positive, else ``negative_slope · x``; the gradient at 0 is negative_slope."""
+    return ops.where(input > 0, input, input * negative_slope)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """x kept within [min_val, max_val]; the gradient on a bound is 0, as in PyTorch (that of `minigrad.clip` is 1).
+
+    Raises:
+        ValueError: min_val is above max_val.
+    """
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
+    return ops.where(input <= min_val, min_val, ops.where(input >= max_val, max_val, input))
+
+
+def relu6(input: Any) -> Any:
+    """``min(max(x, 0), 6)``; the gradient at 0 and at 6 is 0."""
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardsigmoid(input: Any) -> Any:
+    """``min(max(x + 3, 0), 6) / 6``, a sigmoid of three straight pieces."""
+    return relu6(input + 3.0) / 6.0
+
+
+def softsign(input: Any) -> Any:
+    """``x / (1 + |x|)``."""
+    return input / (ops.absolute(input) + 1.0)

@@ -3,10 +3,31 @@
 from typing import TYPE_CHECKING
 
 from minigrad.nn import init
+from minigrad.nn.activations import (
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Hardsigmoid,
+    Hardtanh,
+    Identity,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Softsign,
+    Tanh,
+)
 from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from minigrad.nn.convolution import AvgPool1d, Conv1d, MaxPool1d
 from minigrad.nn.flatten import Flatten, Unflatten
-from minigrad.nn.layers import GELU, Dropout, Embedding, Linear, ReLU
+from minigrad.nn.layers import Dropout, Embedding, Linear
 from minigrad.nn.losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -24,7 +45,10 @@ from minigrad.nn.normalization import LayerNorm, RMSNorm
 from minigrad.nn.parameter import Parameter
 
 __all__ = [
+    "CELU",
+    "ELU",
     "GELU",
+    "SELU",
     "AvgPool1d",
     "BCELoss",
     "BCEWithLogitsLoss",
@@ -34,13 +58,20 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "Hardsigmoid",
+    "Hardtanh",
     "HuberLoss",
+    "Identity",
     "KLDivLoss",
     "L1Loss",
     "LayerNorm",
+    "LeakyReLU",
     "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
     "MSELoss",
     "MaxPool1d",
+    "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -49,8 +80,15 @@ __all__ = [
     "ParameterList",
     "RMSNorm",
     "ReLU",
+    "ReLU6",
     "Sequential",
+    "SiLU",
+    "Sigmoid",
     "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Tanh",
     "Unflatten",
     "init",
 ]

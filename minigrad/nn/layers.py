@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Literal
+from typing import Any
 
 from minigrad import functional as F
 from minigrad.functional.sizes import whole_number
@@ -114,35 +114,3 @@ class Dropout(Module):
     def extra_repr(self) -> str:
         """The probability."""
         return f"p={self.p}"
-
-
-class ReLU(Module):
-    """``max(x, 0)``."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.relu(x)
-
-
-class GELU(Module):
-    """``x·Φ(x)``, Φ the distribution function of the standard normal.
-
-    Hendrycks and Gimpel, "Gaussian error linear units", 2016.
-
-    Args:
-        approximate: ``"none"`` for the exact Φ (by erf), ``"tanh"`` for the paper's approximation.
-    """
-
-    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
-        super().__init__()
-        if approximate not in ("none", "tanh"):
-            raise ValueError(f"GELU: approximate must be 'none' or 'tanh', got {approximate!r}")
-        self.approximate = approximate
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.gelu(x, approximate=self.approximate)
-
-    def extra_repr(self) -> str:
-        """Which formula."""
-        return f"approximate={self.approximate!r}"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.functional.activation import gelu_tanh
+from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.attention import attention
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup

@@ -9,6 +9,7 @@ from minigrad import Tensor
 from minigrad import functional as F
 
 from tests.minigrad.functional.case import Case, Shapes
+from tests.minigrad.functional.cases_activation import ACTIVATIONS
 from tests.minigrad.functional.cases_convolution import CONVOLUTION
 from tests.minigrad.functional.cases_losses import LOSSES
 
@@ -108,6 +109,7 @@ CASES = [
          GROUPED),
     Case("attention, grouped queries, an empty batch", attention(enable_gqa=True),
          ((0, 4, 3, 5), (0, 2, 4, 5), (0, 2, 4, 3))),
+    *ACTIVATIONS,
     *CONVOLUTION,
     *LOSSES,
 ]
