@@ -1,4 +1,4 @@
-"""ModuleList and Sequential."""
+"""ModuleList, Sequential, ModuleDict and ParameterList."""
 
 import numpy as np
 import pytest
@@ -71,3 +71,88 @@ def test_sequential_composes():
     np.testing.assert_array_equal(model[:1](x).numpy(), first(x).numpy())
     assert nn.Sequential()(x) is x
     assert list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+
+
+# --- ModuleDict
+
+
+def test_a_module_dict_reads_like_a_dictionary():
+    a, b, c = nn.Linear(1, 2), nn.ReLU(), nn.Sequential()
+    modules = nn.ModuleDict({"first": a, "second": b})
+    modules["third"] = c
+    assert list(modules) == list(modules.keys()) == ["first", "second", "third"]
+    assert list(modules.values()) == [a, b, c]
+    assert list(modules.items()) == [("first", a), ("second", b), ("third", c)]
+    assert len(modules) == 3
+    assert modules["second"] is b
+    assert "third" in modules
+    assert "training" not in modules
+    modules.update([("second", a)])
+    assert modules["second"] is a
+    assert list(modules.state_dict()) == ["first.weight", "first.bias", "second.weight", "second.bias"]
+    del modules["third"], modules["first"]
+    assert list(modules) == ["second"]
+
+
+@pytest.mark.parametrize(("name", "module", "error", "said"), [
+    ("a", max, TypeError, r"ModuleDict\['a'\]: expected a Module, got builtin_function_or_method"),
+    (1, nn.ReLU(), TypeError, "ModuleDict: names must be strings, got int"),
+    ("", nn.ReLU(), KeyError, "cannot be a name"),
+    ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
+    ("train", nn.ReLU(), KeyError, "'train' cannot be a name"),
+    ("training", nn.ReLU(), KeyError, "'training' cannot be a name"),
+])
+def test_what_a_module_dict_does_not_hold(name, module, error, said):
+    modules = nn.ModuleDict()
+    with pytest.raises(error, match=said):
+        modules[name] = module
+    assert modules.training is True
+
+
+def test_a_name_that_a_module_dict_lacks():
+    modules = nn.ModuleDict({"a": nn.ReLU(), "b": nn.ReLU()})
+    for use in (lambda: modules["c"], lambda: modules.__delitem__("training")):
+        with pytest.raises(KeyError, match=r"ModuleDict: there is no '(c|training)'; there are 'a', 'b'"):
+            use()
+    with pytest.raises(TypeError, match=r"modules\[name\]\(x\)"):
+        modules(1)
+
+
+# --- ParameterList
+
+
+def test_a_parameter_list_is_found_and_learns():
+    class Powers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factors = nn.ParameterList([np.ones(2, np.float32), nn.Parameter(np.zeros(2, np.float32))])
+
+        def forward(self, x):
+            return sum(factor * x**i for i, factor in enumerate(self.factors))
+
+    module = Powers()
+    assert [name for name, _ in module.named_parameters()] == ["factors.0", "factors.1"]
+    module(Tensor([2.0, 3.0])).sum().backward()
+    np.testing.assert_array_equal(module.factors[1].grad.numpy(), [2, 3])
+    assert repr(module.factors) == "ParameterList()  # 4 parameters"
+
+
+def test_a_parameter_list_reads_like_a_list():
+    a, b = nn.Parameter(np.zeros(1)), nn.Parameter(np.ones(2))
+    parameters = nn.ParameterList([a])
+    assert parameters.append(b) is parameters
+    assert len(parameters) == 2
+    assert next(iter(parameters)) is a
+    assert parameters[-1] is b
+    parameters[0] = b
+    assert parameters[0] is b
+    parameters[-2] = Tensor([5.0])
+    assert isinstance(parameters[0], nn.Parameter)
+    with pytest.raises(IndexError):
+        parameters[2]
+    with pytest.raises(IndexError):
+        parameters[2] = a
+    with pytest.raises(TypeError, match="floating"):
+        parameters.append(np.zeros(2, int))
+    with pytest.raises(TypeError, match="ParameterList cannot be called"):
+        parameters(1)
