@@ -121,8 +121,8 @@ class Primitive(Rules):
     def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         try:
             result = self.forward(*args, **(kwargs or {}))
-        except AttributeError as error:
-            if any(is_array(a) for a in args):
+        except (AttributeError, TypeError) as error:
+            if any(is_array(a) for a in args) or str(error).startswith(f"{self.name}: "):
                 raise
             kinds = ", ".join(type(a).__name__ for a in args)
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error

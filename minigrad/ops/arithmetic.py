@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.rounding import floor_divide
 from minigrad.ops.selection import absolute, where
@@ -106,22 +108,36 @@ remainder.gradient(x=lambda g: g,
 # --------------------------------------------------------------------------- compositions, by PyTorch's names
 
 
+def check_shapes(operation: str, *operands: Any) -> None:
+    """ValueError, naming the operation, for operands that do not broadcast."""
+    shapes = [tuple(x.shape) for x in operands if hasattr(x, "shape")]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{operation}: the operands do not broadcast, their shapes are {shapes}") from None
+
+
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Linear interpolation, ``input + weight · (end - input)``; all three broadcast.
 
     It is computed from the nearer end, so that a weight of 1 gives `end` exactly.
     """
-    step = sub(end, input)
+    check_shapes("lerp", input, end, weight)
+    step, weight = sub(end, input), weight.item() if isinstance(weight, np.generic) else weight
     if isinstance(weight, (int, float)):
         return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
+    if not hasattr(weight, "dtype"):
+        raise TypeError(f"lerp: weight must be a number or a tensor, got {type(weight).__name__}")
     return where(absolute(weight) < 0.5, add(input, mul(step, weight)), sub(end, mul(step, sub(1, weight))))
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
     """``input + value · tensor1 · tensor2``, broadcasting."""
+    check_shapes("addcmul", input, tensor1, tensor2)
     return add(input, mul(mul(tensor1, tensor2), value))
 
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
     """``input + value · tensor1 / tensor2``, broadcasting."""
+    check_shapes("addcdiv", input, tensor1, tensor2)
     return add(input, mul(div(tensor1, tensor2), value))

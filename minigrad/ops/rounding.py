@@ -40,6 +40,8 @@ def trunc(x):
 @primitive
 def round(x, decimals=0):
     """x to the nearest number with that many `decimals`, halves to the even one (NumPy's rule). No gradient."""
+    if not isinstance(decimals, int):
+        raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
     if decimals < 0:
         return xp(x).round(x, decimals)  # tens, hundreds: of integers too
     return _step(xp(x).round, x, decimals)
