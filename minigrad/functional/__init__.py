@@ -20,7 +20,7 @@ from minigrad.functional.activation import (
 from minigrad.functional.attention import scaled_dot_product_attention
 from minigrad.functional.convolution import conv1d
 from minigrad.functional.dropout import dropout, dropout_with_mask
-from minigrad.functional.embedding import embedding
+from minigrad.functional.embedding import embedding, one_hot
 from minigrad.functional.gelu import gelu
 from minigrad.functional.likelihood import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
 from minigrad.functional.linear import linear
@@ -35,6 +35,6 @@ __all__ = [
     "avg_pool1d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "cosine_similarity",
     "cross_entropy", "dropout", "dropout_with_mask", "elu", "embedding", "gelu", "hardsigmoid", "hardtanh",
     "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool1d",
-    "mish", "mse_loss", "nll_loss", "normalize", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
+    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "relu6", "rms_norm", "scaled_dot_product_attention",
     "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax", "softplus", "softsign", "tanh",
 ]

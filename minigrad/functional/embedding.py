@@ -1,4 +1,4 @@
-"""Looking up rows of a table by integer ids."""
+"""Looking up rows of a table by integer ids, and the ids as such rows: one-hot vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.device import add_at, is_array, is_host, to_device, xp
+from minigrad.device import add_at, is_array, is_host, on_device_of, to_device, xp
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
@@ -60,8 +60,11 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     Raises:
         TypeError: ids that are not integers.
         IndexError: an id out of range, negative ones included.
-        ValueError: a padding_idx out of range.
+        ValueError: a weight that is no matrix, a padding_idx out of range.
     """
+    if len(weight.shape) != 2:
+        raise ValueError(f"embedding: weight must be a matrix (num_embeddings, embedding_dim), got shape "
+                         f"{tuple(weight.shape)}")
     size = weight.shape[0]
     if padding_idx is not None:
         if not -size <= padding_idx < size:
@@ -75,6 +78,36 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     sent = to_device(ids, weight.device) if is_host(ids) else ids
     # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
     return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """For each id a vector that is 1 at its place and 0 elsewhere; int64, as in PyTorch, and without a gradient.
+
+    Args:
+        tensor: integer ids (…), a tensor, an array or lists. On the host they are checked against [0, num_classes).
+        num_classes: the length of the vectors; -1 for one more than the largest id, for which a GPU is waited for.
+
+    Returns:
+        (…, num_classes)
+
+    Raises:
+        TypeError: ids that are not integers.
+        IndexError: an id out of range, negative ones included.
+        ValueError: another num_classes below 1, or no ids to find the largest of.
+    """
+    ids = tensor._data if isinstance(tensor, TensorBase) else tensor
+    ids = ids if is_array(ids) else np.asarray(ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: ids must be integers, got {ids.dtype}")
+    if num_classes < 1 and num_classes != -1:
+        raise ValueError(f"one_hot: num_classes must be at least 1, or -1 for one more than the largest id, got "
+                         f"{num_classes}")
+    if num_classes == -1 and not ids.size:
+        raise ValueError("one_hot: give num_classes, which cannot be found where there are no ids")
+    with on_device_of(ids):
+        size = max(int(ids.max()) + 1, 1) if num_classes == -1 else num_classes
+        check_ids(ids, size, "one_hot")
+        return as_tensor((ids[..., None] == xp(ids).arange(size)).astype(np.int64))
 
 
 def check_ids(ids: Any, size: int, operation: str) -> None:

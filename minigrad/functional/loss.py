@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.device import is_host, on_device_of, xp
+from minigrad.device import is_host, xp
 from minigrad.functional.softmax import log_softmax
 from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
 from minigrad.primitive import Saved, primitive
@@ -17,7 +17,7 @@ BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small
 
 def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
     """The losses of all rows as a composition of small operations."""
-    log_probabilities = log_softmax(logits, axis=-1)
+    log_probabilities = log_softmax(ops.where(counted[:, None], logits, 0.0), axis=-1)  # the others may be NaN
     picked = ops.gather(log_probabilities, 1, target[:, None]).squeeze(1)
     uniform = log_probabilities.mean(axis=-1)
     losses = -(1 - label_smoothing) * picked - label_smoothing * uniform if label_smoothing else -picked
@@ -51,8 +51,7 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
 @row_losses.joint_gradient("logits")
 def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     # forward: loss = L(x) - Σ q x, counted rows only      so here: dx = g · (softmax(x) - q), 0 for the other rows
-    namespace = xp(logits)
-    g = namespace.where(counted, g, logits.dtype.type(0))[:, None]
+    namespace, g = xp(logits), g[:, None]
     gradient = namespace.empty_like(logits)
     for block in blocks(logits):
         part = gradient[block]
@@ -62,6 +61,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
             part -= label_smoothing / logits.shape[1]
         part[namespace.arange(part.shape[0]), target[block]] -= 1 - label_smoothing
         part *= g[block]
+    gradient[~counted] = 0  # not a factor of 0: what is not counted may be NaN
     return (gradient,)
 
 
@@ -84,10 +84,8 @@ def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, lab
 
 def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, weight: Any = None) -> Any:
     """``-w[target] · log p[target]`` of each row, 0 where it is not `counted`."""
-    picked = ops.gather(log_probabilities, 1, target[:, None]).squeeze(1)
-    if weight is not None:
-        picked = picked * ops.take(weight, target, axis=0)
-    return -ops.where(counted, picked, 0.0)
+    picked = ops.where(counted, ops.gather(log_probabilities, 1, target[:, None]).squeeze(1), 0.0)
+    return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
@@ -101,7 +99,8 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
         target: integer ids (…), in [0, C) or `ignore_index`: a tensor, an array or lists. On the host they are checked,
             and then sent to where `input` is.
         weight: (C,), a factor for what each class adds to a loss; a tensor, an array or a list.
-        ignore_index: rows with this target count for nothing.
+        ignore_index: rows with this target count for nothing: whatever their logits are, NaN too, their loss and
+            their gradient are 0.
         reduction: ``"mean"`` over the rows that count, each counting as much as the weight of its target (0 if there
             are none), ``"sum"``, or ``"none"``: one loss a row.
 
@@ -122,11 +121,9 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     losses = row_losses(rows, ids, counted, label_smoothing)
     if reduction == "none":
         return losses.reshape(input.shape[:-1])
-    total = losses.sum()
     if reduction == "sum":
-        return total
-    with on_device_of(ids):
-        return total / xp(ids).maximum(counted.sum(), 1).astype(input.dtype)
+        return losses.sum()
+    return weighted_mean(losses, as_tensor(counted))
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:

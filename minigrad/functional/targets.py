@@ -9,6 +9,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.device import asarray_on, is_array, is_host, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
+from minigrad.ops.reduction import as_narrow, widened
 from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
 
@@ -84,6 +85,9 @@ def class_weights(weight: Any, input: Any, operation: str) -> Any:
 
 
 def weighted_mean(losses: Any, weights: Any) -> Any:
-    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already."""
-    total = weights.sum()
-    return losses.sum() / ops.where(ops.equal(total, 0), 1, total)
+    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already.
+
+    Both are summed in float32 if they are float16, which ends at 65504: the quotient may be small where they are not.
+    """
+    total, sum_of_losses = widened(weights).sum(), widened(losses).sum()
+    return as_narrow(sum_of_losses / ops.where(ops.equal(total, 0), 1, total), losses)

@@ -128,8 +128,8 @@ def prod(x, axis=None, keepdims=False):
 def prod_gradient(g, x, axis, keepdims):
     # forward: the product of all     so here: for each the product of the others, those before it times those after it
     rows = axes_last(x, axis)
-    before = delay(cumprod(rows, -1), -1, 1.0)
-    after = flip(delay(cumprod(flip(rows, -1), -1), -1, 1.0), -1)
+    before = cumprod(delay(rows, -1, 1.0), -1)
+    after = flip(cumprod(delay(flip(rows, -1), -1, 1.0), -1), -1)
     return keep_reduced(g, x.shape, axis, keepdims) * axes_back(before * after, x.shape, axis)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,7 +85,9 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
     The shorter of `reps` and the shape of x is filled up with ones in front.
     """
     require_arrays("tile", x)
-    reps = tuple(operator.index(n) for n in (reps if isinstance(reps, Sequence) else (reps,)))
+    reps = tuple(reps) if isinstance(reps, Sequence) else (reps,)
+    if not all(isinstance(n, (int, np.integer)) for n in reps):
+        raise TypeError(f"tile: reps must be ints, got {reps}")
     if any(n < 0 for n in reps):
         raise ValueError(f"tile: reps must not be negative, got {reps}")
     return _tile(x, (1,) * (len(x.shape) - len(reps)) + reps)

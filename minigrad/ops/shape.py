@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -154,6 +155,7 @@ def roll(x, shift, axis=None):
 
     `shift` and `axis` may be tuples, as in NumPy.
     """
+    shift = tuple(map(operator.index, shift)) if isinstance(shift, (tuple, list)) else operator.index(shift)
     return xp(x).roll(x, shift, axis)
 
 

@@ -4,8 +4,9 @@ the gradient of reading at places takes each back to where its element stood.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
+
+import numpy as np
 
 from minigrad.device import xp
 from minigrad.operands import torch_names
@@ -87,7 +88,9 @@ def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool 
         ValueError: a k that the axis has not; IndexError: an axis that the input lacks.
     """
     input, axis = _flattened(input, axis, "topk")
-    n, k = input.shape[axis], operator.index(k)
+    n = input.shape[axis]
+    if not isinstance(k, (int, np.integer)):
+        raise TypeError(f"topk: k must be an int, got a {type(k).__name__}")
     if not 0 <= k <= n:
         raise ValueError(f"topk: k must be from 0 to {n}, the length of axis {axis} of shape {tuple(input.shape)}, "
                          f"got {k}")

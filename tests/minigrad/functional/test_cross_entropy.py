@@ -87,6 +87,40 @@ def test_all_ignored_is_zero_with_zero_gradients(form):
         np.testing.assert_array_equal(first.numpy(), 0)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5]], ids=["", "weighted"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_ignored_row_may_hold_anything(form, value, weight, smoothing, device):
+    """NaN in what is padding: its loss and its gradient are 0, and the other rows are as they are without it."""
+    targets, logits = np.array([1, -100, 0]), RNG.normal(size=(3, 3))
+    spoilt = logits.copy()
+    spoilt[1] = [value, 0, value]
+    options = {"weight": None if weight is None else np.array(weight), "label_smoothing": smoothing}
+    for reduction in ("mean", "sum", "none"):
+        results = []
+        for values in (logits, spoilt):
+            x = Tensor(values, device=device, requires_grad=True)
+            with np.errstate(invalid="ignore"):  # the forward of NumPy says so of inf - inf
+                loss = F.cross_entropy(x, targets, reduction=reduction, **options)
+                ordinary = grad(loss.sum(), x, retain_graph=True)
+                recorded = grad((loss * loss).sum(), x, create_graph=True)
+                results.append([loss, ordinary, recorded, grad(recorded.sum(), x)])
+        for clean, dirty in zip(*results, strict=True):
+            np.testing.assert_array_equal(dirty.numpy(), clean.numpy())
+        assert (results[1][1].numpy()[1] == 0).all()
+
+
+def test_a_mean_over_more_rows_than_float16_counts(form, device):
+    rows = 1 << 17
+    x = Tensor(np.zeros((rows, 2), np.float16), device=device, requires_grad=True)
+    for weight in (None, np.ones(2, np.float16)):
+        loss = F.cross_entropy(x, np.zeros(rows, np.int64), weight)
+        assert loss.dtype == np.float16
+        assert loss.item() == np.float16(np.log(2))
+        gradient = grad(loss * 4096, x).numpy()
+        np.testing.assert_allclose(gradient, np.array([[-2048, 2048]]) / rows * np.ones((rows, 1)), rtol=2e-3)
+
+
 def test_large_logits_do_not_overflow(form):
     x = leaf([[1e4, 0.0, -1e4], [-1e4, -1e4, -1e4]])
     loss = F.cross_entropy(x, np.array([2, 1]), reduction="none")

@@ -139,3 +139,30 @@ def test_linear_is_x_w_transposed_plus_b(form):
 def test_linear_refuses_shapes_that_do_not_fit(form, x, w, b, message):
     with pytest.raises(ValueError, match=f"linear: .*{message}"):
         F.linear(*[None if shape is None else Tensor(np.ones(shape)) for shape in (x, w, b)])
+
+
+# --- one_hot ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ids", [[[0, 3], [3, 1]], np.array([2, 0], np.int32), np.array(2, np.uint8), Tensor([1, 1])],
+                         ids=repr)
+def test_one_hot(ids, device):
+    host = np.asarray(ids.numpy() if isinstance(ids, Tensor) else ids)
+    for given in (ids, Tensor(host, device=device)):
+        vectors = F.one_hot(given, 4)
+        assert vectors.dtype == np.int64
+        np.testing.assert_array_equal(vectors.numpy(), np.eye(4)[host])
+        assert vectors.device == (given.device if isinstance(given, Tensor) else "cpu")
+        np.testing.assert_array_equal(F.one_hot(given).numpy(), np.eye(host.max() + 1)[host])
+
+
+def test_one_hot_of_no_ids():
+    assert F.one_hot(np.zeros((2, 0), int), 3).shape == (2, 0, 3)
+
+
+def test_a_product_with_one_hot_vectors_is_a_look_up():
+    weight, ids = table(), [[3, 0], [1, 1]]
+    looked_up, multiplied = F.embedding(ids, weight), F.one_hot(ids, 4) @ weight
+    np.testing.assert_array_equal(multiplied.numpy(), looked_up.numpy())
+    g = np.random.default_rng(1).normal(size=(2, 2, 3))
+    np.testing.assert_allclose(grad(multiplied, weight, g).numpy(), grad(looked_up, weight, g).numpy(), rtol=1e-14)

@@ -1,0 +1,228 @@
+"""Products with zeros, norms of nothing, scans from -inf, sorting of ties and NaN, and float16 by the many."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+
+from tests.minigrad.ops.row import host
+
+
+def leaf(values, device="cpu", dtype=np.float64):
+    return Tensor(np.asarray(values, dtype), device=device, requires_grad=True)
+
+
+# --- Products --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [[2.0, 3, 5], [0, 3, 5], [2, 0, 5], [0, 3, 0], [0, 0, 0]], ids=str)
+def test_every_derivative_of_a_product(values, device):
+    """Of xyz: yz, xz, xy; then x, y, z, with 0 on the diagonal; then 1 wherever all three are there."""
+    x = leaf(values, device)
+    for product in (mg.prod(x), mg.cumprod(x, 0)[2]):
+        first = mg.grad(product, x, create_graph=True)
+        a, b, c = values
+        np.testing.assert_array_equal(host(first), [b * c, a * c, a * b])
+        for i in range(3):
+            second = mg.grad(first[i], x, create_graph=True)
+            expected = [[0, c, b], [c, 0, a], [b, a, 0]][i]
+            np.testing.assert_array_equal(host(second), expected)
+            for j in range(3):
+                if i != j:
+                    third = mg.grad(second[j], x, retain_graph=True)
+                    np.testing.assert_array_equal(host(third), [k not in (i, j) for k in range(3)])
+
+
+def test_the_product_of_nothing_is_one(device):
+    x = leaf(np.zeros((0, 3)), device)
+    out = mg.prod(x, axis=0)
+    np.testing.assert_array_equal(host(out), [1, 1, 1])
+    assert mg.grad(out.sum(), x).shape == (0, 3)
+
+
+def test_a_product_that_overflows_beside_a_zero_is_zero():
+    """Only the zero's own gradient, the product of the others, overflows."""
+    x = leaf([0.0, 1e200, 1e200])
+    with np.errstate(over="ignore"):
+        assert host(mg.grad(mg.prod(x), x)).tolist() == [math.inf, 0, 0]
+
+
+# --- Norms and deviations --------------------------------------------------------------------------
+
+
+ORDERS = [None, 2, 1, math.inf, 3, 1.5, 0.5, -1]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_norm_of_the_zero_vector_has_gradient_zero(order, device):
+    x = leaf([[0.0, 0.0], [3.0, 4.0]], device)
+    with np.errstate(divide="ignore"):  # 0 ** -1, as in NumPy
+        out = mg.norm(x, order, axis=1)
+    np.testing.assert_allclose(host(out), [0, np.linalg.norm([3, 4], order)], rtol=1e-14)
+    first = mg.grad(out.sum(), x, create_graph=True)
+    np.testing.assert_array_equal(host(first)[0], 0)
+    second = mg.grad(first.sum(), x) if first.requires_grad else None
+    if second is not None:
+        np.testing.assert_array_equal(host(second)[0], 0)
+        assert np.isfinite(host(second)).all()
+
+
+def test_a_norm_of_negative_order_beside_a_zero():
+    """A negative order: the zero makes the norm 0, whatever the others are, and no direction counts."""
+    x = leaf([0.0, 4.0, 9.0])
+    with np.errstate(divide="ignore"):
+        out = mg.norm(x, -1)
+    assert out.item() == 0
+    np.testing.assert_array_equal(host(mg.grad(out, x)), 0)
+
+
+def test_norms_of_no_elements(device):
+    x = leaf(np.zeros((2, 0)), device)
+    for order in (None, 2, 1, 3, 0):
+        np.testing.assert_array_equal(host(mg.norm(x, order, axis=1)), [0, 0])
+    with pytest.raises(ValueError, match="max"):
+        mg.norm(x, math.inf, axis=1)
+
+
+def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
+    x = leaf([[2.0, 2, 2], [1, 2, 3]], device)
+    out = mg.std(x, axis=1)
+    np.testing.assert_allclose(host(out), [0, math.sqrt(2 / 3)], rtol=1e-14)
+    first = mg.grad(out.sum(), x, create_graph=True)
+    np.testing.assert_allclose(host(first), [[0, 0, 0], np.array([-1, 0, 1]) / math.sqrt(6)], rtol=1e-14, atol=1e-16)
+    np.testing.assert_array_equal(host(mg.grad((first * first).sum(), x))[0], 0)
+
+
+@pytest.mark.parametrize("name", ["std", "norm", "median", "logcumsumexp"])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
+def test_integers_give_float32(name, dtype, device):
+    x = Tensor(np.array([1, 0, 1], dtype), device=device)
+    assert (mg.logcumsumexp(x, 0) if name == "logcumsumexp" else getattr(mg, name)(x)).dtype == np.float32
+
+
+@pytest.mark.parametrize("function", [mg.prod, mg.sort, lambda x: mg.cumprod(x, 0), lambda x: mg.topk(x, 2)[0]],
+                         ids=["prod", "sort", "cumprod", "topk"])
+def test_integers_stay_integers(function, device):
+    assert function(Tensor([3, 1, 2], device=device)).dtype == np.int64
+
+
+# --- Scans -----------------------------------------------------------------------------------------
+
+
+def test_logcumsumexp_neither_overflows_nor_loses_the_small(device):
+    x = leaf([-1e4, -1e4, 1e4, 1e4, -1e4], device)
+    out = mg.logcumsumexp(x, 0)
+    log2 = math.log(2)
+    np.testing.assert_allclose(host(out), [-1e4, -1e4 + log2, 1e4, 1e4 + log2, 1e4 + log2], rtol=1e-15)
+    gradient = mg.grad(out, x, leaf([1, 1, 0, 1, 0], device))
+    np.testing.assert_allclose(host(gradient), [1.5, 0.5, 0.5, 0.5, 0], rtol=1e-12)
+
+
+def test_logcumsumexp_that_starts_with_nothing(device):
+    x = leaf([[-math.inf, 1.0], [-math.inf, -math.inf], [2.0, -math.inf], [-math.inf, 3.0]], device)
+    out = mg.logcumsumexp(x, 0)
+    np.testing.assert_array_equal(host(out)[:, 0], [-math.inf, -math.inf, 2, 2])
+    first = mg.grad(out, x, leaf(np.ones((4, 2)), device), create_graph=True)
+    share = 1 / (1 + math.exp(-2))
+    np.testing.assert_allclose(host(first), [[0, 3 + 1 - share], [0, 0], [2, 0], [0, share]], rtol=1e-14)
+    assert np.isfinite(host(mg.grad((first * first).sum(), x))).all()
+
+
+@pytest.mark.parametrize("scan", [mg.cumsum, mg.cumprod, mg.logcumsumexp], ids=["cumsum", "cumprod", "logcumsumexp"])
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (1, 2)])
+def test_scans_of_hardly_anything(scan, shape, device):
+    x = leaf(np.full(shape, 0.5), device)
+    out = scan(x, 0)
+    (gradient,) = mg.grad(out, [x], leaf(np.ones(shape), device), create_graph=True)
+    assert out.shape == gradient.shape == shape
+    np.testing.assert_array_equal(host(gradient)[-1:], np.ones(shape)[-1:])
+
+
+# --- Sorting ---------------------------------------------------------------------------------------
+
+
+TIED = np.array([[2.0, 1, 2, 1, 2], [0, 0, 0, 0, 0]])
+
+
+def test_equal_elements_keep_their_order_and_each_its_own_gradient(device):
+    x = leaf(TIED, device)
+    np.testing.assert_array_equal(host(mg.argsort(x)), [[1, 3, 0, 2, 4], [0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(host(mg.argsort(x, descending=True)), [[0, 2, 4, 1, 3], [0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(host(mg.topk(x, 3)[1]), [[0, 2, 4], [0, 1, 2]])
+    np.testing.assert_array_equal(host(mg.topk(x, 3, largest=False)[1]), [[1, 3, 0], [0, 1, 2]])
+    weights = leaf(np.arange(10.0).reshape(2, 5), device)
+    gradient = mg.grad(mg.sort(x, descending=True), x, weights)
+    np.testing.assert_array_equal(host(gradient), [[0, 3, 1, 4, 2], [5, 6, 7, 8, 9]])
+
+
+def test_nan_counts_as_the_largest(device):
+    x = leaf([3.0, math.nan, 1, 2], device)
+    np.testing.assert_array_equal(host(mg.sort(x)), [1, 2, 3, math.nan])
+    np.testing.assert_array_equal(host(mg.sort(x, descending=True)), [math.nan, 3, 2, 1])
+    np.testing.assert_array_equal(host(mg.topk(x, 2)[0]), [math.nan, 3])
+    assert set(host(mg.topk(x, 2, sorted=False)[1]).tolist()) == {0, 1}
+    assert math.isnan(mg.median(x).item())
+    assert mg.median(x[2:]).item() == 1.5
+
+
+def test_sorting_hardly_anything(device):
+    assert mg.sort(leaf(np.zeros((0, 3)), device), axis=0).shape == (0, 3)
+    assert mg.sort(leaf(2.0, device), axis=None).tolist() == [2]
+    for ordered in (True, False):
+        values, indices = mg.topk(leaf(np.zeros((2, 0)), device), 0, sorted=ordered)
+        assert values.shape == indices.shape == (2, 0)
+        assert mg.topk(leaf([1.0, 2], device), 0, sorted=ordered)[0].shape == (0,)
+        assert sorted(mg.topk(leaf([1.0, 2], device), 2, sorted=ordered)[0].tolist()) == [1, 2]
+
+
+def test_sorting_arrays_gives_arrays():
+    values, indices = mg.topk(TIED, 2, axis=0)
+    assert type(values) is type(indices) is type(mg.sort(TIED)) is np.ndarray
+
+
+# --- float16 by the many ---------------------------------------------------------------------------
+
+
+MANY = 1 << 17  # above 65504, the largest float16; its reciprocal is one, too
+
+
+def sawtooth(device):
+    return leaf(np.tile([1.0, 3.0], MANY // 2), device, np.float16)
+
+
+def test_the_mean_of_many(device):
+    x = sawtooth(device)
+    out = mg.mean(x)
+    assert out.dtype == np.float16
+    assert out.item() == 2
+    np.testing.assert_array_equal(host(mg.grad(out * 1024, x)), np.float16(1024 / MANY))
+
+
+def test_the_variance_of_many(device):
+    x = sawtooth(device)
+    for out, slope in ((mg.var(x), 2), (mg.std(x), 1)):
+        assert out.dtype == np.float16
+        assert out.item() == 1
+        gradient = host(mg.grad(out * 1024, x))
+        np.testing.assert_array_equal(gradient[:2], np.array([-slope, slope]) * (1024 / MANY))
+
+
+def test_the_logarithm_of_many(device):
+    out = mg.logsumexp(leaf(np.zeros(MANY), device, np.float16))
+    assert out.item() == np.float16(math.log(MANY))
+
+
+def test_a_maximum_shared_by_many(device):
+    x = leaf(np.ones(MANY), device, np.float16)
+    np.testing.assert_array_equal(host(mg.grad(mg.max(x) * 1024, x)), np.float16(1024 / MANY))
+
+
+def test_a_norm_whose_squares_are_too_large(device):
+    x = leaf([300.0, 400.0], device, np.float16)
+    out = mg.norm(x)
+    assert out.dtype == np.float16
+    assert out.item() == 500
+    np.testing.assert_array_equal(host(mg.grad(out, x)), np.array([0.6, 0.8], np.float16))

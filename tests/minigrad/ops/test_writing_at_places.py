@@ -1,0 +1,123 @@
+"""Writing at places: the last of several stays and has the gradient; indices in every form, and wrong ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, basic_indices, integer_array_indices
+
+import minigrad as mg
+from minigrad import Tensor
+
+from tests.minigrad.ops.row import host, normal
+
+SEARCH = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+
+
+def check(index, shape):
+    """index_put, both ways, against NumPy's own writing; and the gradients, which it implies."""
+    x = normal(*shape)
+    values = normal(*np.asarray(x[index]).shape, seed=1)
+    written, added, owner = x.copy(), x.copy(), np.full(shape, -1)
+    written[index] = values
+    np.add.at(added, index, values)
+    owner[index] = np.arange(values.size).reshape(values.shape)
+    tx, tv = Tensor(x, requires_grad=True), Tensor(values, requires_grad=True)
+    g = normal(*shape, seed=2)
+
+    out = mg.index_put(tx, index, tv)
+    np.testing.assert_array_equal(host(out), written)
+    gx, gv = mg.grad(out, [tx, tv], g)
+    np.testing.assert_array_equal(host(gx), np.where(owner < 0, g, 0))
+    expected = np.zeros(values.size)
+    expected[owner[owner >= 0]] = g[owner >= 0]
+    np.testing.assert_array_equal(host(gv), expected.reshape(values.shape))
+
+    out = mg.index_put(tx, index, tv, accumulate=True)
+    np.testing.assert_allclose(host(out), added, rtol=1e-14, atol=1e-15)
+    gx, gv = mg.grad(out, [tx, tv], g)
+    np.testing.assert_array_equal(host(gx), g)
+    np.testing.assert_array_equal(host(gv), g[index])
+
+
+@SEARCH
+@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4))
+def test_any_integer_arrays(data, shape):
+    arrays = data.draw(integer_array_indices(shape, result_shape=array_shapes(min_dims=0, max_dims=2, max_side=3)))
+    check(arrays[:data.draw(st.integers(1, len(shape)))], shape)
+
+
+@SEARCH
+@given(st.data(), array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+def test_any_basic_index(data, shape):
+    check(data.draw(basic_indices(shape, allow_newaxis=True, allow_ellipsis=True)), shape)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+def test_indices_in_every_form(dtype, device):
+    x, v = Tensor(normal(4, 3), device=device), Tensor(normal(2, 3, seed=1), device=device)
+    rows = np.array([3, 1], dtype)
+    forms = (rows, rows.tolist(), Tensor(rows, device=device), Tensor(rows))
+    expected = host(x).copy()
+    expected[rows] = host(v)
+    for form in forms:
+        np.testing.assert_array_equal(host(mg.index_put(x, form, v)), expected)
+        np.testing.assert_array_equal(host(mg.index_put(x, (form, slice(None)), v)), expected)
+        np.testing.assert_array_equal(host(mg.index_select(x, 0, form)), host(x)[rows])
+        np.testing.assert_allclose(host(mg.index_add(x, 0, form, v))[[3, 1]], host(x)[rows] + host(v), rtol=1e-15)
+        assert mg.bincount(form).tolist() == [0, 1, 0, 1]
+    along = np.array([[3, 0, 3]], dtype)
+    expected = host(x).copy()
+    expected[[3, 0, 3], [0, 1, 2]] = host(v)[0]
+    for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
+        np.testing.assert_array_equal(host(mg.scatter(x, 0, form, v[:1])), expected)
+
+
+def test_masks_in_every_place(device):
+    x = Tensor([[1.0, 2, 3], [4, 5, 6]], device=device)
+    mask = np.array([True, False, True])
+    for form in (mask, Tensor(mask, device=device), Tensor(mask)):
+        np.testing.assert_array_equal(host(mg.masked_select(x, form)), [1, 3, 4, 6])
+        np.testing.assert_array_equal(host(mg.index_put(x, (slice(None), form), 0)), [[0, 2, 0], [0, 5, 0]])
+
+
+def test_what_is_written_later_does_not_change_what_was_written():
+    """index_put copies: neither x nor the index nor the values are looked at again."""
+    x, v, places = Tensor(np.zeros(3)), Tensor(np.ones(2)), np.array([0, 2])
+    out = mg.index_put(x, places, v)
+    x[...], v[...], places[:] = 5, 6, 1
+    assert out.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda x: mg.index_put(x, ([0, 4], [1, 1]), 1.0), "index_put: index 4 is out of bounds"),
+    (lambda x: mg.index_put(x, (slice(None), np.array([-4])), 1.0), "index_put: index -4 is out of bounds"),
+    (lambda x: mg.scatter(x, 0, [[4, 0, 0]], x[:1]), "scatter: index 4 is out of range for axis 0"),
+    (lambda x: mg.index_add(x, 1, [3], x[:, :1]), "index_add: index 3 is out of range for axis 1"),
+    (lambda x: mg.index_select(x, 0, [-5]), "index_select: index -5 is out of range for axis 0"),
+])
+def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, device):
+    with pytest.raises(IndexError, match=said):
+        call(Tensor(normal(4, 3), device=device))
+
+
+def test_counting_on_a_gpu_that_is_not_the_current_one(stand_in):
+    ids = Tensor([0, 2, 2], device="cuda:1")
+    weights = Tensor([1.0, 2, 3], device="cuda:1", requires_grad=True)
+    np.testing.assert_array_equal(host(mg.bincount(ids, weights, minlength=4)), [1, 0, 5, 0])
+    np.testing.assert_array_equal(host(mg.bincount(ids)), [1, 0, 2])
+
+
+def test_counting_nothing(device):
+    assert mg.bincount([]).tolist() == []
+    assert mg.bincount(Tensor(np.zeros(0, np.int64), device=device), minlength=2).tolist() == [0, 0]
+    weights = Tensor(np.zeros(0), device=device, requires_grad=True)
+    assert mg.bincount(np.zeros(0, np.int64), weights, 2).tolist() == [0, 0]
+
+
+def test_where_there_is_something(device):
+    x = Tensor([[0.0, 2], [3, 0]], device=device)
+    rows, columns = mg.nonzero(x)
+    assert x[rows, columns].tolist() == [2, 3]
+    assert mg.argwhere(x).tolist() == [[0, 1], [1, 0]]
+    assert mg.argwhere(x * 0).shape == (0, 2)
