@@ -129,7 +129,7 @@ class Transformer(nn.Module):
     @property
     def device(self) -> str:
         """Where the parameters are."""
-        return next(self.parameters()).device
+        return self.encoder.embedding.table.weight.device
 
     def source_ids(self, ids: Any) -> Any:
         """Source ids, a tensor, array or nested lists, as a raw integer array (B, S) on the model's device.

@@ -1,5 +1,6 @@
 """Every example runs, shortened."""
 
+import re
 import runpy
 import sys
 from dataclasses import replace
@@ -30,7 +31,7 @@ def run_example(name, *arguments):
 
 def test_every_example_is_here():
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == [
-        "train_copy.py", "train_reverse.py", "translate_dates.py", "translate_text.py"]
+        "loss_curvature.py", "train_copy.py", "train_reverse.py", "translate_dates.py", "translate_text.py"]
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
@@ -38,7 +39,7 @@ def test_every_example_is_short_and_has_help(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) < 60
     result = run_example(path.name, "--help")
     assert result.exit_code == 0
-    for option in ("--device", "--steps", "--out"):
+    for option in ("--device", "--iterations" if path.stem == "loss_curvature" else "--steps", "--out"):
         assert option in result.stdout
 
 
@@ -50,6 +51,16 @@ def test_copy(tmp_path):
     assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 2
     again = run_example("train_copy.py", "--steps", 2, "--out", tmp_path / "run")  # a run that is finished goes on
     assert (again.exit_code, again.stdout) == (0, result.stdout)
+
+
+def test_curvature(tmp_path):
+    run_example("train_copy.py", "--steps", 30, "--out", tmp_path / "run")
+    result = run_example("loss_curvature.py", "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    found = [float(line.split()[-1]) for line in result.stdout.splitlines() if line.startswith("iteration")]
+    checked = float(re.search(r"the eigenvalue is (\S+)", result.stdout).group(1))
+    assert found[-1] == pytest.approx(checked, rel=1e-5)
+    assert found[-1] > found[0]
 
 
 def test_reverse(tmp_path):
