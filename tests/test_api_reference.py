@@ -43,9 +43,8 @@ def test_every_public_name_is_described(namespace, name, value):
     assert (value.__doc__ or "").strip(), "no docstring"
     if not callable(value):
         return
-    text = value.__doc__
-    if inspect.isclass(value):
-        text += value.__init__.__doc__ or ""
+    parts = [value] if not inspect.isclass(value) else [*value.__mro__, value.__init__]
+    text = " ".join(part.__doc__ or "" for part in parts)  # a subclass need not repeat what its base says
     try:
         parameters = set(inspect.signature(value).parameters) - CLEAR
     except ValueError:  # an exception, whose signature is Python's

@@ -91,7 +91,7 @@ class Sequential(Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name, read like a dictionary. It has no ``forward``: say which module is meant.
+    """The `modules` by name, read like a dictionary. It has no ``forward``: say which module is meant.
 
     ```python
     self.heads = ModuleDict({"translate": Linear(64, 1000), "classify": Linear(64, 2)})

@@ -18,6 +18,7 @@ class Loss(Module):
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        allowed: the reductions that there are, for a loss with others.
     """
 
     def __init__(self, reduction: str = "mean", allowed: tuple[str, ...] = REDUCTIONS) -> None:

@@ -39,7 +39,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @torch_names
 def repeat_interleave(x: Any, repeats: Any, axis: int | None = None) -> Any:
-    """PyTorch's name for `repeat`."""
+    """PyTorch's name for `repeat`: each element `repeats` times, along `axis`."""
     return _repeat(x, repeats, axis, "repeat_interleave")
 
 
@@ -96,11 +96,10 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
 def meshgrid(*xs: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """For each vector a tensor of its values at every point of the grid that they span. Views, as in PyTorch.
 
-    With ``"ij"`` the i-th vector runs along axis i; with ``"xy"``, NumPy's default, the first two are exchanged: x
-    along the columns, y along the rows.
-
     Args:
         xs: of one dimension each, or numbers of none.
+        indexing: with ``"ij"`` the i-th vector runs along axis i; with ``"xy"``, NumPy's default, the first two are
+            exchanged: x along the columns, y along the rows.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
