@@ -29,7 +29,7 @@ def dot(x: dict[str, Tensor], y: dict[str, Tensor]) -> float:
 def main(out: str, iterations: int, device: str) -> None:
     """Find the direction in which the loss of the copy model curves most; check it by finite differences."""
     translator = Translator.load(out, device)
-    model = translator.model.to(dtype="float64").eval()
+    model = translator.model.to(dtype="float64")
     pairs = get_task("copy").pairs("test", 64, seed=1)
     batch = collate(encode_pairs(pairs, translator.source_tokenizer, translator.target_tokenizer), range(64))
 
@@ -48,8 +48,8 @@ def main(out: str, iterations: int, device: str) -> None:
         if abs(eigenvalue - previous) < 1e-5 * abs(eigenvalue):
             break
     step = 1e-6  # so small that hardly a ReLU changes sides on the way
-    ahead, behind = (dot(func.grad(loss)({n: p + direction[n] * s for n, p in point.items()}), direction)
-                     for s in (step, -step))
+    near = [{n: p + direction[n] * s for n, p in point.items()} for s in (step, -step)]
+    ahead, behind = (dot(func.grad(loss)(place), direction) for place in near)
     print(f"by finite differences of the gradient the eigenvalue is {(ahead - behind) / (2 * step):.6g}")
     attention = {name: v for name, v in direction.items() if "attention" in name}
     print(f"{dot(attention, attention):.0%} of the direction is in the attentions' weights; gradient descent is stable "

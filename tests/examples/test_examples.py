@@ -36,7 +36,7 @@ def test_every_example_is_here():
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_is_short_and_has_help(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
     result = run_example(path.name, "--help")
     assert result.exit_code == 0
     for option in ("--device", "--iterations" if path.stem == "loss_curvature" else "--steps", "--out"):
