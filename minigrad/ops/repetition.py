@@ -15,12 +15,12 @@ from minigrad.primitive import primitive
 
 
 @primitive
-def _repeat_each(x, times, axis):
+def repeat_each(x, times, axis):
     return xp(x).repeat(x, times, axis)
 
 
 # forward: (…, n, …) → (…, n·times, …), the repeats of one element beside each other      so here: summed
-_repeat_each.gradient(x=lambda g, x_shape, times, axis:
+repeat_each.gradient(x=lambda g, x_shape, times, axis:
                       reshape(g, (*x_shape[:axis + 1], times, *x_shape[axis + 1:])).sum(axis=axis + 1))
 
 
@@ -57,7 +57,7 @@ def _repeat(x: Any, repeats: Any, axis: int | None, operation: str) -> Any:
     if counts.size and counts.min() < 0:
         raise ValueError(f"{operation}: repeats must not be negative, got {int(counts.min())}")
     if counts.size == 1 and counts.ndim <= 1:
-        return _repeat_each(x, int(counts.reshape(-1)[0]), axis)
+        return repeat_each(x, int(counts.reshape(-1)[0]), axis)
     if counts.shape != (shape[axis],):
         raise ValueError(f"{operation}: repeats must be an int or one for each of the {shape[axis]} places of axis "
                          f"{axis}, got shape {counts.shape}; to repeat a whole tensor, tile")

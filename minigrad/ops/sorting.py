@@ -66,7 +66,8 @@ def argsort(x: Any, axis: int | None = -1, descending: bool = False, stable: boo
 def sort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along `axis` (flattened if it is None): the values alone, as in NumPy; `argsort` gives the places.
 
-    The smallest comes first, or the largest if `descending`. NaN counts as the largest. Equal elements keep their order if `stable`, and each its own gradient.
+    The smallest comes first, or the largest if `descending`; NaN counts as the largest. Equal elements keep their
+    order if `stable`, and each its own gradient.
     """
     x, axis = _flattened(x, axis, "sort")
     return gather_at(x, _argsort(x, axis, bool(descending), bool(stable)), axis)
