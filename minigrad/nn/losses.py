@@ -111,6 +111,8 @@ class NLLLoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
+    weight: Tensor | None
+
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
@@ -130,6 +132,8 @@ class CrossEntropyLoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         label_smoothing: how much of the target is spread over all classes, in [0, 1].
     """
+
+    weight: Tensor | None
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                  label_smoothing: float = 0.0) -> None:
@@ -154,6 +158,8 @@ class BCELoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
+    weight: Tensor | None
+
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
@@ -171,6 +177,9 @@ class BCEWithLogitsLoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         pos_weight: a factor for the positive part of the losses, that broadcasts to them, or None.
     """
+
+    weight: Tensor | None
+    pos_weight: Tensor | None
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         super().__init__(reduction)
