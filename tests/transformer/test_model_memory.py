@@ -1,13 +1,19 @@
-"""Graphs of the whole model are freed as soon as they are dropped, without the garbage collector."""
+"""Memory: graphs of the whole model are freed as soon as they are dropped; what the tape keeps is the minimum."""
 
 import gc
+import tracemalloc
 
+import numpy as np
 import pytest
 
 import minigrad
+from minigrad import Tensor
+from minigrad.func import checkpoint
 from minigrad.tape import Node
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer.config import TransformerConfig
+from transformer.layers import EncoderLayer
 
 FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
 
@@ -61,3 +67,84 @@ def test_tapped_tensors_keep_their_graph_no_longer_than_they_live():
         assert live_nodes() == before
     finally:
         gc.enable()
+
+
+# --- What the tape keeps of a layer ------------------------------------------------------------------
+
+BATCH, TIME, D, FF, HEADS = 4, 24, 32, 96, 4
+TOKENS = BATCH * TIME
+WEIGHTS = BATCH * HEADS * TIME * TIME
+
+
+def encoder_layer(p):
+    with minigrad.random.fork(0):
+        layer = EncoderLayer(TransformerConfig(10, 10, d_model=D, num_heads=HEADS, d_ff=FF, num_encoder_layers=1,
+                                               num_decoder_layers=1, dropout=p))
+    x = Tensor(np.random.default_rng(0).normal(size=(BATCH, TIME, D)).astype(np.float32), requires_grad=True)
+    return layer.train(), x
+
+
+def array_bytes_of(call):
+    """Bytes of array memory that are alive after the call, and were not before; its result among them."""
+    with minigrad.random.fork(0):
+        call()  # what is made once: plans, imports
+        gc.collect()
+        tracemalloc.start()
+        try:
+            result = call()
+            of_numpy = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+            snapshot = tracemalloc.take_snapshot().filter_traces([of_numpy])
+        finally:
+            tracemalloc.stop()
+    assert result.requires_grad
+    return sum(trace.size for trace in snapshot.traces)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1])
+def test_the_tape_keeps_of_an_encoder_layer_what_its_gradient_needs_and_no_more(p):
+    """In float32, pre-norm. The input and the parameters are not counted: somebody else holds them anyway."""
+    layer, x = encoder_layer(p)
+    floats = {
+        "layer norm: its mean and reciprocal deviation, twice": 4 * TOKENS,
+        "the normalised x, for W_Q, W_K and W_V": TOKENS * D,
+        "Q, K and V": 3 * TOKENS * D,
+        "A": WEIGHTS,
+        "the heads' contexts side by side, for W_O": TOKENS * D,
+        "the sum with x, for the second layer norm": TOKENS * D,
+        "its normalised form, for W_1": TOKENS * D,
+        "ReLU's output": TOKENS * FF,
+        "the layer's output, which the caller holds": TOKENS * D,
+    }
+    booleans = {}
+    if p:
+        floats["ReLU's output after dropout, for W_2"] = TOKENS * FF
+        booleans = {"of A": WEIGHTS, "of the two sublayers": 2 * TOKENS * D, "of ReLU's output": TOKENS * FF}
+    minimum = 4 * sum(floats.values()) + sum(booleans.values())
+    assert minimum <= array_bytes_of(lambda: layer(x)) <= minimum + 256
+
+
+def test_a_checkpointed_layer_keeps_its_output_alone():
+    layer, x = encoder_layer(0.1)
+    assert 4 * TOKENS * D <= array_bytes_of(lambda: checkpoint(layer, x)) <= 4 * TOKENS * D + 256
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_checkpointing_every_layer_changes_no_gradient(fused):
+    """First and second order, in training with dropout, masked."""
+    layer, x = encoder_layer(0.1)
+    layer.to(dtype=np.float64)
+    x = x.detach().astype(np.float64)[:2, :5].detach().requires_grad_()
+    mask = np.arange(5) < np.array([[[[5]]], [[[3]]]])
+
+    def second_order(call):
+        with minigrad.random.fork(1), minigrad.fused(fused):
+            out = call(layer, call(layer, x, mask), mask)
+        parameters = [x, *layer.parameters()]
+        first = minigrad.grad((out * out).sum(), parameters, create_graph=True)
+        second = minigrad.grad(sum((g * g).sum() for g in first), parameters, allow_unused=True)
+        return [*first, *[g for g in second if g is not None]]
+
+    plain = second_order(lambda layer, x, mask: layer(x, mask))
+    largest = max(abs(expected.numpy()).max() for expected in plain)  # the scale of the rounding in those that are 0
+    for found, expected in zip(second_order(checkpoint), plain, strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-10, atol=1e-13 * largest)
