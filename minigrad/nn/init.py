@@ -24,7 +24,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fill `tensor` with independent draws from the normal distribution with that `mean` and standard deviation `std`."""
+    """Fill `tensor` with independent draws from the normal distribution of `mean` and standard deviation `std`."""
     return tensor.copy_(generator().normal(mean, std, tensor.shape))
 
 
