@@ -99,7 +99,8 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
 
     Args:
         indices: whatever ``x[indices]`` takes: a tuple of tensors, arrays, lists, slices and ints, or a boolean mask.
-        values: a tensor, an array or numbers that broadcast to the shape of ``x[indices]``.
+        values: a tensor, an array or numbers that broadcast to the shape of ``x[indices]``. The result has the wider
+            dtype of both.
         accumulate: add them to what is there, a place that is named twice getting both. Otherwise the last that is
             written to a place stays, and it alone has a gradient.
 
@@ -158,10 +159,9 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of 0, 1, … occurs in x; with `weights`, the sum of the weights at its places, as in NumPy.
 
     Args:
-        x: (n,) integers, none negative (checked on the host); a tensor, an array or a list.
+        x: (n,) integers, none negative; a tensor, an array or a list. A GPU is waited for, to find the largest.
         weights: (n,), of which the counts have the dtype, and to which they have a gradient. None: counts in int64.
-        minlength: the least length of the result, which is otherwise one more than the largest of x. To find that, a
-            GPU has to be waited for.
+        minlength: the least length of the result, which is otherwise one more than the largest of x.
 
     Raises:
         TypeError: x that is not of integers. ValueError: a negative one, another shape.
@@ -175,15 +175,15 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise ValueError(f"bincount: x, and weights of its shape, must have one dimension, got {values.shape}{given}")
     if minlength < 0:
         raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
-    if is_host(values) and values.size and values.min() < 0:
-        raise ValueError(f"bincount: x must not be negative, got {int(values.min())}")
+    with on_device_of(values):
+        lowest, highest = (int(values.min()), int(values.max())) if values.size else (0, -1)
+    if lowest < 0:
+        raise ValueError(f"bincount: x must not be negative, got {lowest}")
     if weights is None:
         return _count(x if isinstance(x, TensorBase) else values, minlength)
     require_arrays("bincount", weights)
     weights = weights if weights.dtype.kind == "f" else weights * 1.0
-    with on_device_of(values):
-        length = max(minlength, int(values.max()) + 1 if values.size else 0)
-    return put_into_zeros(weights, to_device(values, device_of(raw(weights))), (length,))
+    return put_into_zeros(weights, to_device(values, device_of(raw(weights))), (max(minlength, highest + 1),))
 
 
 @primitive

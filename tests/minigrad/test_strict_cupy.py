@@ -281,6 +281,17 @@ def test_scatter_add_knows_only_the_types_of_atomic_addition(cupy):
     assert counts.tolist() == [2, 0]
 
 
+def test_the_largest_is_found_atomically_of_few_types(cupy):
+    for dtype in (np.int64, np.float16):
+        with pytest.raises(TypeError, match=r"maximum\.at only supports"):
+            cupy.maximum.at(cupy.zeros(2, dtype), cupy.asarray([0]), cupy.ones(1, dtype))
+    largest = cupy.zeros(2, np.uint64)
+    cupy.maximum.at(largest, cupy.asarray([0, 0]), cupy.asarray(np.array([7, 3], np.uint64)))
+    assert largest.tolist() == [7, 0]
+    with pytest.raises(NotImplementedError, match=r"cupy_multiply\.at"):
+        cupy.multiply.at(largest, cupy.asarray([0]), largest)
+
+
 def test_ufunc_methods_exist_where_cupy_wrote_them(cupy, array):
     np.testing.assert_array_equal(cupy.add.reduce(array).get(), HOST.sum(axis=0))
     np.testing.assert_array_equal(cupy.multiply.accumulate(array, 1).get(), np.cumprod(HOST, axis=1))

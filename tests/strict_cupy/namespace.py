@@ -16,8 +16,13 @@ from tests.strict_cupy.ndarray import NAMES, bind, call, check_devices, ndarray,
 # A function whose first parameter has one of these names takes no number or list for it.
 ARRAY_PARAMETERS = {"a", "arr", "array", "ary", "condition", "m", "prototype", "x"}
 TAKES_ANYTHING = {"ndim", "shape", "size"}
-# What ufunc.at adds to, by atomic operations: not int64, and not bool.
-ATOMIC_DTYPES = ("int32", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128")
+# The ufuncs that have `at`, and what they change, by atomic operations: not int64, and not bool.
+ATOMIC_EXTREMES = ("int32", "uint32", "uint64", "float32", "float64")
+ATOMIC_DTYPES = {
+    "add": (*ATOMIC_EXTREMES, "float16", "complex64", "complex128"),
+    "maximum": ATOMIC_EXTREMES,
+    "minimum": ATOMIC_EXTREMES,
+}
 
 
 class Ufunc:
@@ -35,8 +40,10 @@ class Ufunc:
         return call(self.__name__, self._ufunc, *args, **kwargs)
 
     def at(self, a: ndarray, indices: Any, b: Any) -> None:
-        if self.__name__ == "add" and a.dtype not in ATOMIC_DTYPES:
-            raise TypeError(f"cupy.add.at only supports {', '.join(ATOMIC_DTYPES)} as data type, got {a.dtype}")
+        self._only("at", *ATOMIC_DTYPES)
+        allowed = ATOMIC_DTYPES[self.__name__]
+        if a.dtype not in allowed:
+            raise TypeError(f"cupy.{self.__name__}.at only supports {', '.join(allowed)} as data type, got {a.dtype}")
         check_devices([a])
         self._ufunc.at(a._host, prepare_index(a, indices)[0], operand(b))
 

@@ -1,0 +1,83 @@
+"""Operations on no elements, on one, and on a number without axes: shapes and dtypes of results and gradients."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+
+from tests.minigrad.ops.row import host
+
+FUNCTIONS = {  # of a matrix, with NumPy's result
+    "prod": (lambda x: mg.prod(x, 0), lambda x: np.prod(x, 0)),
+    "norm": (lambda x: mg.norm(x, axis=0), lambda x: np.linalg.norm(x, axis=0)),
+    "norm of order 3": (lambda x: mg.norm(x, 3, axis=0), lambda x: np.linalg.norm(x, 3, axis=0)),
+    "cumprod": (lambda x: mg.cumprod(x, 0), lambda x: np.cumprod(x, 0)),
+    "logcumsumexp": (lambda x: mg.logcumsumexp(x, 0), lambda x: np.logaddexp.accumulate(x, 0)),
+    "sort": (lambda x: mg.sort(x, 0, descending=True), lambda x: -np.sort(-x, 0)),
+    "sort, flattened": (lambda x: mg.sort(x, None), lambda x: np.sort(x, None)),
+    "topk": (lambda x: mg.topk(x, 1, 1)[0], lambda x: x.max(1, keepdims=True, initial=-9)),
+    "moveaxis": (lambda x: mg.moveaxis(x, 0, 1), lambda x: x.T),
+    "ravel": (mg.ravel, np.ravel),
+    "flatten": (lambda x: x[..., None].flatten(1), lambda x: x),
+    "roll": (lambda x: mg.roll(x, 1, 0), lambda x: np.roll(x, 1, 0)),
+    "roll, flattened": (lambda x: mg.roll(x, 2), lambda x: np.roll(x, 2)),
+    "hstack": (lambda x: mg.hstack([x, x]), lambda x: np.hstack([x, x])),
+    "vstack": (lambda x: mg.vstack([x, x]), lambda x: np.vstack([x, x])),
+    "chunk": (lambda x: mg.chunk(x, 2)[-1], lambda x: x),
+    "unbind": (lambda x: mg.unbind(x, 1)[0], lambda x: x[:, 0]),
+    "repeat": (lambda x: mg.repeat(x, 2, 0), lambda x: np.repeat(x, 2, 0)),
+    "repeat by counts": (lambda x: mg.repeat(x, np.arange(len(x)), 0), lambda x: np.repeat(x, np.arange(len(x)), 0)),
+    "tile": (lambda x: mg.tile(x, (2, 1)), lambda x: np.tile(x, (2, 1))),
+    "meshgrid": (lambda x: mg.meshgrid(x[:, 0], x[:, 1])[1], lambda x: np.meshgrid(x[:, 0], x[:, 1])[1]),
+    "diag": (lambda x: mg.diag(x[:, 0]), lambda x: np.diag(x[:, 0])),
+    "diagonal": (lambda x: mg.diagonal(x, 1), lambda x: np.diagonal(x, 1)),
+    "trace": (mg.trace, np.trace),
+    "outer": (lambda x: mg.outer(x, x), lambda x: np.outer(x, x)),
+    "inner": (lambda x: mg.inner(x, x), lambda x: np.inner(x, x)),
+    "tensordot": (lambda x: mg.tensordot(x, x, ((0,), (0,))), lambda x: np.tensordot(x, x, ((0,), (0,)))),
+    "kron": (lambda x: mg.kron(x, x), lambda x: np.kron(x, x)),
+    "index_select": (lambda x: mg.index_select(x, 1, []), lambda x: x[:, :0]),
+    "index_add": (lambda x: mg.index_add(x, 0, np.arange(len(x)), x), lambda x: x + x),
+    "index_put": (lambda x: mg.index_put(x, (slice(None), [0]), 7), lambda x: np.where([True, False, False], 7, x)),
+    "index_put nowhere": (lambda x: mg.index_put(x, [], x[:0]), lambda x: x),
+    "scatter": (lambda x: mg.scatter(x, 1, np.zeros((len(x), 1), int), 7.0), lambda x: np.where([1, 0, 0], 7, x)),
+    "masked_select": (lambda x: mg.masked_select(x, x > 9), lambda x: x[x > 9]),
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_matrices_of_no_row_and_of_one(name, rows, device):
+    function, reference = FUNCTIONS[name]
+    array = np.array([[0.5, 1.5, 1.0]])[:rows]
+    x = Tensor(array, device=device, requires_grad=True)
+    out = function(x)
+    expected = reference(array)
+    assert out.shape == expected.shape
+    np.testing.assert_allclose(host(out), expected, rtol=1e-14)
+    start = Tensor(np.ones(out.shape), device=device)
+    (gradient,) = mg.grad(out, [x], start, create_graph=True)
+    assert gradient.shape == array.shape
+    assert out.dtype == gradient.dtype == np.float64
+
+
+NUMBERS = {
+    "prod": (mg.prod, 1), "norm": (mg.norm, 1), "median": (mg.median, 1), "ravel": (mg.ravel, 1),
+    "flatten": (mg.flatten, 1), "sort": (lambda x: mg.sort(x, None), 1), "repeat": (lambda x: mg.repeat(x, 3), 3),
+    "tile": (lambda x: mg.tile(x, 3), 3), "outer": (lambda x: mg.outer(x, x), 4), "dot": (lambda x: mg.dot(x, x), 4),
+    "inner": (lambda x: mg.inner(x, x), 4), "kron": (lambda x: mg.kron(x, x), 4), "roll": (lambda x: mg.roll(x, 1), 1),
+    "tensordot": (lambda x: mg.tensordot(x, x, 0), 4), "hstack": (lambda x: mg.hstack([x, x]), 2),
+    "vstack": (lambda x: mg.vstack([x, x]), 2), "index_put": (lambda x: mg.index_put(x, (), 5 * x), 5),
+    "masked_select": (lambda x: mg.masked_select(x, x > 0), 1), "std": (mg.std, 0),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_one_number_without_axes(name, device):
+    """Each function and its slope at 2."""
+    function, slope = NUMBERS[name]
+    x = Tensor(np.array(2.0), device=device, requires_grad=True)
+    gradient = mg.grad(function(x).sum(), x)
+    assert gradient.shape == ()
+    assert gradient.item() == slope
