@@ -15,52 +15,74 @@ if TYPE_CHECKING:
     from minigrad.tensor import Tensor
 
 
+# Calling the bound method is quicker than calling the operation, which Python does through several layers.
+_absolute = ops.absolute.__call__
+_add = ops.add.__call__
+_div = ops.div.__call__
+_equal = ops.equal.__call__
+_floor_divide = ops.floor_divide.__call__
+_getitem = ops.getitem.__call__
+_greater = ops.greater.__call__
+_greater_equal = ops.greater_equal.__call__
+_less = ops.less.__call__
+_less_equal = ops.less_equal.__call__
+_logical_and = ops.logical_and.__call__
+_logical_not = ops.logical_not.__call__
+_logical_or = ops.logical_or.__call__
+_mul = ops.mul.__call__
+_neg = ops.neg.__call__
+_not_equal = ops.not_equal.__call__
+_power = ops.power.__call__
+_remainder = ops.remainder.__call__
+_sub = ops.sub.__call__
+
+
 class Operators(TensorBase):
     """What Python's operators do with a Tensor, which inherits them from here."""
 
     __slots__ = ()
 
     def __add__(self, other: Any) -> Tensor:
-        return ops.add(self, other)
+        return _add(self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return ops.add(other, self)
+        return _add(other, self)
 
     def __sub__(self, other: Any) -> Tensor:
-        return ops.sub(self, other)
+        return _sub(self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return ops.sub(other, self)
+        return _sub(other, self)
 
     def __mul__(self, other: Any) -> Tensor:
-        return ops.mul(self, other)
+        return _mul(self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return ops.mul(other, self)
+        return _mul(other, self)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return ops.div(self, other)
+        return _div(self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return ops.div(other, self)
+        return _div(other, self)
 
     def __pow__(self, other: Any) -> Tensor:
-        return ops.power(self, other)
+        return _power(self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return ops.power(other, self)
+        return _power(other, self)
 
     def __mod__(self, other: Any) -> Tensor:
-        return ops.remainder(self, other)
+        return _remainder(self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return ops.remainder(other, self)
+        return _remainder(other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return ops.floor_divide(self, other)
+        return _floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return ops.floor_divide(other, self)
+        return _floor_divide(other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
         return ops.matmul(self, _matrix(other, self))
@@ -69,46 +91,46 @@ class Operators(TensorBase):
         return ops.matmul(_matrix(other, self), self)
 
     def __neg__(self) -> Tensor:
-        return ops.neg(self)
+        return _neg(self)
 
     def __abs__(self) -> Tensor:
-        return ops.absolute(self)
+        return _absolute(self)
 
     def __and__(self, other: Any) -> Tensor:
-        return ops.logical_and(self, other)
+        return _logical_and(self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return ops.logical_and(other, self)
+        return _logical_and(other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return ops.logical_or(self, other)
+        return _logical_or(self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return ops.logical_or(other, self)
+        return _logical_or(other, self)
 
     def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
+        return _logical_not(self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.equal(self, other)
+        return _equal(self, other)
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.not_equal(self, other)
+        return _not_equal(self, other)
 
     def __lt__(self, other: Any) -> Tensor:
-        return ops.less(self, other)
+        return _less(self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return ops.less_equal(self, other)
+        return _less_equal(self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return ops.greater(self, other)
+        return _greater(self, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return ops.greater_equal(self, other)
+        return _greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, index_on_device(index, device_of(self._data)))
+        return _getitem(self, index_on_device(index, device_of(self._data)))
 
 
 def _matrix(value: Any, like: TensorBase) -> Any:

@@ -232,8 +232,10 @@ class Tensor(Operators, Methods):
         return type(self), (to_numpy(self._data),)
 
     def __copy__(self) -> Tensor:
-        raise TypeError("copy.copy of a tensor is ambiguous; use .detach() to share memory, .clone() or deepcopy to "
-                        "copy")
+        """As of an ndarray: memory of its own, without the gradient."""
+        duplicate = self.__deepcopy__({})
+        duplicate.grad = None
+        return duplicate
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:

@@ -144,8 +144,13 @@ def test_deepcopy():
     y.backward()  # the copy has a tick of its own
     with pytest.raises(RuntimeError, match=r"\.detach\(\)"):
         copy.deepcopy(x * 2)
-    with pytest.raises(TypeError, match=r"\.detach\(\) to share.*deepcopy"):
-        copy.copy(x)
+    shallow = copy.copy(x)
+    assert (type(shallow), shallow.requires_grad, shallow.grad) == (type(x), True, None)
+    assert not np.shares_memory(shallow.data, x.data)
+    np.testing.assert_array_equal(shallow.data, x.data)
+    assert x.grad is not None
+    with pytest.raises(RuntimeError, match=r"\.detach\(\)"):
+        copy.copy(x * 2)
 
 
 def test_clone_is_recorded_and_detach_shares():
