@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host
+from minigrad.signatures import parameter_names
 from minigrad.tape import Array, TensorBase
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ def in_our_names(keywords: dict[str, Any], parameters: Collection[str], operatio
 
 def torch_names(function: F) -> F:
     """Let a function with the arguments ``axis`` and ``keepdims`` understand ``dim`` and ``keepdim`` too."""
-    parameters = frozenset(inspect.signature(function).parameters)
+    parameters = frozenset(parameter_names(function))
     name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @functools.wraps(function)

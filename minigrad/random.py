@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-import secrets
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -69,8 +69,20 @@ class _State:
 
     def reseed(self, seed: int) -> None:
         self.seed, self.step, self.call = seed, 0, 0
-        bits = numpy.random.PCG64(_seed_sequence(_PARAMETERS, DropoutKey(seed, 0, 0)))
-        self.generator = numpy.random.Generator(bits)
+        self._generator: numpy.random.Generator | None = None
+
+    @property
+    def generator(self) -> numpy.random.Generator:
+        """Made when it is first asked for: importing minigrad does not import numpy.random."""
+        with self.lock:
+            if self._generator is None:
+                bits = numpy.random.PCG64(_seed_sequence(_PARAMETERS, DropoutKey(self.seed, 0, 0)))
+                self._generator = numpy.random.Generator(bits)
+            return self._generator
+
+    @generator.setter
+    def generator(self, generator: numpy.random.Generator) -> None:
+        self._generator = generator
 
     def next_key(self) -> DropoutKey:
         with self.lock:
@@ -79,7 +91,7 @@ class _State:
         return key
 
 
-_shared = _State(secrets.randbits(_WORD))
+_shared = _State(int.from_bytes(os.urandom(_WORD // 8), "little"))
 _forked: ContextVar[_State | None] = ContextVar("minigrad_random_fork", default=None)
 
 

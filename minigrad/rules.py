@@ -5,6 +5,7 @@ What a rule is, and how one is written, is told in `minigrad.primitive`, which a
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from minigrad.device import is_array
 from minigrad.modes import fused
 from minigrad.plan import Call, Needs, Plan, picker
+from minigrad.signatures import is_ordinary, parameter_names
 from minigrad.tape import Node, TensorBase, wrap
 
 if TYPE_CHECKING:
@@ -31,20 +33,13 @@ class Rules:
         self.__doc__ = forward.__doc__
         self.__wrapped__ = forward
         self.broadcasts, self.floating, self.composition = broadcasts, floating, composition
-        self.signature = inspect.signature(forward)
-        parameters = list(self.signature.parameters.values())
-        self.parameters = [p.name for p in parameters]
-        self.variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-        for p in parameters[self.variadic:]:
-            allowed = (p.KEYWORD_ONLY,) if self.variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            if p.kind not in allowed:
-                raise TypeError(f"{self.name}{self.signature}: a primitive takes either ordinary parameters, or *xs "
-                                f"and keyword-only ones after it; {p.name!r} is neither")
+        self.parameters = parameter_names(forward)
+        self.variadic = not is_ordinary(forward) and self._check_kinds()
         clash = RESERVED.intersection(self.parameters)
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
-        self._arity = len(parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
+        self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.inputs: tuple[str, ...] = ()
         self._positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
@@ -55,6 +50,22 @@ class Rules:
         self._never_differentiable = False
         self._advice: dict[str, str] = {}
         self._plans: dict[int | tuple[bool, ...], Plan] = {}
+
+    def _check_kinds(self) -> bool:
+        """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
+        parameters = list(self.signature.parameters.values())
+        variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        for p in parameters[variadic:]:
+            allowed = (p.KEYWORD_ONLY,) if variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            if p.kind not in allowed:
+                raise TypeError(f"{self.name}{self.signature}: a primitive takes either ordinary parameters, or *xs "
+                                f"and keyword-only ones after it; {p.name!r} is neither")
+        return variadic
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The forward's."""
+        return inspect.signature(self.forward)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}{self.signature}>"
@@ -118,7 +129,7 @@ class Rules:
         self._advice.update(advice)
 
     def _check_names(self, rule: Callable[..., Any], skip: int = 0) -> list[str]:
-        names = list(inspect.signature(rule).parameters)[skip:]
+        names = parameter_names(rule)[skip:]
         for name in names:
             self._source(name)
         return names
@@ -148,7 +159,7 @@ class Rules:
 
         def picks(rule: Callable[..., Any], skip: int = 0) -> tuple[int, ...]:
             positions = []
-            for name in list(inspect.signature(rule).parameters)[skip:]:
+            for name in parameter_names(rule)[skip:]:
                 source = self._source(name)
                 if source[0] in ("g", "needs"):
                     positions.append(("g", "needs").index(source[0]))

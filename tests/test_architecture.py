@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
     ["minigrad.device", "minigrad.names"],
-    ["minigrad.random"],
+    ["minigrad.random", "minigrad.signatures"],
     ["minigrad.modes", "minigrad.tape"],
     ["minigrad.accumulate", "minigrad.plan", "minigrad.operands", "minigrad.observe"],
     ["minigrad.hooks"],
@@ -33,7 +33,7 @@ LAYERS = [
     ["minigrad.func"],
     ["minigrad"],
     ["transformer.config", "transformer.masks", "transformer.positions", "transformer.cache"],
-    ["transformer.data", "transformer.options", "transformer.plots", "transformer.memory"],
+    ["transformer.data", "transformer.options", "transformer.progress", "transformer.plots", "transformer.memory"],
     ["transformer.attention", "transformer.metrics", "transformer.recipes", "transformer.log"],
     ["transformer.layers"],
     ["transformer.model"],
