@@ -21,6 +21,6 @@ def is_ordinary(function: Callable[..., Any]) -> bool:
 def parameter_names(function: Callable[..., Any]) -> list[str]:
     """The names of the parameters of any callable whose signature Python can tell, in order."""
     if is_ordinary(function):
-        code = function.__code__  # type: ignore[attr-defined]
+        code = function.__code__
         return list(code.co_varnames[:code.co_argcount])
     return list(inspect.signature(function).parameters)
