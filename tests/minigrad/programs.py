@@ -98,10 +98,14 @@ REDUCING = [  # a has axes i and j, which may be the same
     "pad(a, [(1, 0)] * a.ndim)", "a.expand(2, *a.shape)", "masked_fill(a, cosines(a) > 0.5, 0.25)",
     "rms_norm(a, cosines(a[(0,) * (a.ndim - 1)]), 0.3)", "layer_norm(a, eps=0.3)",
     "scatter_add(flip(a * a), i, cosines(a).argmax(i, keepdims=True), a.mean(i, keepdims=True))",
+    "prod(1 + 0.5 * tanh(a), i)", "cumprod(1 + 0.5 * sin(a), i)", "logcumsumexp(a, i)", "std(a + 9 * cosines(a), i)",
+    "norm(1 + a * a, axis=i)", "norm(2 + sin(a), 3, axis=i)", "roll(a, 1, i)", "repeat(a, 2, i)", "tile(a, 2)",
+    "moveaxis(a, i, j)", "flatten(a)", "unbind(a, i)[0]", "index_put(a, [0], a[-1:] * 2)",
+    "index_select(a, i, [-1, 0])",
 ]
 PAIRS = [  # b has the shape of a
     "concatenate([a, b], axis=i)", "stack([a, b, a], axis=i)", "einsum('...k,...k->...', a, b)",
-    "a @ b.reshape(-1, a.shape[-1]).T",
+    "a @ b.reshape(-1, a.shape[-1]).T", "linear_recurrence(tanh(a), b, i)", "inner(a, b)", "outer(a, b)",
     "layer_norm(a, b[(0,) * (a.ndim - 1)], a[(0,) * (a.ndim - 1)], 0.3)", "rms_norm(a, b[(-1,) * (a.ndim - 1)], 0.3)",
     "linear(a, b.reshape(-1, b.shape[-1]))", "linear(a, b.reshape(-1, b.shape[-1]), b.reshape(-1, b.shape[-1])[:, 0])",
     "cross_entropy((a + b).reshape(-1, a.shape[-1]), [0] * (a.size // a.shape[-1]), label_smoothing=0.1)",
@@ -111,6 +115,7 @@ MATRICES = [  # both have at least two axes, the last two of b as long as those 
     "a @ b.mT", "a.mT @ b", "a @ b[(0,) * (b.ndim - 1)]", "b[(0,) * (b.ndim - 2)][:, 0] @ a",
     "tril(a @ b.mT)", "triu(a) * 0.5 + b",
     "einsum('...mk,...nk->...mn', a, b)", "einsum('...mn,...mn->...n', a, b)", "einsum('...mn->...nm', a)",
+    "diagonal(a * b, 0, -2, -1)", "trace(a, 0, -1, -2)", "tensordot(a, b, ((-1,), (-1,)))", "kron(a[..., :1], b)",
     "scaled_dot_product_attention(a, b, b)", "scaled_dot_product_attention(a, a, b, is_causal=True)",
     "scaled_dot_product_attention(a, b, sin(b), cosines(a @ b.mT) > -0.4)",
     "embedding([[0, a.shape[-2] - 1], [0, 0]], (a * b).reshape(-1, a.shape[-1]))",

@@ -126,7 +126,7 @@ BROKEN = ["tanh", "sigmoid", "logaddexp", "where", "concatenate", "stack", "take
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_rule_that_is_off_by_a_thousandth_is_found(name):
     right = names()[name]
-    with pytest.raises(AssertionError, match="first gradient") as caught:
+    with pytest.raises(AssertionError, match=r"(first|second) gradient") as caught:
         run_programs(500, phases=[Phase.generate], **{name: lambda *args, **keywords: off(right(*args, **keywords))})
     shown = "\n".join(caught.value.__notes__)
     assert "def program(x0" in shown
