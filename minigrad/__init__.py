@@ -138,7 +138,8 @@ from minigrad.tensor import Tensor
 from minigrad.transforms import grad
 
 if TYPE_CHECKING:
-    from minigrad import func, nn, optim  # noqa: F401 - loaded on demand, see below
+    from minigrad import func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
+    from minigrad.inspect import detect_anomaly  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -159,7 +160,8 @@ __all__ = [
     "trunc", "unbind", "var", "vstack", "where", "zeros",
 ]
 
-_ON_DEMAND = frozenset({"func", "nn", "optim"})  # loaded by the first `minigrad.nn`, so that `import minigrad` stays quick
+# Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
+_ON_DEMAND = frozenset({"func", "inspect", "nn", "optim"})
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
@@ -167,6 +169,8 @@ if not TYPE_CHECKING:  # a type checker should find a missing name missing
         """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
         if name in _ON_DEMAND:
             return importlib.import_module(f"minigrad.{name}")
+        if name == "detect_anomaly":
+            return importlib.import_module("minigrad.inspect").detect_anomaly
         from minigrad.names import missing
 
         told = None if name.startswith("_") else missing("minigrad", name)

@@ -158,6 +158,12 @@ class Tensor(Operators, Methods):
         origin += ", requires_grad=True" if self._node is None and self._requires_grad else ""
         return f"{type(self).__name__}({values}, shape={self.shape}, dtype={self.dtype}, device={self.device}{origin})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows; see `minigrad.notebook`."""
+        from minigrad.notebook import tensor_html  # not before a notebook asks
+
+        return tensor_html(self)
+
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 

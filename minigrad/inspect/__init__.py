@@ -1,0 +1,20 @@
+"""Tools that watch a computation: timers, memory, anomalies, the tape as text, the graph as a picture.
+
+All are built on the seam `minigrad.observe`, work on any program, on every device, and cost nothing outside of their
+blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
+"""
+
+from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
+from minigrad.inspect.drawing import Drawing, draw
+from minigrad.inspect.entry import Entry, Kept, Leaf
+from minigrad.inspect.hooks import Event, op_hook
+from minigrad.inspect.lines import Line
+from minigrad.inspect.memory import MemoryMeter, memory_meter
+from minigrad.inspect.modules import ModuleCall
+from minigrad.inspect.recorder import Tape, record_tape, tape
+from minigrad.inspect.timing import OperationTime, Timer, timer
+
+__all__ = [
+    "AnomalyError", "Drawing", "Entry", "Event", "Kept", "Leaf", "Line", "MemoryMeter", "ModuleCall", "OperationTime",
+    "Tape", "Timer", "detect_anomaly", "draw", "memory_meter", "op_hook", "record_tape", "tape", "timer",
+]

@@ -1,0 +1,224 @@
+"""Anomaly detection: the operation, or the gradient rule, that first makes a NaN or an infinity.
+
+Forward: an operation is at fault if its output has a NaN and none of its arguments has one; or if it has an infinity
+and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`, an added constant) and pass through
+whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
+fault if the gradient that it was given is finite and the one that it returns is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import is_array, on_device_of, to_numpy, xp
+from minigrad.inspect.lines import Line, current_line
+from minigrad.inspect.table import shape_text
+from minigrad.observe import Observer, observing
+from minigrad.tape import Array, Node, TensorBase
+
+
+class AnomalyError(FloatingPointError):
+    """A NaN or an infinity appeared; the message says where, and what went in.
+
+    Attributes:
+        operation: its name.
+        phase: "forward" or "backward".
+        argument: backward: the name of the argument whose rule is at fault.
+        index, value: the first bad element of the output, or of the rule's result.
+        line: the `Line` of the program that ran the operation, None if it was not seen.
+    """
+
+    operation: str
+    phase: str
+    argument: str | None
+    index: tuple[int, ...]
+    value: float
+    line: Line | None
+
+
+def floats_in(value: Any) -> list[Any]:
+    """The floating arrays and numbers in an argument: itself, or its parts."""
+    if isinstance(value, TensorBase):
+        value = value._data
+    if isinstance(value, (tuple, list)):
+        return [part for one in value for part in floats_in(one)]
+    if is_array(value):
+        return [value] if value.dtype.kind == "f" else []
+    return [value] if isinstance(value, (float, np.floating)) else []
+
+
+def holds(value: Any, kind: str) -> bool:
+    """Whether there is a NaN (`kind` "nan") or an infinity ("inf") in a floating array or number. Synchronises."""
+    namespace = xp(value)
+    with on_device_of(value):
+        return bool((namespace.isnan if kind == "nan" else namespace.isinf)(value).any())
+
+
+def is_finite(array: Array) -> bool:
+    """Whether all of a floating array is finite. Synchronises."""
+    with on_device_of(array):
+        return bool(xp(array).isfinite(array).all())
+
+
+class _Detector(Observer):
+    """Looks at everything that is computed, and remembers which line made each node."""
+
+    def __init__(self, forward: bool, infinities: bool) -> None:
+        self._forward, self._infinities = forward, infinities
+        self._lines: weakref.WeakKeyDictionary[Node, Line] = weakref.WeakKeyDictionary()
+        self._firing: list[tuple[Node, bool]] = []  # the nodes whose rules run, and whether their gradient is finite
+
+    def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
+        if output is None:
+            return
+        line = current_line()
+        if output._node is not None and line is not None:
+            self._lines[output._node] = line
+        data = output._data
+        if not self._forward or data.dtype.kind != "f" or is_finite(data):
+            return
+        operands = [part for argument in args for part in floats_in(argument)]
+        for kind in ("nan", "inf") if self._infinities else ("nan",):
+            if holds(data, kind) and not any(holds(operand, kind) for operand in operands):
+                self._report_forward(operation, args, data, kind, line)
+
+    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
+        self._firing.append((node, is_finite(_raw(gradient))))
+
+    def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
+        raw = _raw(gradient)
+        if not self._firing[-1][1] or is_finite(raw):
+            return
+        kind = "nan" if holds(raw, "nan") else "inf"
+        if kind == "inf" and not self._infinities:
+            return
+        index, value, counted = _first(raw, kind)
+        line = self._lines.get(node)
+        made = _where(line) if line is not None else (
+            "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
+        saved = dict(zip(_names(node), node.saved, strict=True))
+        _raise(node.primitive.name, "backward", name, index, value, line, [
+            f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
+            f"first at index {index} of shape {shape_text(raw.shape)}: {value} ({counted})", made,
+            *_operands(saved)])
+
+    def rules_end(self, node: Node) -> None:
+        while self._firing.pop()[0] is not node:
+            pass
+
+    def _report_forward(self, operation: Any, args: Sequence[Any], data: Array, kind: str, line: Line | None) -> None:
+        index, value, counted = _first(data, kind)
+        lines = [f"{operation.name}: {_a(kind)} in its output, and none in what it was given",
+                 f"first at index {index} of shape {shape_text(data.shape)}: {value} ({counted})"]
+        if self._firing:
+            lines.append(f"it ran in the gradient rule of {self._firing[-1][0].primitive.name}, under create_graph")
+        named = dict(zip(operation.parameters, args, strict=True))
+        _raise(operation.name, "forward", None, index, value, line,
+               [*lines, _where(line), *_operands(named, index, data.shape)])
+
+
+def _raw(gradient: Array | TensorBase) -> Array:
+    return gradient._data if isinstance(gradient, TensorBase) else gradient
+
+
+def _names(node: Node) -> list[str]:
+    parameters = node.primitive.parameters
+    return [parameters[position] if kind == "value" else kind for kind, position in node.plan.keep]
+
+
+def _a(kind: str) -> str:
+    return "a NaN" if kind == "nan" else "an infinity"
+
+
+def _first(data: Array, kind: str) -> tuple[tuple[int, ...], float, str]:
+    """The first bad element: its index, its value, and how many there are of how many."""
+    host = to_numpy(data)
+    bad = np.isnan(host) if kind == "nan" else np.isinf(host)
+    index = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
+    return index, float(host[index]), f"{int(bad.sum())} of {bad.size}"
+
+
+def _where(line: Line | None) -> str:
+    if line is None:
+        return "no line of a program outside minigrad ran it"
+    inner = "" if line.inner is None else f"\nand from there by {line.inner.describe()}"
+    return f"it was run by {line.describe()}{inner}"
+
+
+def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
+              shape: tuple[int, ...] = ()) -> Iterator[str]:
+    """A line for each argument: its dtype, shape and range, and its value at `index` if it broadcasts to `shape`."""
+    for name, value in named.items():
+        several = isinstance(value, (tuple, list)) and any(floats_in(part) for part in value)
+        for i, part in enumerate(value if several else [value]):
+            label = f"{name}[{i}]" if several else name
+            if isinstance(part, (int, float, bool, str)):
+                yield f"{label}: {part}"
+                continue
+            raw = part._data if isinstance(part, TensorBase) else part
+            if not is_array(raw):
+                continue
+            host = to_numpy(raw)
+            text = f"{label}: {host.dtype} {shape_text(host.shape)}"
+            finite = host[np.isfinite(host)] if host.dtype.kind == "f" else host
+            if finite.size and host.dtype.kind != "b":
+                text += f", from {finite.min()} to {finite.max()}"
+            if finite.size < host.size:
+                text += f", and {np.isnan(host).sum()} NaN and {np.isinf(host).sum()} infinite"
+            with contextlib.suppress(ValueError):
+                text += f"; there {np.broadcast_to(host, shape)[index]}" if index is not None and host.size else ""
+            yield text
+
+
+def _raise(operation: str, phase: str, argument: str | None, index: tuple[int, ...], value: float,
+           line: Line | None, parts: list[str]) -> None:
+    error = AnomalyError("\n".join(parts).replace("\n", "\n    "))
+    error.operation, error.phase, error.argument = operation, phase, argument
+    error.index, error.value, error.line = index, value, line
+    raise error
+
+
+class detect_anomaly:
+    """``with detect_anomaly(): …`` stops at the first NaN or infinity that a computation makes, with `AnomalyError`.
+
+    A decorator, too. Local to the current thread or task. Every value is looked at, which takes about as long again as
+    the computation, and on a GPU waits for it after each operation: for debugging alone.
+
+    Args:
+        forward: look at the outputs of operations. False remembers their lines and looks at gradients alone, as
+            PyTorch does.
+        infinities: look for infinities, not for NaN alone.
+    """
+
+    def __init__(self, forward: bool = True, infinities: bool = True) -> None:
+        self._options = forward, infinities
+        self._blocks: list[Any] = []
+
+    def __enter__(self) -> None:
+        block = observing(_Detector(*self._options))
+        block.__enter__()
+        self._blocks.append(block)
+
+    def __exit__(self, *exception: Any) -> None:
+        self._blocks.pop().__exit__(*exception)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate `function`; TypeError for one that yields or awaits, which is left and entered on the way."""
+        if any(kind(function) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction,
+                                           inspect.isasyncgenfunction)):
+            raise TypeError(f"detect_anomaly: {function.__name__} yields or awaits and cannot be decorated; use the "
+                            "context manager inside it, around code that does neither")
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with observing(_Detector(*self._options)):
+                return function(*args, **kwargs)
+
+        return call

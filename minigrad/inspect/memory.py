@@ -1,0 +1,184 @@
+"""Where the memory goes: the bytes that the tape keeps for the backward pass, by operation and by module."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from minigrad.device import is_array
+from minigrad.inspect.hooks import Event, op_hook
+from minigrad.inspect.table import percent, size, table
+from minigrad.recompute import Segment
+from minigrad.tape import FREED, Node, Saved, TensorBase
+
+Place = tuple[str, str]  # an operation's name and the path of a module
+
+
+def owner(array: Any) -> Any:
+    """The array whose memory `array` looks at: the one at the end of its chain of bases."""
+    while is_array(getattr(array, "base", None)):
+        array = array.base
+    return array
+
+
+def arrays_in(value: Any) -> Iterator[Any]:
+    """The arrays that a saved value of a node holds."""
+    if is_array(value):
+        yield value
+    elif isinstance(value, TensorBase):
+        yield value._data
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from arrays_in(part)
+    elif isinstance(value, Saved):
+        yield from arrays_in(tuple(vars(value).values()))
+    elif isinstance(value, Segment):
+        yield from arrays_in((*value.args, *value.kwargs.values()))
+
+
+class MemoryMeter:
+    """What `memory_meter` counts. ``print`` shows it at its peak, by operation and by module.
+
+    Memory is counted once, whole, however many saved values look at it, for the operation that saved it first. That of
+    leaves, which are parameters and inputs, exists anyway and is counted apart; raw arrays, such as masks, are not.
+
+    Attributes:
+        peak: the most bytes that the tape kept at a time.
+        peak_by_place: those bytes, by the operation's name and the path of the module.
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self.peak_by_place: Counter[Place] = Counter()
+        self._now: Counter[Place] = Counter()
+        self._current = self._given_bytes = 0
+        self._held: dict[int, list[Any]] = {}  # by owner's id: how often it is held, its bytes, its place or None
+        self._nodes: dict[int, tuple[weakref.ref[Node], list[int]]] = {}  # what each node holds, by node's number
+        self._leaf_ticks: dict[int, list[int]] = {}  # the change ticks of leaves, which views of them share
+        self._last: weakref.ref[Node] | None = None
+
+    @property
+    def current(self) -> int:
+        """The bytes that the tape keeps now, of what was recorded inside the block."""
+        self._release(list(self._nodes))
+        return self._current
+
+    @property
+    def given(self) -> int:
+        """The bytes of leaves that rules refer to now."""
+        self._release(list(self._nodes))
+        return self._given_bytes
+
+    @property
+    def by_place(self) -> dict[Place, int]:
+        """What `current` is made of, by the operation's name and the path of the module."""
+        self._release(list(self._nodes))
+        return dict(self._now)
+
+    def _after(self, event: Event) -> None:
+        last = None if self._last is None else self._last()
+        if last is not None:
+            self._release([last.number])
+        if event.phase == "backward":
+            self._last = weakref.ref(event.node) if event.node is not None else None  # freed only after this event
+        elif event.node is not None:
+            self._hold(event.node, event.inputs, event.module)
+
+    def _hold(self, node: Node, inputs: Iterable[Any], module: str) -> None:
+        for parent in node.parents:  # no event tells of a checkpoint
+            segment = parent.saved[0] if isinstance(parent, Node) and parent.saved else None
+            if isinstance(segment, Segment) and parent.number not in self._nodes:
+                self._hold(parent, (*segment.args, *segment.kwargs.values()), module)
+        given = self._owners_given(inputs)
+        held = []
+        for array in arrays_in(node.saved):
+            whole = owner(array)
+            entry = self._held.get(id(whole))
+            if entry is None:
+                place = None if id(whole) in given else (node.primitive.name, module)
+                entry = self._held[id(whole)] = [0, int(whole.nbytes), place]
+                self._count(entry, +1)
+            entry[0] += 1
+            held.append(id(whole))
+        died = functools.partial(_died, weakref.ref(self), node.number)
+        self._nodes[node.number] = weakref.ref(node, died), held
+        if self._current > self.peak:
+            self.peak, self.peak_by_place = self._current, self._now.copy()
+
+    def _owners_given(self, values: Iterable[Any]) -> set[int]:
+        """The ids of the owners of memory that leaves among `values`, and views of leaves, look at."""
+        given: set[int] = set()
+        for value in values:
+            if isinstance(value, TensorBase):
+                if value._node is None:
+                    self._leaf_ticks[id(value._tick)] = value._tick
+                if id(value._tick) in self._leaf_ticks:
+                    given.add(id(owner(value._data)))
+            elif isinstance(value, tuple):
+                given |= self._owners_given(value)
+        return given
+
+    def _count(self, entry: list[Any], sign: int) -> None:
+        _, count, place = entry
+        if place is None:
+            self._given_bytes += sign * count
+            return
+        self._current += sign * count
+        self._now[place] += sign * count
+        if not self._now[place]:
+            del self._now[place]
+
+    def _release(self, numbers: Iterable[int], dead: bool = False) -> None:
+        """Let go of what the nodes of these numbers held, if a backward freed them or they are gone."""
+        for number in numbers:
+            if number not in self._nodes:
+                continue
+            node = self._nodes[number][0]()
+            if not dead and node is not None and node.saved is not FREED:
+                continue
+            for key in self._nodes.pop(number)[1]:
+                entry = self._held[key]
+                entry[0] -= 1
+                if not entry[0]:
+                    self._count(self._held.pop(key), -1)
+
+    def __str__(self) -> str:
+        lines = [f"the tape kept {size(self.peak)} at its peak, and keeps {size(self.current)} now",
+                 f"besides, its rules refer to {size(self.given)} of parameters and inputs"]
+        for title, part in (("operation", 0), ("module", 1)):
+            at_peak: Counter[str] = Counter()
+            now: Counter[str] = Counter()
+            for counts, total in ((self.peak_by_place, at_peak), (self._now, now)):
+                for place, count in counts.items():
+                    total[place[part] or "(no module)"] += count
+            rows = [(name, size(count), percent(count, self.peak), size(now[name]))
+                    for name, count in at_peak.most_common()]
+            if title == "operation" or set(at_peak) != {"(no module)"}:
+                lines += ["", table((title, "at the peak", "share", "now"), rows, right=(1, 2, 3))]
+        return "\n".join(lines)
+
+
+def _died(meter: weakref.ref[MemoryMeter], number: int, _: Any) -> None:
+    alive = meter()
+    if alive is not None:
+        alive._release([number], dead=True)
+
+
+@contextlib.contextmanager
+def memory_meter(model: Any = None) -> Iterator[MemoryMeter]:
+    """Count the bytes that the tape keeps: ``with memory_meter() as memory: …``, then ``print(memory)``.
+
+    What is recorded inside the block is followed until it is freed, after the block too. Gradients, and what an
+    operation needs only while it runs, are not on the tape and are not counted.
+
+    Args:
+        model: a module, from which the dotted names of modules are counted; by default from the outermost that is
+            called, under the name of its class.
+    """
+    meter = MemoryMeter()
+    with op_hook(after=meter._after, model=model, gradients=False):
+        yield meter

@@ -1,0 +1,138 @@
+"""memory_meter: bytes by arithmetic; views and shared arrays once, leaves apart; nothing left afterwards."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, inspect
+from minigrad import functional as F
+from minigrad.func import checkpoint
+
+from tests.minigrad.inspect.steps import training_step
+
+
+def leaf(*shape, device="cpu"):
+    return Tensor(np.ones(shape), device=device, requires_grad=True)
+
+
+def test_what_is_saved_is_counted_and_freed(device):
+    x = leaf(10, 10, device=device)
+    with inspect.memory_meter() as memory:
+        y = mg.exp(x)  # saves its output: 800 bytes
+        assert memory.current == 800
+        z = mg.tanh(y)  # and so does this
+        assert memory.current == 1600
+        loss = z.sum()  # saves a shape
+        assert memory.current == 1600
+        assert memory.by_place == {("exp", ""): 800, ("tanh", ""): 800}
+        loss.backward()
+        assert memory.current == 0
+    assert memory.peak == 1600
+    assert memory.peak_by_place == {("exp", ""): 800, ("tanh", ""): 800}
+
+
+def test_shared_memory_is_counted_once(device):
+    x = leaf(10, 10, device=device)
+    with inspect.memory_meter() as memory:
+        y = mg.exp(x)
+        first = y * y  # saves y twice: it is what exp saved
+        second = y.T * y[:1]  # views of y
+        assert memory.current == 800
+        del first, second
+        assert memory.current == 800
+        del y
+        assert memory.current == 0
+
+
+def test_a_view_keeps_the_whole_of_its_base():
+    x = leaf(10, 10)
+    with inspect.memory_meter() as memory:
+        part = mg.sin(mg.exp(x)[:1])  # saves a row of 80 bytes
+        assert memory.by_place == {("exp", ""): 800}
+        del part
+        row = mg.sin((x * 2)[:1])  # of an array that nobody saves
+        assert memory.by_place == {("sin", ""): 800}
+        del row
+
+
+def test_leaves_and_views_of_leaves_are_apart():
+    x, w = leaf(4, 10), leaf(10, 3)
+    with inspect.memory_meter() as memory:
+        out = x @ w
+        assert (memory.current, memory.given) == (0, 320 + 240)
+        other = mg.sin(w.T)
+        assert (memory.current, memory.given) == (0, 320 + 240)
+        del out, other
+        assert (memory.current, memory.given) == (0, 0)
+
+
+def test_retained_graphs_stay_and_dropped_ones_go():
+    x = leaf(10)
+    with inspect.memory_meter() as memory:
+        loss = mg.exp(x).sum()
+        loss.backward(retain_graph=True)
+        assert memory.current == 80
+    loss.backward()  # outside of the block
+    assert memory.current == 0
+
+
+def test_checkpoints_keep_their_arguments_alone():
+    x = leaf(10, 10)
+    with inspect.memory_meter() as memory:
+        y = x * 2
+        z = checkpoint(lambda t: mg.exp(mg.tanh(mg.sin(t))), y)
+        loss = (z * 1.0).sum()
+        del z
+        gc.collect()
+        kept = memory.current
+        assert kept == 800  # y, which the checkpoint holds
+        del y
+        loss.backward()
+        assert memory.current == 0
+    assert memory.peak >= 2400  # the inside, while it was computed
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_training_step_by_operation_and_module(device, fused):
+    model, step = training_step(device)
+    with mg.fused(fused), inspect.memory_meter(model) as memory:
+        step()
+    assert memory.current == memory.given == 0
+    assert memory.peak == sum(memory.peak_by_place.values()) > 10_000
+    operations = {name for name, _ in memory.peak_by_place}
+    assert ({"attention", "layer_norm"} if fused else {"batched_matmul", "exp", "sqrt"}) <= operations
+    assert "encoder.layers.0.self_attention" in {module for _, module in memory.peak_by_place}
+    text = str(memory)
+    assert "at its peak" in text.splitlines()[0]
+    assert "encoder.layers.0.self_attention" in text
+
+
+def test_the_fused_attention_keeps_less_than_its_steps():
+    peaks = []
+    q = leaf(2, 16, 8)
+    for fused in (True, False):
+        with mg.fused(fused), inspect.memory_meter() as memory:
+            F.scaled_dot_product_attention(q, q, q).sum().backward()
+        peaks.append(memory.peak)
+    assert peaks[0] == 2 * 16 * 16 * 8  # the weights
+    assert peaks[1] > peaks[0]
+
+
+def test_the_meter_keeps_nothing_alive():
+    x = leaf(3)
+    gc.disable()
+    try:
+        with inspect.memory_meter() as memory:
+            y = mg.exp(x)
+            node, array = weakref.ref(y._node), weakref.ref(y._data)
+            del y
+            assert node() is None
+            assert array() is None
+        gone = weakref.ref(memory)
+        del memory
+        assert gone() is None
+    finally:
+        gc.enable()

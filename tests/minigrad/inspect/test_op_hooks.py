@@ -1,0 +1,169 @@
+"""op_hook: every operation once each way, nested where rules are operations, and nothing outside of the block."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, inspect
+from minigrad import functional as F
+from minigrad.observe import observers
+from minigrad.primitive import Primitive
+
+from tests.minigrad.inspect.steps import training_step
+
+
+def leaf(*shape, device="cpu"):
+    return Tensor(np.random.default_rng(0).normal(size=shape), device=device, requires_grad=True)
+
+
+def test_every_operation_is_told_of_before_and_after_both_ways(device):
+    x, seen = leaf(2, 3, device=device), []
+    with inspect.op_hook(lambda e: seen.append(("before", e.phase, e.name)),
+                         lambda e: seen.append(("after", e.phase, e.name))):
+        mg.exp(x * 2).sum().backward()
+    names = ["mul", "exp", "sum"]
+    expected = [(when, "forward", name) for name in names for when in ("before", "after")]
+    expected += [(when, "backward", name) for name in names[::-1] for when in ("before", "after")]
+    assert seen == expected
+
+
+def test_an_event_has_what_went_in_and_came_out():
+    x, w, events = leaf(2, 3), leaf(3, 4), []
+    with inspect.op_hook(after=events.append):
+        out = mg.masked_fill(x, np.array([True, False, True]), 7.0) @ w
+        out.backward(np.ones((2, 4)))
+    fill, product = (e for e in events if e.phase == "forward" and e.name in ("where", "batched_matmul"))
+    assert any(value is x for value in fill.inputs)
+    assert any(value is not x and isinstance(value, float) and value == 7.0 for value in fill.inputs)  # constants, too
+    assert product.output is out
+    assert product.node is out._node
+    assert product.inputs[1] is w
+    backward = next(e for e in events if e.phase == "backward" and e.name == "batched_matmul")
+    assert backward.node is out._node
+    assert backward.output is None
+    np.testing.assert_array_equal(backward.inputs[0], np.ones((2, 4)))
+    assert [name for name, _ in backward.gradients] == ["x", "y"]
+    np.testing.assert_allclose(backward.gradients[1][1], w.grad.numpy())
+
+
+def test_the_operations_of_a_rule_happen_inside_it():
+    x, events = leaf(3), []
+    with inspect.op_hook(after=events.append):
+        mg.grad(mg.tanh(x).sum(), x, create_graph=True)
+    inner = [e for e in events if e.parent is not None]
+    assert inner
+    assert all(e.phase == "forward" and e.parent.phase == "backward" for e in inner)
+    assert {e.parent.name for e in inner} >= {"tanh"}
+
+
+def test_an_event_names_its_module_both_ways():
+    model, step = training_step()
+    seen = set()
+    with inspect.op_hook(after=lambda e: seen.add((e.phase, e.module)), model=model):
+        step()
+    for phase in ("forward", "backward"):
+        assert (phase, "encoder.layers.0.self_attention.query") in seen
+        assert (phase, "decoder.norm") in seen
+
+
+def test_without_a_model_paths_begin_with_the_outermost_class():
+    _, step = training_step()
+    seen = set()
+    with inspect.op_hook(after=lambda e: seen.add(e.module)):
+        step()
+    assert "Transformer.encoder.layers.0.self_attention.query" in seen
+    assert "Transformer.decoder.layers.0.feed_forward.inner" in seen
+    assert "" in seen  # the loss is in no module
+
+
+def test_variadic_operations_give_their_operands_as_one_tuple():
+    x, y, events = leaf(2), leaf(2), []
+    with inspect.op_hook(after=events.append):
+        mg.concatenate([x, y])
+    assert events[-1].inputs[0] == (x, y)
+
+
+def test_what_a_hook_computes_is_not_told_of():
+    x, count = leaf(2), []
+
+    def after(event):
+        count.append(event.name)
+        if event.output is not None:
+            (event.output * 2).sum()
+
+    with inspect.op_hook(after=after):
+        mg.exp(x)
+    assert count == ["exp"]
+
+
+def test_blocks_nest():
+    x, outer, inner = leaf(2), [], []
+    with inspect.op_hook(after=lambda e: outer.append(e.name)):
+        y = mg.exp(x)
+        with inspect.op_hook(after=lambda e: inner.append(e.name)):
+            z = y.sum()
+        z.backward()
+    assert inner == ["sum"]
+    assert outer == ["exp", "sum", "sum", "exp"]
+
+
+def test_an_operation_that_raises_is_told_of_without_an_output():
+    events = []
+    with inspect.op_hook(after=events.append):
+        with pytest.raises(ValueError, match="add"):
+            leaf(2) + leaf(3)
+        mg.exp(leaf(2))
+    failed, after = events
+    assert (failed.name, failed.output, failed.node) == ("add", None, None)
+    assert (after.name, after.parent) == ("exp", None)
+
+
+def test_an_error_in_a_hook_stops_the_computation_and_leaves_nothing_behind():
+    x, seen = leaf(2), []
+
+    def before(event):
+        if event.name == "exp":
+            raise RuntimeError("stop")
+
+    with inspect.op_hook(after=seen.append):
+        with pytest.raises(RuntimeError, match="stop"), inspect.op_hook(before=before):
+            mg.exp(x * 2)
+        mg.sin(x)
+        assert len(observers()) == 1
+    assert observers() == ()
+    assert seen[-1].name == "sin"
+
+
+def test_gradients_can_be_left_alone():
+    x, events = leaf(4, 2), []
+    with inspect.op_hook(after=events.append, gradients=False):
+        x[1:].sum().backward()
+    assert [e.gradients for e in events if e.phase == "backward"] == [[], []]
+    assert x.grad.tolist() == [[0, 0], [1, 1], [1, 1], [1, 1]]
+
+
+def test_other_threads_are_not_watched():
+    seen = []
+    with inspect.op_hook(after=seen.append):
+        thread = threading.Thread(target=lambda: mg.exp(leaf(2)))
+        thread.start()
+        thread.join()
+    assert seen == []
+
+
+def test_nothing_is_told_outside_of_the_block(monkeypatch):
+    """The ways on which observers are told are not taken."""
+    monkeypatch.setattr(Primitive, "_run_observed", None)
+    monkeypatch.setattr("minigrad.autograd._push_observed", None)
+    _, step = training_step()
+    with inspect.op_hook(print):
+        pass
+    step()
+    F.softmax(leaf(2)).sum().backward()
+
+
+def test_a_hook_is_required():
+    with pytest.raises(ValueError, match="before, after or both"), inspect.op_hook():
+        pass

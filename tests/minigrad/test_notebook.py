@@ -1,0 +1,118 @@
+"""What a notebook shows of a tensor: always something, whatever the tensor, and no more work than what is shown."""
+
+import re
+import xml.etree.ElementTree as ET
+from html import unescape
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor
+from minigrad.notebook import _block_means
+
+
+def shown(tensor):
+    return tensor._repr_html_()
+
+
+def text_of(html):
+    without = re.sub(r"<style>.*?</style>|<title>.*?</title>", "", html, flags=re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", " ", without))
+
+
+def picture(html):
+    return ET.fromstring(re.search(r"<svg.*</svg>", html, re.DOTALL)[0])
+
+
+def cells(html, kind):
+    """The places (x, y) of the cells of a class, with their opacity."""
+    found = {}
+    for path in picture(html).iter("path"):
+        if path.get("class") == kind:
+            for x, y in re.findall(r"M(\d+),(\d+)h1v1h-1z", path.get("d")):
+                found[int(x), int(y)] = float(path.get("fill-opacity"))
+    return found
+
+
+def test_what_it_is_stands_above_the_values(device):
+    x = Tensor(np.array([[1.5, -2.0]], np.float32), device=device, requires_grad=True)
+    text = text_of(shown(x))
+    assert f"Tensor, shape=(1, 2), dtype=float32, device={x.device}, requires_grad=True" in text
+    assert "[[ 1.5, -2. ]]" in text
+    assert "op=exp" in text_of(shown(mg.exp(x)))
+
+
+@pytest.mark.parametrize("data", [
+    np.float64(2.5), np.zeros(0), np.zeros((0, 3)), np.zeros((3, 0, 2)), np.arange(6).reshape(2, 3), np.eye(3) > 0,
+    np.array([[2**63]], np.uint64), np.full((2, 2), np.nan), np.array([[np.inf, -np.inf]]), np.zeros((2,) * 12),
+    np.full((300, 300), 60000, np.float16), np.full((2, 2), 1e308), np.ones((200, 3))[::-2], np.zeros((1, 10_000)),
+], ids=lambda data: f"{data.dtype}{data.shape}")
+def test_it_never_fails(data, device):
+    tensor = Tensor(data, device=device)
+    html = shown(tensor)
+    ET.fromstring(html)  # well formed
+    assert f"shape={tuple(data.shape)}" in text_of(html)
+    assert len(html) < 40_000
+    assert ("<svg" in html) == (data.ndim == 2 and data.size > 0)
+
+
+def test_colours_are_symmetric_about_zero():
+    html = shown(Tensor(np.array([[4.0, -4.0, 2.0], [-2.0, 0.0, 1.0]])))
+    assert cells(html, "more") == {(0, 0): 1.0, (2, 0): 0.5, (2, 1): 0.25}
+    assert cells(html, "less") == {(1, 0): 1.0, (0, 1): 0.5}
+    assert "-4 (blue) to 4 (orange)" in html
+
+
+def test_what_is_not_finite_is_hatched():
+    html = shown(Tensor(np.array([[np.nan, 1.0], [np.inf, -1.0]])))
+    (bad,) = [path for path in picture(html).iter("path") if path.get("class") == "bad"]
+    starts = {(int(float(x)), int(float(y) - 0.01)) for x, y in re.findall(r"M([\d.]+),([\d.]+)", bad.get("d"))}
+    assert starts == {(0, 0), (0, 1)}
+    assert set(cells(html, "more")) == {(1, 0)}
+    assert "NaN or infinite" in html
+
+
+def test_a_large_matrix_is_shown_by_means(device):
+    data = np.random.default_rng(0).normal(size=(70, 200))
+    html = shown(Tensor(data, device=device))
+    root = picture(html)
+    assert root.get("viewBox") == "0 0 29 24"  # blocks of 7 columns and of 3 rows
+    assert "each cell: the mean of 3×7" in text_of(html)
+    means, sizes = _block_means(Tensor(data, device=device).data)
+    assert sizes == (3, 7)
+    np.testing.assert_allclose(means[0, 0], data[:3, :7].mean())
+    np.testing.assert_allclose(means[23, 28], data[69:, 196:].mean())
+
+
+def test_values_are_abbreviated_where_numpy_would():
+    data = np.arange(10_000.0).reshape(100, 100)
+    text = text_of(shown(Tensor(data)))
+    with np.printoptions(precision=4, threshold=0, edgeitems=3, linewidth=100):
+        assert np.array2string(data, separator=", ") in text
+
+
+def test_only_what_is_shown_leaves_the_device(stand_in, monkeypatch):
+    copied = []
+    monkeypatch.setattr("minigrad.notebook.to_numpy", lambda array: copied.append(array.size) or array.get())
+    tensor = Tensor(np.zeros((1000, 500), np.float32), device="cuda:0")
+    stand_in.synchronizations.clear()
+    shown(tensor)
+    assert sum(copied) <= 32 * 32 + 7 * 7
+    assert set(stand_in.synchronizations) <= {"get"}
+
+
+def test_nothing_is_recorded_or_changed():
+    x = Tensor(np.ones((40, 40)), requires_grad=True)
+    before = x._tick[0]
+    shown(x)
+    assert x.grad is None
+    assert x.is_leaf
+    assert x._tick[0] == before
+
+
+def test_html_in_names_is_escaped():
+    strange = type("Tensor<b>", (Tensor,), {"__slots__": ()})
+    x = Tensor([1.0])
+    x.__class__ = strange
+    assert "Tensor&lt;b&gt;, shape" in shown(x)
