@@ -18,8 +18,8 @@ from minigrad import Tensor
 from minigrad.primitive import Primitive
 
 NAMESPACES = (
-    *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.nn", "minigrad.nn.init", "minigrad.optim"),
-    *("minigrad.random", "minigrad.checkpoint", "minigrad.device"),
+    *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.inspect", "minigrad.nn", "minigrad.nn.init"),
+    *("minigrad.optim", "minigrad.random", "minigrad.checkpoint", "minigrad.device"),
     *("transformer", "transformer.data", "transformer.decode"),
 )
 

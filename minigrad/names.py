@@ -116,7 +116,7 @@ IN_TRANSFORMER = {
 }
 
 # Where a name may be that `minigrad` itself, or the Tensor, does not have.
-NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim", "minigrad.func")
+NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim", "minigrad.func", "minigrad.inspect")
 
 
 def missing(owner: str, name: str) -> str | None:
