@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from minigrad.inspect.entry import Entry, Leaf
 from minigrad.inspect.layout import CycleError, Item, Link, Point, arrange
@@ -106,7 +107,7 @@ def _operation_box(entry: Entry) -> Box:
     norm = entry.gradient_norm
     tooltip = [f"{entry.name}, recorded as number {entry.number}"]
     if entry.line is not None:
-        tooltip.append(f"{entry.line.file}:{entry.line.number} {entry.line.source}")
+        tooltip.append(f"{'/'.join(Path(entry.line.file).parts[-2:])}:{entry.line.number} {entry.line.source}")
     if entry.call is not None:
         tooltip.append(f"in {entry.call.path} ({entry.call.kind})")
     return _sized(Box(entry.number, entry.name, details, [name for name, _ in entry.parents], False, norm,
