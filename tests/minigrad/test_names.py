@@ -29,7 +29,7 @@ def said(owner, name):
         ("Linear", "minigrad has no 'Linear'; here it is minigrad.nn.Linear"),
         ("AdamW", "minigrad has no 'AdamW'; here it is minigrad.optim.AdamW"),
         ("jacobian", "minigrad has no 'jacobian'; here it is minigrad.func.jacobian"),
-        ("detect_anomaly", "minigrad has no 'detect_anomaly'; here it is minigrad.inspect.detect_anomaly"),
+        ("memory_meter", "minigrad has no 'memory_meter'; here it is minigrad.inspect.memory_meter"),
         ("backward", "minigrad has no 'backward'; here it is .backward(…)"),
         ("nothing_like_it", "module 'minigrad' has no attribute 'nothing_like_it'"),
     ],
