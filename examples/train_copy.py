@@ -26,7 +26,8 @@ def main(out: str, steps: int, device: str) -> None:
     config = recipe.config(*tokenizers)
     options = replace(recipe.options, steps=steps)
 
-    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, device=device, resume=is_run(out))
+    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, recipe.data("copy", seed=1), device,
+                   resume=is_run(out))
 
     test_pairs = get_task("copy").pairs("test", 1000, seed=1)
     right = result.translator.evaluate(test_pairs)["exact_match"]

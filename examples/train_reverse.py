@@ -31,7 +31,8 @@ def main(out: str, steps: int, device: str) -> None:
         num_encoder_layers=2, num_decoder_layers=2, dropout=0.0, max_length=64)
     options = TrainingOptions(steps=steps, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200, schedule="cosine",
                               label_smoothing=0.0, valid_every=500)
-    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, device=device, resume=is_run(out))
+    data = {"task": "reverse", "train_count": 50_000, "valid_count": 500, "seed": 1}  # for  train --resume
+    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, data, device, resume=is_run(out))
 
     test_pairs = task.pairs("test", 1000, seed=1)
     right = result.translator.evaluate(test_pairs)["exact_match"]

@@ -33,8 +33,9 @@ def main(out: Path, steps: int, device: str) -> None:
     recipe, task = RECIPES["dates"], get_task("dates")
     train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
     tokenizers = task_tokenizers(task, train_pairs)  # characters to numbers and back
-    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs,
-                       replace(recipe.options, steps=steps), device=device, resume=is_run(out)).translator
+    options = replace(recipe.options, steps=steps)
+    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, options,
+                       recipe.data("dates", seed=1), device, resume=is_run(out)).translator
 
     test_pairs = task.pairs("test", 1000, seed=1)
     right = translator.evaluate(test_pairs)["exact_match"]

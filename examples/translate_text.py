@@ -28,7 +28,8 @@ def main(files: tuple[Path, ...], tokens: str, out: str, steps: int | None, devi
     train_pairs, valid_pairs = read_parallel(*files[:2]), read_parallel(*files[2:])
     sources, targets = zip(*train_pairs, strict=True)
     tokenizers = build_tokenizers(tokens, sources, targets)
-    result = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, options, device=device,
+    data = {"train": [str(path.resolve()) for path in files[:2]], "valid": [str(path.resolve()) for path in files[2:]]}
+    result = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, options, data, device,
                    resume=is_run(out))
 
     scores = result.translator.evaluate(valid_pairs, beam=4)

@@ -31,6 +31,7 @@ from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
+from transformer.progress import Progress
 
 FORMAT = 1
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
@@ -70,9 +71,13 @@ class Run:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
         """The inverse of `to_json`. ValueError, KeyError or TypeError for what it did not write."""
+        for name in ("data", "training", "progress"):
+            if not isinstance(values[name], dict):
+                raise TypeError(f"{name!r} is not an object with entries")
+        Progress.from_json(values["progress"])  # these two raise for what is none
+        TrainingOptions.from_json(values["training"])
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
-        TrainingOptions.from_json(values["training"])  # raises if they are not options
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
                    values["progress"])
 
@@ -80,6 +85,14 @@ class Run:
 def is_run(folder: str | Path) -> bool:
     """Whether `folder` holds a run with at least one checkpoint."""
     return pointed(Path(folder), "latest") is not None
+
+
+def check_new(folder: Path) -> None:
+    """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name")
+    if is_run(folder):
+        raise RunError(f"{folder}: already holds a training run; go on with --resume, or choose another folder")
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
@@ -158,7 +171,8 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder")
+        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
+        raise RunError(f"{folder}: {problem}")
     if not is_run(folder):
         raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
     name = (pointed(folder, which) or pointed(folder, "latest")) if which in ("best", "latest") else which
@@ -180,6 +194,7 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
         if "optimizer" in values:
             optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
         run = Run.from_json(values)
+        _check_size(folder, run.config, model)
     except RunError:
         raise
     except (OSError, CheckpointError) as error:
@@ -198,6 +213,17 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> 
     except ValueError as error:
         raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
     return model.to(device).eval(), run
+
+
+def _check_size(folder: Path, config: TransformerConfig, arrays: dict[str, np.ndarray]) -> None:
+    """RunError if the arrays are too few or too small for the model, before anybody builds one of immense size."""
+    wrong = [name for name in ("source_vocab_size", "target_vocab_size", "d_model")
+             if not any(getattr(config, name) in array.shape for array in arrays.values())]
+    wrong += [name for name in ("num_encoder_layers", "num_decoder_layers") if getattr(config, name) > len(arrays)]
+    if config.d_ff > max((array.size for array in arrays.values()), default=0):
+        wrong.append("d_ff")
+    if wrong:
+        raise RunError(f"{folder}: the weights do not fit the configuration: no model of this {' and '.join(wrong)}")
 
 
 # --------------------------------------------------------------------------- helpers

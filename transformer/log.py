@@ -47,13 +47,18 @@ class Log:
 
     def draw(self, metric: str) -> Path | None:
         """Draw the curve as ``history.png`` beside the log, if there is anything to draw and matplotlib to draw it."""
-        if not self.rows() or importlib.util.find_spec("matplotlib") is None:
+        if not self.rows() or not can_draw():
             return None
         from transformer.plots import plot_history
 
         path = self.path.with_name("history.png")
         plot_history(self.path, metric=metric).savefig(path, dpi=120)
         return path
+
+
+def can_draw() -> bool:
+    """Whether there is matplotlib."""
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 def _is_whole(row: dict[str, str]) -> bool:

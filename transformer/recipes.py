@@ -37,6 +37,10 @@ class Recipe:
         config: TransformerConfig = preset(*sizes, **(self.model | changes))
         return config
 
+    def data(self, task: str, seed: int) -> dict[str, Any]:
+        """What ``run.json`` keeps of where the pairs of `task_pairs` come from, so that a run can be gone on with."""
+        return {"task": task, "train_count": self.train_count, "valid_count": self.valid_count, "seed": seed}
+
 
 # The generated tasks have one right answer each, and a run sees an example a few times only: nothing to smooth or drop.
 SYMBOLS = TrainingOptions(steps=1, batch_tokens=512, learning_rate=1.5e-3, warmup_steps=200, label_smoothing=0.0,

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from transformer.checkpoints import Run, RunError, is_run, load_run, pointed
+from transformer.checkpoints import Run, RunError, check_new, load_run, pointed
 from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
-from transformer.trainer import Pairs, Progress, Trainer
+from transformer.progress import Progress
+from transformer.trainer import Pairs, Trainer
 from transformer.translator import Translator
 from transformer.validation import Validation
 
@@ -120,7 +121,8 @@ def _interrupt_flag() -> Iterator[threading.Event]:
 
 def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
           train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
-          device: str = "cpu", resume: bool = False, progress: bool = True) -> TrainingResult:
+          device: str = "cpu", resume: bool = False, progress: bool = True,
+          started: Callable[[], object] | None = None) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
@@ -133,13 +135,15 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         device: where to train.
         resume: go on from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
         progress: show a progress bar on standard error.
+        started: called when everything is checked and the first update is next.
 
     Returns:
         The folder, a translator with the best weights, the best validation, and the progress.
 
     Raises:
-        RunError: `out` holds a run and `resume` is False, or the reverse; a pair is longer than the positions; `resume`
-            with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
+        RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; a pair is longer than the
+            positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
+            cannot be used. Nothing was changed.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss is no longer finite.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
@@ -147,10 +151,10 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     out = Path(out)
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
-    if is_run(out) and not resume:
-        raise RunError(f"{out}: already holds a training run; go on with --resume, or choose another folder")
     if resume:
         _check_changes(out, config, options)
+    else:
+        check_new(out)
     run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
     keep_freed_memory()
     trainer = Trainer(out, run, train_pairs, valid_pairs, device)
@@ -159,6 +163,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     else:
         out.mkdir(parents=True, exist_ok=True)
         trainer.log.start()
+    if started is not None:
+        started()
     try:
         fit(trainer, progress)
     finally:

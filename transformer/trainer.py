@@ -8,10 +8,11 @@ one that was never stopped. The loop itself is in `transformer.train`.
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,35 +28,32 @@ from transformer.data.extras import require
 from transformer.log import Log
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
+from transformer.progress import Progress
 from transformer.translator import Translator
 from transformer.validation import Validation, validate
 
 Pairs = Sequence[tuple[str, str]]
 
 
-@dataclass
-class Progress:
-    """Where a run is. All of it is saved in every checkpoint.
+class PairTooLong(RunError):
+    """A pair has more tokens than the model has positions.
 
     Attributes:
-        step: updates made.
-        epoch, batch: the batch to come next: its epoch, and its number in it.
-        seconds: training time so far, validations included.
-        tokens: real target tokens trained on.
-        validated: the step of the last validation.
-        stale: validations since the best one.
-        loss_sum, loss_tokens: of the training losses since the last validation.
+        kind: "training" or "validation".
+        index: of the pair, counted from 0.
+        side: 0 if it is the source that is too long, else 1.
+        problem: how long it is, and the remedy.
     """
 
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    validated: int = 0
-    stale: int = 0
-    loss_sum: float = 0.0
-    loss_tokens: int = 0
+    def __init__(self, kind: str, index: int, pair: tuple[str, str], example: Example, positions: int,
+                 others: int) -> None:
+        lengths = len(example[0]), len(example[1]) + 1
+        self.kind, self.index, self.side = kind, index, 0 if lengths[0] > positions else 1
+        name, more = ("source", "target")[self.side], f" (there are {others:,} more like it)" if others else ""
+        self.problem = (f"{lengths[self.side]:,} {name} tokens with end-of-sentence, more than the model's "
+                        f"{positions:,} positions{more}; shorten or remove it, or raise --max-length")
+        text = textwrap.shorten(pair[self.side], 60, placeholder="…")
+        super().__init__(f"{kind} pair {index + 1}, {text!r}, has {self.problem}")
 
 
 class Trainer:
@@ -90,10 +88,10 @@ class Trainer:
     def _encode(self, pairs: Pairs, kind: str) -> list[Example]:
         examples = encode_pairs(pairs, self.run.source_tokenizer, self.run.target_tokenizer)
         limit = self.run.config.max_length
-        for number, ((source, target), (text, _)) in enumerate(zip(examples, pairs, strict=True), start=1):
-            if len(source) > limit or len(target) + 1 > limit:
-                raise RunError(f"{kind} pair {number} has {len(source)} source and {len(target) + 1} target tokens, "
-                               f"more than the model's {limit} positions (--max-length): {text[:60]!r}")
+        too_long = [i for i, (source, target) in enumerate(examples) if len(source) > limit or len(target) + 1 > limit]
+        if too_long:
+            first = too_long[0]
+            raise PairTooLong(kind, first, pairs[first], examples[first], limit, len(too_long) - 1)
         return examples
 
     # ----------------------------------------------------------------- plans
@@ -202,25 +200,33 @@ class Trainer:
                                "a new one in another folder")
             scheduler, best = values.pop("scheduler"), values.pop("best")
             self.progress = Progress(**values)
+            self._check_position()
             self.loss_sum = self.progress.loss_sum
             if best is not None:
-                self.best = Validation(**best)
+                self.best = Validation.from_json(best)
             self.model.load_state_dict(arrays)
             self.optimizer.load_state_dict(optimizer)
             self.scheduler.load_state_dict(scheduler)
+            self._restore_best()
         except RunError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
-        self._restore_best()
         self._prune()
         self.log.cut_after(self.progress.validated)
+
+    def _check_position(self) -> None:
+        """ValueError if the epoch has no such batch; `groups` would look for it for ever."""
+        batch, epoch = self.progress.batch, self.progress.epoch
+        count = len(self.plan(epoch))
+        if batch >= count:
+            raise ValueError(f"the progress has batch {batch} to come next, and epoch {epoch} has {count}")
 
     def _restore_best(self) -> None:
         """Make up for what a killed run left undone about "best", and go on from the average of one that had ended."""
         name, step = pointed(self.out, "best"), self.progress.step
         if name is not None and name.startswith(f"{step:08d}-average"):
-            self.best = Validation(**load_run(self.out, name)[0].progress["best"])
+            self.best = Validation.from_json(load_run(self.out, name)[0].progress["best"])
         elif step == self.progress.validated and self.progress.stale == 0:
             point(self.out, "best", f"{step:08d}")
 

@@ -37,12 +37,18 @@ class Translation:
 
 
 class TooLong(ValueError):
-    """A sentence has more tokens than the model has positions; ``index`` says which, counted from 0."""
+    """A sentence has more tokens than the model has positions.
 
-    def __init__(self, index: int, tokens: int, positions: int, side: str = "") -> None:
-        self.index = index
-        side = f"{side} " if side else ""
-        self.problem = (f"{tokens:,} {side}tokens with end-of-sentence, more than the model's {positions:,} positions; "
+    Attributes:
+        index: which, counted from 0.
+        side: 0 if it is a source, 1 if it is a target.
+        problem: how long it is, and the remedy.
+    """
+
+    def __init__(self, index: int, tokens: int, positions: int, name: str = "") -> None:
+        self.index, self.side = index, int(name == "target")
+        name = f"{name} " if name else ""
+        self.problem = (f"{tokens:,} {name}tokens with end-of-sentence, more than the model's {positions:,} positions; "
                         "shorten it, or train with a larger --max-length")
         super().__init__(f"line {index + 1}: {self.problem}")
 

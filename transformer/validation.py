@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from transformer.options import TrainingOptions
 from transformer.translator import Translator
@@ -17,6 +18,11 @@ class Validation:
 
     loss: float
     metric: float
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """From its two numbers; KeyError, TypeError or ValueError for what is none."""
+        return cls(float(values["loss"]), float(values["metric"]))
 
     def better_than(self, other: Validation) -> bool:
         """A higher metric, or the same with a lower loss."""

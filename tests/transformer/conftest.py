@@ -1,12 +1,16 @@
-"""A small trained model, made once, that translates the sentences of `digits` without a mistake."""
+"""A small trained model, made once, that translates the sentences of `digits` without a mistake; what commands get."""
 
+import inspect
+import types
 from pathlib import Path
 
 import pytest
 
+import transformer.cli.train
+from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
-from transformer.data import build_tokenizers
+from transformer.data import build_tokenizers, get_task
 from transformer.options import TrainingOptions
 from transformer.train import train
 
@@ -22,4 +26,54 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
                               label_smoothing=0.0, valid_every=120)
     data = {"train": ["a", "b"], "valid": ["c", "d"]}
     train(folder, config, *tokenizers, PAIRS, PAIRS[:3], options, data, progress=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory):
+    """A run of two steps on the task copy. Nobody changes it."""
+    folder = tmp_path_factory.mktemp("small") / "run"
+    result = call("train", *SMALL, "--steps", 2, "--out", folder)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Text files by name; all have two lines, but for those whose names say otherwise."""
+    texts = {"good.src": "one two\nthree\n", "good.tgt": "一 二\n三\n", "short.tgt": "一 二\n", "empty.src": "",
+             "gaps.src": "one\n\n\n" + "two " * 301, "gaps.tgt": "一\n\n\n二",
+            "blank.src": "\n\n", "long.tgt": "一\n" + "二 " * 300 + "\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "latin.src").write_bytes("one\ndéjà\n".encode("latin-1"))
+    return {path.name: path for path in tmp_path.iterdir()} | {"missing.src": tmp_path / "missing.src"}
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """What the training loop is called with, in place of calling it."""
+    calls = []
+
+    def training(*arguments, **keywords):
+        values = inspect.signature(train).bind(*arguments, **keywords).arguments
+        tokenizers = values["source_tokenizer"], values["target_tokenizer"]
+        calls.append(types.SimpleNamespace(**values, tokenizers=tokenizers))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transformer.cli.train, "run_training", training)
+    return calls
+
+
+@pytest.fixture(scope="session")
+def without_data(tmp_path_factory):
+    """A run like `small_run` of a program that does not say on what data. Nobody changes it."""
+    folder = tmp_path_factory.mktemp("own") / "run"
+    task = get_task("copy")
+    pairs = task.pairs("train", 60, seed=1)
+    tokenizers = build_tokenizers("words", *zip(*pairs, strict=True))
+    config = TransformerConfig.tiny(*(len(tokenizer.vocabulary) for tokenizer in tokenizers), d_model=8, num_heads=2,
+                                    num_encoder_layers=1, num_decoder_layers=1, d_ff=8)
+    options = TrainingOptions(steps=2, batch_tokens=100, schedule="constant")
+    train(folder, config, *tokenizers, pairs, task.pairs("valid", 5, seed=1), options, progress=False)
     return folder

@@ -243,8 +243,10 @@ def test_most_probable_tokens():
     ({"beam_size": 2, "num_best": 0}, ValueError, "num_best must be at least 1, got 0"),
     ({"beam_size": 2, "num_best": 3}, ValueError, "a beam of 2 cannot give the 3 best"),
     ({"beam_size": 2, "length_penalty": "avg"}, ValueError, "one of gnmt, mean, none, got 'avg'"),
-    ({"beam_size": 2, "alpha": -0.1}, ValueError, "alpha must be a number of at least 0, got -0.1"),
-    ({"beam_size": 2, "alpha": math.nan}, ValueError, "alpha must be a number of at least 0, got nan"),
+    ({"beam_size": 2, "alpha": -0.1}, ValueError, "alpha must be a number from 0 to 10, got -0.1"),
+    ({"beam_size": 2, "alpha": 1e308}, ValueError, "alpha must be a number from 0 to 10, got 1e"),
+    ({"beam_size": 2, "alpha": math.inf}, ValueError, "alpha must be a number from 0 to 10, got inf"),
+    ({"beam_size": 2, "alpha": math.nan}, ValueError, "alpha must be a number from 0 to 10, got nan"),
 ], ids=str)
 def test_mistakes(arguments, error, message):
     with pytest.raises(error, match=message):

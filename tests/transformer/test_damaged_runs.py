@@ -148,8 +148,10 @@ def test_what_is_no_run(tmp_path):
     with pytest.raises(RunError, match="not the folder of a training run"):
         load_run(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="no such folder"):
+    with pytest.raises(RunError, match="is a file, not the folder of a training run"):
         load_run(tmp_path / "file")
+    with pytest.raises(RunError, match="is a file; a run needs a folder of its own"):
+        runs.run(tmp_path / "file")
 
 
 def test_a_run_is_not_begun_twice(out):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from minigrad.device import module_for, parse_device
 
 from transformer.checkpoints import RunError
 from transformer.data.parallel import DataError
+from transformer.decode.beam import MAX_ALPHA
 from transformer.train import TrainingError
 from transformer.translator import TooLong, Translator
 
@@ -79,6 +81,17 @@ class Group(_OneLine, click.Group):
         return list(self.commands)
 
 
+class FiniteRange(click.FloatRange):
+    """A number within bounds; ``nan`` and ``inf`` are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a mistake of the user's."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
 def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
     """``click.option`` in a section of the help, with its default shown."""
     return click.option(*names, cls=Option, section=section, show_default=True, **attributes)
@@ -110,7 +123,9 @@ checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"])
 
 
 def decoding_options(command: F) -> F:
-    """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length."""
+    """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length, and the machine's:
+    checkpoint, device, threads.
+    """
     section = "Decoding"
     for decorate in reversed([
         option("--beam", type=click.IntRange(1), default=1, metavar="N", section=section,
@@ -119,9 +134,10 @@ def decoding_options(command: F) -> F:
                help="Sentences decoded together."),
         option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
                help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
-        option("--alpha", type=click.FloatRange(min=0), default=0.6, section=section, help="Of gnmt."),
+        option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="Of gnmt."),
         option("--max-length", type=click.IntRange(1), metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
+        checkpoint_option, device_option, threads_option,
     ]):
         command = decorate(command)
     return command

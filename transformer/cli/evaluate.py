@@ -10,18 +10,9 @@ from typing import Any
 import click
 
 from transformer.checkpoints import load_model
-from transformer.cli.command import (
-    Command,
-    check_positions,
-    checkpoint_option,
-    decoding_options,
-    device_option,
-    folder_argument,
-    option,
-    threads_option,
-)
-from transformer.data.parallel import read_parallel
-from transformer.data.tasks import get_task
+from transformer.cli import sources
+from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
+from transformer.data.parallel import line_of_pair, read_parallel
 from transformer.translator import TooLong, Translator
 
 
@@ -33,9 +24,6 @@ from transformer.translator import TooLong, Translator
         help="Without files: how many unseen examples of the task that the model was trained for.")
 @option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: which examples.")
 @decoding_options
-@checkpoint_option
-@device_option
-@threads_option
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
              max_length: int | None, **decoding: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
@@ -55,14 +43,18 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     if source is not None and target is not None:
         pairs = read_parallel(source, target)
     elif "task" in run.data:
-        pairs = get_task(run.data["task"]).pairs("test", count, seed)
+        pairs = sources.task_of(run.data).pairs("test", count, seed)
     else:
-        raise click.UsageError(f"{folder} was trained on text files: give --source and --target to evaluate it on")
+        known = "was trained on text files" if "train" in run.data else "does not say what it was trained on"
+        raise click.UsageError(f"{folder} {known}: give --source and --target to evaluate it on")
     try:
         result = translator.evaluate(pairs, max_length=max_length, **decoding)
     except TooLong as error:
-        text = textwrap.shorten(pairs[error.index][0], 50, placeholder="…")
-        raise click.UsageError(f"{text!r} has {error.problem}") from error
+        place = repr(textwrap.shorten(pairs[error.index][error.side], 50, placeholder="…"))
+        if source is not None and target is not None:
+            path = (source, target)[error.side]
+            place = f"{path}, line {line_of_pair(path, error.index)}"
+        raise click.UsageError(f"{place}: {error.problem}") from error
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad[data]'", err=True)
     click.echo(json.dumps(result))

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
-from transformer.checkpoints import Run, load_model
+from transformer.checkpoints import Run, RunError, load_model
 from transformer.cli.command import Command, folder_argument
+from transformer.progress import Progress
+from transformer.validation import Validation
 
 
 @click.command(cls=Command)
@@ -19,10 +21,23 @@ def info(folder: Path) -> None:
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
     for title, values in (("model", asdict(run.config)), ("vocabularies", _vocabularies(run)), ("data", run.data),
-                          ("training", run.training), ("so far", run.progress)):
+                          ("training", run.training), ("so far", _so_far(run))):
         click.echo(f"\n{title}")
         for name, value in values.items():
             click.echo(f"  {name:20} {_readable(value)}")
+
+
+def _so_far(run: Run) -> dict[str, Any]:
+    """How far the training is, in what people count in."""
+    progress, best = Progress.from_json(run.progress), run.progress.get("best")
+    known: dict[str, Any] = {"updates": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
+                             "target tokens": progress.tokens}
+    if best is not None:
+        try:
+            known["best"] = Validation.from_json(best).describe(run.training["valid_metric"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"run.json: {best!r} is not the best validation") from error
+    return known
 
 
 def _vocabularies(run: Run) -> dict[str, str]:

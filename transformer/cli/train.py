@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from transformer.checkpoints import Run, RunError, is_run, load_run
+from transformer.checkpoints import Run, RunError, check_new, is_run, load_run
+from transformer.cli import sources
 from transformer.cli.command import INTERRUPTED, Command, device_option, option, threads_option
 from transformer.cli.training_options import (
     changed_training,
@@ -20,13 +21,14 @@ from transformer.cli.training_options import (
     training_options,
 )
 from transformer.config import TransformerConfig
-from transformer.data.parallel import read_parallel
 from transformer.data.tasks import get_task
-from transformer.data.tokenizer import build_tokenizers
+from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
+from transformer.log import can_draw
 from transformer.options import TrainingOptions
+from transformer.train import TrainingResult
 from transformer.train import train as run_training
+from transformer.trainer import PairTooLong
 
-Pairs = list[tuple[str, str]]
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
 
 
@@ -48,62 +50,92 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, devic
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value is not None}
-    if is_run(out) and not resume:  # before the data is prepared, which may take minutes
-        raise RunError(f"{out}: already holds a training run; go on with --resume, or choose another folder")
     if resume:
         run, _, _ = load_run(out, "latest")
         pairs = _take_up(out, run, given, {str(p.name): p.opts[0] for p in context.command.params})
     else:
+        check_new(out)  # before the data is prepared, which may take minutes
         run, pairs = _begin(given)
     options = TrainingOptions.from_json(run.training)
     sizes = run.config.source_vocab_size, run.config.target_vocab_size
-    click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
-               f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
+
+    def announce() -> None:
+        click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
+                   f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
+
+    before = run.progress.get("step") if resume else None
     try:
         result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, *pairs, options, run.data,
-                              device, resume, progress=not quiet)
+                              device, resume, progress=not quiet, started=announce)
+    except PairTooLong as error:
+        raise RunError(sources.located(run.data, error)) from error
     except KeyboardInterrupt:
-        go_on = f"go on with  python -m transformer train --out {shlex.quote(str(out))} --resume"
+        go_on = f"go on with  {_resume(out)}"
         click.echo(f"stopped; {go_on if is_run(out) else 'there is no checkpoint yet'}", err=True)
         context.exit(INTERRUPTED)
-    click.echo(f"{result.progress.step:,} steps in {result.progress.seconds / 60:.1f} minutes; "
-               f"the best: {result.best.describe(options.valid_metric)}")
-    click.echo(f"wrote {out}; now try  python -m transformer translate {shlex.quote(str(out))}")
+    _report(out, result, options, nothing_to_do=result.progress.step == before)
 
 
-def _begin(given: dict[str, Any]) -> tuple[Run, tuple[Pairs, Pairs]]:
+def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> None:
+    """Say how the run ended."""
+    length = f"{result.progress.step:,} steps in {result.progress.seconds / 60:.1f} minutes"
+    if nothing_to_do:
+        limits = [f"--{name} (it has {getattr(options, name):,})" for name in ("steps", "epochs", "minutes", "patience")
+                  if getattr(options, name) is not None]
+        click.echo(f"had already finished: {length}; to go on, give it more  {' or '.join(limits)}:  "
+                   f"{_resume(out)} {limits[0].partition(' ')[0]} N")
+    else:
+        click.echo(f"{length}; the best: {result.best.describe(options.valid_metric)}")
+    if not can_draw():
+        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad[plot]'", err=True)
+    click.echo(f"{out} is ready; now try" if nothing_to_do else f"wrote {out}; now try", nl=False)
+    click.echo(f"  python -m transformer translate {shlex.quote(str(out))}")
+
+
+def _resume(out: Path) -> str:
+    return f"python -m transformer train --out {shlex.quote(str(out))} --resume"
+
+
+def _begin(given: dict[str, Any]) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
     """A new run, and its training and validation pairs."""
+    _check_data(given)
     task = given.get("task")
-    if (task is None) == ("train" not in given):
-        raise click.UsageError("give one of  --task NAME  and  --train SRC TGT --valid SRC TGT")
-    if ("train" in given) != ("valid" in given):
-        raise click.UsageError("--train and --valid belong together: --train SRC TGT --valid SRC TGT")
-    if task is None and given.keys() & {"train_count", "valid_count"}:
-        raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
     with _mistakes():
         recipe = recipe_for(task, given)
         preset = getattr(TransformerConfig, recipe.preset)(8, 8)
         shared = given.get("shared_vocab", preset.share_embeddings)
-        if task is None:
-            data = _paths(given)
-        else:
-            data = {"task": task, "train_count": recipe.train_count, "valid_count": recipe.valid_count,
-                    "seed": recipe.options.seed}
+        data = sources.files(given) if task is None else recipe.data(task, recipe.options.seed)
         kind = given.get("tokens", "words" if task is None else get_task(task).tokenizer_kind)
         size = given.get("vocab_size")
         data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
-        pairs = _read(data)
-        sources, targets = zip(*pairs[0], strict=True)
-        tokenizers = build_tokenizers(kind, sources, targets, shared, size)
+        if kind == "bpe" and size is not None and size < BytePairTokenizer.SMALLEST_SIZE:
+            raise click.UsageError(f"--vocab-size {size} is too small for --tokens bpe: 256 bytes and 4 special tokens "
+                                   f"need {BytePairTokenizer.SMALLEST_SIZE}")
+        pairs = sources.read(data)
+        source_texts, target_texts = zip(*pairs[0], strict=True)
+        tokenizers = build_tokenizers(kind, source_texts, target_texts, shared, size)
         config = recipe.config(*tokenizers, share_embeddings=shared)
     return Run(config, *tokenizers, data, recipe.options.to_json()), pairs
 
 
-def _take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]) -> tuple[Pairs, Pairs]:
+def _check_data(given: dict[str, Any]) -> None:
+    """UsageError unless the options name a task, or files for training and for validation."""
+    if ("task" in given) == ("train" in given):
+        raise click.UsageError("give one of  --task NAME  and  --train SRC TGT --valid SRC TGT")
+    if ("train" in given) != ("valid" in given):
+        raise click.UsageError("--train and --valid belong together: --train SRC TGT --valid SRC TGT")
+    if "train" in given and given.keys() & {"train_count", "valid_count"}:
+        raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
+
+
+def _take_up(out: Path, run: Run, given: dict[str, Any],
+             options: dict[str, str]) -> tuple[sources.Pairs, sources.Pairs]:
     """The pairs of a run that goes on; changes in `run` what is given and may change. `options`: their names."""
     earlier = TrainingOptions.from_json(run.training)
     with _mistakes():
         training = changed_training(earlier, given)
+    if not sources.is_described(run.data):
+        run.data |= _describe(out, given, earlier)
     model = model_changes(given)
     changed = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
     changed += [name for name in ("train", "valid") if name in given and name not in run.data]
@@ -113,22 +145,17 @@ def _take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]
         names = ", ".join(options[name] for name in changed)
         raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
     run.training = training.to_json()
-    run.data |= _paths(given)
-    return _read(run.data)
+    run.data |= sources.files(given)
+    return sources.read(run.data)
 
 
-def _paths(given: dict[str, Any]) -> dict[str, Any]:
-    """The files that are given for training and validation, in a form that holds in any working directory."""
-    return {side: [str(Path(path).resolve()) for path in given[side]] for side in ("train", "valid") if side in given}
-
-
-def _read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
-    """The training and validation pairs that a run's ``data`` describes."""
-    if "task" not in data:
-        return read_parallel(*data["train"]), read_parallel(*data["valid"])
-    task = get_task(data["task"])
-    train_pairs, valid_pairs = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
-    return train_pairs, valid_pairs
+def _describe(out: Path, given: dict[str, Any], options: TrainingOptions) -> dict[str, Any]:
+    """The data of a run that does not know it, by the options; that it is what the run began with is checked later."""
+    if not given.keys() & {"task", "train", "valid"}:
+        raise RunError(f"{out}: the program that began this run did not say on what data; go on with that program, or "
+                       "name the same data:  --task NAME  or  --train SRC TGT --valid SRC TGT")
+    _check_data(given)
+    return recipe_for(given["task"], given).data(given["task"], options.seed) if "task" in given else {}
 
 
 @contextmanager

@@ -10,14 +10,17 @@ from typing import Any
 
 import click
 
-from transformer.cli.command import F, option
+from transformer.cli.command import F, FiniteRange, option
 from transformer.config import TransformerConfig
 from transformer.data.tasks import TASKS
+from transformer.data.vocabulary import SPECIALS
 from transformer.options import TrainingOptions
 from transformer.recipes import RECIPES, Recipe
 
-COUNT, POSITIVE, NOT_NEGATIVE = click.IntRange(1), click.FloatRange(0, min_open=True), click.FloatRange(0)
-PROBABILITY = click.FloatRange(0, 1, max_open=True)
+COUNT, POSITIVE, NOT_NEGATIVE = click.IntRange(1), FiniteRange(0, min_open=True), FiniteRange(0)
+PROBABILITY = FiniteRange(0, 1, max_open=True)
+VOCABULARY = click.IntRange(len(SPECIALS) + 1)  # room for a token of the text
+SIZES = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_ff")  # what --config chooses
 FILES = {"nargs": 2, "metavar": "SRC TGT", "type": click.Path()}
 
 
@@ -32,7 +35,7 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
         (("--train",), FILES, "Parallel text to train on: two UTF-8 files, one sentence a line."),
         (("--valid",), FILES, "Parallel text to validate on."),
         (("--tokens",), _choice("words", "characters", "bpe"), "How text is cut into tokens."),
-        (("--vocab-size",), {"type": COUNT, "metavar": "N"}, "The most tokens of a vocabulary."),
+        (("--vocab-size",), {"type": VOCABULARY, "metavar": "N"}, "The most tokens of a vocabulary."),
         (("--shared-vocab/--separate-vocab",), {}, "One vocabulary and embedding for both sides, or two."),
         (("--train-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to train on."),
         (("--valid-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to validate on."),
@@ -113,11 +116,12 @@ def changed_training(options: TrainingOptions, given: dict[str, Any]) -> Trainin
 def recipe_for(task: str | None, given: dict[str, Any]) -> Recipe:
     """The recipe of a task, or of text, after the given changes.
 
-    A preset that is given is taken as it is, without what the recipe would change about its own.
+    A preset that is given brings its sizes; what else the recipe changes about the model holds for it, too.
     """
     recipe = RECIPES[task or "text"]
     if "preset" in given:
-        recipe = replace(recipe, preset=given["preset"], model={})
+        kept = {name: value for name, value in recipe.model.items() if name not in SIZES}
+        recipe = replace(recipe, preset=given["preset"], model=kept)
     counts = {name: given[name] for name in ("train_count", "valid_count") if name in given}
     return replace(recipe, model=recipe.model | model_changes(given), options=changed_training(recipe.options, given),
                    **counts)

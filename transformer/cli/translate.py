@@ -5,20 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import click
 
-from transformer.cli.command import (
-    Command,
-    check_positions,
-    checkpoint_option,
-    decoding_options,
-    device_option,
-    folder_argument,
-    option,
-    threads_option,
-)
+from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
 from transformer.data.parallel import DataError
 from transformer.translator import TooLong, Translation, Translator
 
@@ -32,9 +23,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
         help="The K best translations of a sentence, best first; needs a --beam of K or more.")
 @option("--scores", is_flag=True, section="Output",
         help="After each translation its score: the log-probability, normalised for length.")
-@checkpoint_option
-@device_option
-@threads_option
 def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, nbest: int, scores: bool,
               checkpoint: str, device: str, **ranking: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
@@ -48,11 +36,11 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     """
     if nbest > beam:
         raise click.UsageError(f"--nbest {nbest} needs --beam {nbest} or more, got --beam {beam}")
+    source, output = _binary(sys.stdin, "input"), _binary(sys.stdout, "output")
     translator = Translator.load(folder, device, checkpoint)
     check_positions(translator, max_length)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
-    terminal = sys.stdin.isatty()
-    output = sys.stdout.buffer
+    terminal = source.isatty()
 
     def write(lines: Sequence[str]) -> None:
         for line, found in zip(lines, translator.translate(lines, **options), strict=True):
@@ -60,7 +48,7 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
             output.write(text.encode() + b"\n")
         output.flush()
 
-    for first, lines in read_batches(sys.stdin.buffer, 1 if terminal else batch_size, terminal):
+    for first, lines in read_batches(source, 1 if terminal else batch_size, terminal):
         try:
             write(lines)
         except TooLong as error:
@@ -69,6 +57,14 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
             if not terminal:
                 raise click.UsageError(message) from error
             click.echo(message, err=True)
+
+
+def _binary(stream: TextIO | None, name: str) -> BinaryIO:
+    """The bytes of a standard stream; UsageError if the program was started without it."""
+    if stream is None:
+        raise click.UsageError(f"standard {name} is closed; lines are read from standard input, and translations "
+                               "written to standard output")
+    return stream.buffer
 
 
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:

@@ -65,6 +65,11 @@ def read_parallel(source_path: Path, target_path: Path) -> list[tuple[str, str]]
     return [pair for pair in pairs if pair[0].strip()]
 
 
+def line_of_pair(path: Path, index: int) -> int:
+    """The line, counted from 1, of the pair ``index``, counted from 0, that ``read_parallel`` read from ``path``."""
+    return [number for number, line in enumerate(read_lines(path), start=1) if line.strip()][index]
+
+
 def _line_numbers(numbers: list[int], shown: int = 5) -> str:
     words = ("line " if len(numbers) == 1 else "lines ") + ", ".join(map(str, numbers[:shown]))
     return words if len(numbers) <= shown else f"{words} and {len(numbers) - shown:,} more"

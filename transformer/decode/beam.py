@@ -15,6 +15,7 @@ from minigrad.device import xp
 from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back
 from transformer.model import Transformer
 
+MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
 Score = Callable[[float, int], float]  # of a log-probability and a length in tokens, end-of-sentence included
 
 
@@ -36,7 +37,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         length_penalty: how finished hypotheses are ranked, with |Y| counting end-of-sentence:
             "gnmt": ``log P / ((5 + |Y|) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14);
             "mean": ``log P / |Y|``; "none": ``log P``.
-        alpha: α of "gnmt", not negative.
+        alpha: α of "gnmt", from 0 to 10.
 
     Returns:
         For each row of `source` at most `num_best` different hypotheses, best first. Those cut off at `max_length` are
@@ -153,8 +154,8 @@ class _Beam:
 
 def _score(length_penalty: str, alpha: float) -> Score:
     """The function that hypotheses are ranked by."""
-    if not (alpha >= 0 and math.isfinite(alpha)):
-        raise ValueError(f"beam_search: alpha must be a number of at least 0, got {alpha}")
+    if not 0 <= alpha <= MAX_ALPHA:  # nan, too
+        raise ValueError(f"beam_search: alpha must be a number from 0 to {MAX_ALPHA:g}, got {alpha}")
     scores: dict[str, Score] = {
         "gnmt": lambda log_probability, length: log_probability / ((5 + length) / 6) ** alpha,
         "mean": lambda log_probability, length: log_probability / length,

@@ -1,0 +1,42 @@
+"""Calling the commands in this process, or starting them in one of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from transformer.cli import main
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("train", "translate", "evaluate", "info")
+SMALL = ["--task", "copy", "--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8, "--train-count", 60,
+         "--valid-count", 5, "--batch-tokens", 100, "--schedule", "constant", "--quiet"]
+
+
+def call(*arguments, standard_input=None):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=standard_input)
+
+
+def refused(*arguments, standard_input=None):
+    """The one line on standard error of a command that is refused."""
+    result = call(*arguments, standard_input=standard_input)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    return result.stderr
+
+
+def contents(folder):
+    """Every file below a folder."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def start(*arguments, **pipes):
+    command = [sys.executable, "-m", "transformer", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | pipes
+    return subprocess.Popen(command, env=environment, **pipes)

@@ -1,0 +1,55 @@
+"""``--device``: without a GPU, and on the stand-in."""
+
+import json
+import sys
+import types
+
+import pytest
+
+from minigrad import device as devices
+
+from tests.transformer.commands import SMALL, call, refused
+
+
+def broken_cupy(error):
+    """A module like a CuPy that can be imported, where the first question to the driver ends in `error`."""
+
+    class RuntimeProblem(RuntimeError):
+        pass
+
+    def count():
+        if error is None:
+            return 0
+        raise error
+
+    runtime = types.SimpleNamespace(CUDARuntimeError=RuntimeProblem, getDeviceCount=count)
+    module = types.ModuleType("cupy")
+    compiler = types.SimpleNamespace(CompileException=RuntimeProblem)
+    module.cuda = types.SimpleNamespace(runtime=runtime, compiler=compiler)
+    return module
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
+@pytest.mark.parametrize(
+    ("cupy", "message"),
+    [
+        (None, "CuPy is not installed, and cuda devices need it: pip install 'minigrad[cuda12]'"),
+        (broken_cupy(None), "CuPy is installed, but there is no usable GPU: the driver reports no device"),
+        (broken_cupy(OSError("libcublas.so.12: not found")), "a library it needs is missing: libcublas.so.12"),
+    ],
+    ids=["no CuPy", "no GPU", "no library"],
+)
+def test_without_a_gpu(monkeypatch, run, tmp_path, command, cupy, message):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(devices, "_cuda_module", None)
+    arguments = [*SMALL, "--out", tmp_path / "run"] if command == "train" else [run]
+    assert message in refused(command, *arguments, "--device", "cuda")
+    assert not (tmp_path / "run").exists()
+
+
+def test_on_the_stand_in_everything_runs(stand_in, tmp_path):
+    folder = tmp_path / "run"
+    result = call("train", *SMALL, "--steps", 1, "--out", folder, "--device", "cuda")
+    assert result.exit_code == 0, result.output
+    assert call("translate", folder, "--device", "cuda:1", standard_input="a b\n").stdout.count("\n") == 1
+    assert json.loads(call("evaluate", folder, "--count", 2, "--device", "cuda").stdout)["sentences"] == 2

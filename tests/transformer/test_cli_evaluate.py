@@ -1,0 +1,78 @@
+"""``evaluate`` and ``info``."""
+
+import json
+import sys
+
+import pytest
+
+from minigrad.checkpoint import load_tensors
+
+from tests.transformer.commands import call, refused
+from tests.transformer.digits import PAIRS
+from transformer.data import TASKS
+from transformer.translator import Translator
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    """The pairs that the model was trained on, as options."""
+    for side, name in enumerate(("source", "target")):
+        text = "\n".join(pair[side] for pair in PAIRS)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return ["--source", tmp_path / "source", "--target", tmp_path / "target"]
+
+
+def test_evaluate_prints_one_json_object(run, numbers):
+    result = call("evaluate", run, *numbers, "--beam", 2)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    values, expected = json.loads(result.stdout), Translator.load(run).evaluate(PAIRS, beam=2)
+    assert list(values) == ["exact_match", "token_accuracy", "loss", "bleu", "bleu_signature", "sentences", "seconds"]
+    assert values | {"seconds": 0} == expected | {"seconds": 0}
+    assert values["exact_match"] == 1.0
+
+
+def test_evaluate_on_the_task_itself(small_run):
+    result = call("evaluate", small_run, "--count", 6, "--seed", 3)
+    values = json.loads(result.stdout)
+    expected = Translator.load(small_run).evaluate(TASKS["copy"].pairs("test", 6, seed=3))
+    assert values | {"seconds": 0} == expected | {"seconds": 0}
+
+
+def test_without_files_a_run_must_say_what_it_was_trained_on(run, without_data):
+    assert "was trained on text files: give --source and --target" in refused("evaluate", run)
+    assert "does not say what it was trained on: give --source and --target" in refused("evaluate", without_data)
+
+
+def test_mistakes_in_evaluating(run, files):
+    assert "give both files, or none" in refused("evaluate", run, "--source", files["good.src"])
+    assert "give --source and --target" in refused("evaluate", run)
+    for source, target, message in (
+        ("missing.src", "good.tgt", "cannot read"), ("good.src", "short.tgt", "has 2 lines"),
+        ("empty.src", "good.tgt", "is empty"), ("latin.src", "good.tgt", "line 2: not valid UTF-8"),
+        ("good.src", "long.tgt", "long.tgt, line 2: 301 target tokens"),
+    ):
+        assert message in refused("evaluate", run, "--source", files[source], "--target", files[target])
+
+
+def test_evaluate_without_sacrebleu_says_so(monkeypatch, run, numbers):
+    for name in ("sacrebleu", "sacrebleu.metrics"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = call("evaluate", run, *numbers)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["bleu"] is None
+    assert "pip install 'minigrad[data]'" in result.stderr
+
+
+def test_info(run):
+    result = call("info", run)
+    assert result.exit_code == 0
+    arrays, _ = load_tensors(next((run / "checkpoints").iterdir()) / "model.safetensors")
+    assert f"{sum(array.size for array in arrays.values()):,} parameters" in result.stdout
+    words = {tuple(line.split(None, 1)) for line in result.stdout.splitlines()}
+    assert {("d_model", "32"), ("max_length", "8"), ("source", "7 words"), ("steps", "120"),
+            ("train", "a, b"), ("patience", "-"), ("tie_output", "no"), ("updates", "120"), ("epochs", "120")} <= words
+    [best] = [line for line in result.stdout.splitlines() if line.startswith("  best ")]
+    assert best.endswith("exact match 100.00 %")
+    for internal in ("stale", "loss_sum", "checksum", "scheduler", "validated"):
+        assert internal not in result.stdout
