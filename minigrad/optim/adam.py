@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import sqrt
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.optim.optimizer import Optimizer, require
+from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
-from minigrad.tensor import Tensor
 
 
 class Adam(Optimizer):
@@ -31,14 +29,8 @@ class Adam(Optimizer):
 
     decoupled_weight_decay = False
 
-    def __init__(
-        self,
-        params: Iterable[Tensor] | Iterable[dict[str, Any]],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
+    def __init__(self, params: Parameters, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def check_options(self, options: dict[str, Any]) -> None:
@@ -105,12 +97,6 @@ class AdamW(Adam):
 
     decoupled_weight_decay = True
 
-    def __init__(
-        self,
-        params: Iterable[Tensor] | Iterable[dict[str, Any]],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
+    def __init__(self, params: Parameters, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0.01) -> None:
         super().__init__(params, lr, betas, eps, weight_decay)

@@ -11,6 +11,8 @@ from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
 from minigrad.optim.packing import Block, Pack, Placement, Scratch, blocks, make_packs
 from minigrad.tensor import Tensor
 
+Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
+
 
 class Optimizer:
     """Base of the optimizers; a subclass names its options and its state, and gives the update of one block.
@@ -35,7 +37,7 @@ class Optimizer:
 
     param_groups: list[dict[str, Any]]
 
-    def __init__(self, params: Iterable[Tensor] | Iterable[dict[str, Any]], defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor | Mapping):
             raise TypeError(
                 f"{self._name}: params must be an iterable of tensors or of groups, "

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.optim.optimizer import Optimizer, require
+from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
-from minigrad.tensor import Tensor
 
 
 class SGD(Optimizer):
@@ -31,7 +29,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        params: Parameters,
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
