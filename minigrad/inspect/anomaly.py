@@ -13,12 +13,13 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, to_numpy, xp
 from minigrad.inspect.lines import Line, current_line
+from minigrad.inspect.modules import ModuleCalls
 from minigrad.inspect.table import shape_text
 from minigrad.observe import Observer, observing
 from minigrad.tape import Array, Node, TensorBase
@@ -33,6 +34,7 @@ class AnomalyError(FloatingPointError):
         argument: backward: the name of the argument whose rule is at fault.
         index, value: the first bad element of the output, or of the rule's result.
         line: the `Line` of the program that ran the operation, None if it was not seen.
+        module: the path of the module that it ran in, "" outside of all.
     """
 
     operation: str
@@ -41,6 +43,7 @@ class AnomalyError(FloatingPointError):
     index: tuple[int, ...]
     value: float
     line: Line | None
+    module: str
 
 
 def floats_in(value: Any) -> list[Any]:
@@ -67,27 +70,42 @@ def is_finite(array: Array) -> bool:
         return bool(xp(array).isfinite(array).all())
 
 
+class _Place(NamedTuple):
+    """Where an operation ran: the line of the program, and the path of the module."""
+
+    line: Line | None
+    module: str
+
+    def describe(self) -> str:
+        if self.line is None:
+            return "no line of a program outside minigrad ran it"
+        inner = "" if self.line.inner is None else f"\nand from there by {self.line.inner.describe()}"
+        return f"it was run by {self.line.describe()}{inner}" + (f"\nin {self.module}" if self.module else "")
+
+
 class _Detector(Observer):
     """Looks at everything that is computed, and remembers which line made each node."""
 
     def __init__(self, forward: bool, infinities: bool) -> None:
         self._forward, self._infinities = forward, infinities
-        self._lines: weakref.WeakKeyDictionary[Node, Line] = weakref.WeakKeyDictionary()
+        self._calls = ModuleCalls()
+        self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
         self._firing: list[tuple[Node, bool]] = []  # the nodes whose rules run, and whether their gradient is finite
 
     def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
         if output is None:
             return
-        line = current_line()
-        if output._node is not None and line is not None:
-            self._lines[output._node] = line
+        call = self._calls.current
+        place = _Place(current_line(), "" if call is None else call.path)
+        if output._node is not None:
+            self._places[output._node] = place
         data = output._data
         if not self._forward or data.dtype.kind != "f" or is_finite(data):
             return
         operands = [part for argument in args for part in floats_in(argument)]
         for kind in ("nan", "inf") if self._infinities else ("nan",):
             if holds(data, kind) and not any(holds(operand, kind) for operand in operands):
-                self._report_forward(operation, args, data, kind, line)
+                self._report_forward(operation, args, data, kind, place)
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         self._firing.append((node, is_finite(_raw(gradient))))
@@ -100,11 +118,11 @@ class _Detector(Observer):
         if kind == "inf" and not self._infinities:
             return
         index, value, counted = _first(raw, kind)
-        line = self._lines.get(node)
-        made = _where(line) if line is not None else (
+        place = self._places.get(node)
+        made = place.describe() if place is not None else (
             "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
         saved = dict(zip(_names(node), node.saved, strict=True))
-        _raise(node.primitive.name, "backward", name, index, value, line, [
+        _raise(node.primitive.name, "backward", name, index, value, place or _Place(None, ""), [
             f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
             f"first at index {index} of shape {shape_text(raw.shape)}: {value} ({counted})", made,
             *_operands(saved)])
@@ -113,15 +131,21 @@ class _Detector(Observer):
         while self._firing.pop()[0] is not node:
             pass
 
-    def _report_forward(self, operation: Any, args: Sequence[Any], data: Array, kind: str, line: Line | None) -> None:
+    def module_begins(self, module: Any) -> None:
+        self._calls.begin(module)
+
+    def module_ends(self, module: Any) -> None:
+        self._calls.end(module)
+
+    def _report_forward(self, operation: Any, args: Sequence[Any], data: Array, kind: str, place: _Place) -> None:
         index, value, counted = _first(data, kind)
         lines = [f"{operation.name}: {_a(kind)} in its output, and none in what it was given",
                  f"first at index {index} of shape {shape_text(data.shape)}: {value} ({counted})"]
         if self._firing:
             lines.append(f"it ran in the gradient rule of {self._firing[-1][0].primitive.name}, under create_graph")
         named = dict(zip(operation.parameters, args, strict=True))
-        _raise(operation.name, "forward", None, index, value, line,
-               [*lines, _where(line), *_operands(named, index, data.shape)])
+        _raise(operation.name, "forward", None, index, value, place,
+               [*lines, place.describe(), *_operands(named, index, data.shape)])
 
 
 def _raw(gradient: Array | TensorBase) -> Array:
@@ -143,13 +167,6 @@ def _first(data: Array, kind: str) -> tuple[tuple[int, ...], float, str]:
     bad = np.isnan(host) if kind == "nan" else np.isinf(host)
     index = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
     return index, float(host[index]), f"{int(bad.sum())} of {bad.size}"
-
-
-def _where(line: Line | None) -> str:
-    if line is None:
-        return "no line of a program outside minigrad ran it"
-    inner = "" if line.inner is None else f"\nand from there by {line.inner.describe()}"
-    return f"it was run by {line.describe()}{inner}"
 
 
 def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
@@ -178,10 +195,10 @@ def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
 
 
 def _raise(operation: str, phase: str, argument: str | None, index: tuple[int, ...], value: float,
-           line: Line | None, parts: list[str]) -> None:
+           place: _Place, parts: list[str]) -> None:
     error = AnomalyError("\n".join(parts).replace("\n", "\n    "))
     error.operation, error.phase, error.argument = operation, phase, argument
-    error.index, error.value, error.line = index, value, line
+    error.index, error.value, error.line, error.module = index, value, place.line, place.module
     raise error
 
 

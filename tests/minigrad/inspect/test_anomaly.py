@@ -124,6 +124,15 @@ def test_the_rule_at_fault_in_a_backward(device):
     assert x.grad is None  # no gradient half delivered
 
 
+@pytest.mark.parametrize("name", ["encoder.layers.0.feed_forward.inner", "decoder.norm"])
+def test_the_module_is_named(name):
+    model, step = training_step()
+    dict(model.named_modules())[name].weight.copy_(np.float32(3e38))  # overflows
+    error = caught(step)
+    assert error.module == f"Transformer.{name}"
+    assert f"in Transformer.{name}" in str(error)
+
+
 def test_a_forward_outside_of_the_block_is_said_to_be():
     y = mg.sqrt(leaf([0.0])).sum()
     error = caught(y.backward)

@@ -1,0 +1,68 @@
+"""The tools are loaded on demand, and a block is local to its task."""
+
+import asyncio
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, inspect
+from minigrad.observe import Observer, observers, observing, unobserved
+
+
+def test_importing_minigrad_does_not_load_the_tools():
+    program = """
+import sys, minigrad
+assert not [name for name in sys.modules if name.startswith(("minigrad.inspect", "minigrad.notebook"))]
+minigrad.Tensor([1.0])._repr_html_()
+with minigrad.inspect.timer(): pass
+assert minigrad.detect_anomaly is minigrad.inspect.detect_anomaly
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+BLOCKS = {"op_hook": lambda: inspect.op_hook(lambda event: None), "timer": inspect.timer,
+          "memory_meter": inspect.memory_meter, "detect_anomaly": inspect.detect_anomaly,
+          "record_tape": inspect.record_tape}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_block_is_local_to_its_task_and_ends_with_an_exception(block):
+    x = Tensor(np.ones(3), requires_grad=True)
+    watched = {}
+
+    async def run(name, inside):
+        if inside:
+            with block():
+                await asyncio.sleep(0)
+                watched[name] = len(observers())
+                mg.exp(x).sum().backward()
+                raise KeyError(name)
+        await asyncio.sleep(0)
+        watched[name] = len(observers())
+
+    async def both():
+        return await asyncio.gather(run("in", True), run("out", False), return_exceptions=True)
+
+    first, _ = asyncio.run(both())
+    assert isinstance(first, KeyError)
+    assert watched == {"in": 1, "out": 0}
+    assert observers() == ()
+
+
+def test_a_tool_may_hide_what_it_does():
+    class Count(Observer):
+        count = 0
+
+        def operation_begins(self, operation, args):
+            self.count += 1
+
+    count = Count()
+    with observing(count):
+        mg.exp(Tensor([1.0]))
+        with unobserved():
+            mg.exp(Tensor([1.0]))
+        mg.exp(Tensor([1.0]))
+    assert count.count == 2
