@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import nn, optim
+from minigrad import func, nn, optim
 
 PAGE = Path(__file__).parents[1] / "docs/coming_from_pytorch.md"
 has_pytorch = importlib.util.find_spec("torch") is not None
@@ -32,22 +32,27 @@ def arrays():
     return found
 
 
+def cube(x):
+    return (x * x * x).sum()
+
+
 def result_of(code, namespace, tensor, parameter):
     """The value of a cell; every array that it may use is given as a tensor, the floating ones requiring gradients."""
     given = {name: tensor(array, requires_grad=array.dtype.kind == "f") for name, array in arrays().items()}
-    namespace |= {"np": np, "array": arrays()["x"], "p": parameter(tensor(arrays()["v"])), **given}
+    namespace |= {"np": np, "array": arrays()["x"], "p": parameter(tensor(arrays()["v"])), "f": cube, **given}
     exec(f"result = ({code})", namespace)
     return namespace["result"]
 
 
 def ours(code):
-    namespace = {"mg": minigrad, "nn": nn, "F": minigrad.functional, "optim": optim}
+    namespace = {"mg": minigrad, "nn": nn, "F": minigrad.functional, "func": func, "optim": optim}
     with minigrad.random.fork(0):
         return result_of(code, namespace, minigrad.Tensor, nn.Parameter)
 
 
 def pytorchs(code):
     import torch
+    import torch.utils.checkpoint  # not loaded by torch itself
 
     namespace = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
     return result_of(code, namespace, torch.tensor, torch.nn.Parameter)
