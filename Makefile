@@ -26,8 +26,9 @@ help:
 demo: $(VENV)/extra-data $(VENV)/extra-plot
 	$(BIN)/python examples/translate_dates.py
 
+# A process for each core, up to four, and in each of them one thread for the matrix products.
 test: $(VENV)/extra-test
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 $(PYTEST_ARGS)
 
 test-slow: $(VENV)/extra-test
 	$(BIN)/python -m pytest -q -m "slow and not gpu" $(PYTEST_ARGS)
