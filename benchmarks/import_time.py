@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from pathlib import Path
 
 import paired
 
@@ -24,19 +23,17 @@ print(json.dumps({{"import": 1000 * (time.perf_counter() - start)}}))
 
 
 def main() -> None:
-    """Print the comparison, and write benchmarks/results/import_time.json."""
+    """Print the comparison, and publish it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=41, help="pairs of processes (41)")
-    parser.add_argument("--out", type=Path, default=paired.ROOT / "benchmarks/results/import_time.json")
     options = parser.parse_args()
     programs = {module: [sys.executable, "-c", CODE.format(module=module)] for module in ("minigrad", "numpy")}
     with tempfile.TemporaryDirectory() as bytecode:  # the round that is not counted fills it
         rounds = paired.alternate(programs, options.rounds, {
             **paired.ONE_THREAD, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""})
     results = paired.compare(rounds, "minigrad", "numpy")
-    paired.save(options.out, {"what": "time of the import, in a fresh process", "unit": "ms",
+    paired.publish("import_time", {"what": "time of the import, in a fresh process", "unit": "ms",
                               "machine": paired.machine(["numpy"]), "rounds": len(rounds), "results": results})
-    print(paired.table(results, "ms"))
 
 
 if __name__ == "__main__":

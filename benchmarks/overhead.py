@@ -1,6 +1,6 @@
 """What the engine itself costs: forward and backward of elementwise operations on 4×4 float32 arrays.
 
-    python benchmarks/overhead.py                     against PyTorch:      pip install 'minigrad[bench]'
+    python benchmarks/overhead.py                     against PyTorch (pip install 'minigrad[bench]')
     python benchmarks/overhead.py --peer autograd     against HIPS autograd
 
 On 16 numbers the arithmetic is nothing, so what is timed is the bookkeeping: recording an operation, and calling its
@@ -17,7 +17,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -157,8 +156,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=["torch", "autograd"], default="torch")
     parser.add_argument("--rounds", type=int, default=25, help="pairs of processes (25)")
-    parser.add_argument("--out", type=Path, help="the result (benchmarks/results/overhead.json, for autograd "
-                                                 "overhead_autograd.json)")
     parser.add_argument("--measure", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -169,11 +166,9 @@ def main() -> None:
     rounds = paired.alternate({library: [sys.executable, __file__, "--measure", library] for library in (name, peer)},
                               options.rounds)
     results = paired.compare(rounds, name, peer)
-    file = "overhead.json" if peer == "torch" else f"overhead_{peer}.json"
-    paired.save(options.out or paired.ROOT / "benchmarks/results" / file, {
+    paired.publish(f"overhead_{peer}", {
         "what": "time per operation, forward and backward, 4x4 float32, one thread", "unit": "µs",
         "machine": paired.machine(["numpy", peer]), "rounds": len(rounds), "results": results})
-    print(paired.table(results, "µs"))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,15 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS, PAGE = ROOT / "benchmarks/results", ROOT / "docs/performance.md"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 Numbers = dict[str, float]
@@ -78,12 +81,6 @@ def machine(packages: Iterable[str]) -> dict[str, object]:
     }
 
 
-def save(path: Path, report: Mapping[str, object]) -> None:
-    """Write `report` as JSON, making the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def table(results: Mapping[str, Mapping[str, Numbers]], unit: str) -> str:
     """`results` of `compare` as a table in Markdown."""
     name, peer, _ = next(iter(results.values()))
@@ -93,3 +90,16 @@ def table(results: Mapping[str, Mapping[str, Numbers]], unit: str) -> str:
         lines.append(f"| {key} | {row[name]['median']:.1f} | {row[peer]['median']:.1f} | {ratio['median']:.2f} | "
                      f"{ratio['low']:.2f} – {ratio['high']:.2f} |")
     return "\n".join(lines)
+
+
+def publish(name: str, report: Mapping[str, Any]) -> None:
+    """Write `report` as RESULTS/name.json, and its results as the table that PAGE has below ``<!-- name -->``."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    shown = table(report["results"], report["unit"])
+    print(shown)
+    page = PAGE.read_text(encoding="utf-8")
+    page, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*", lambda match: f"{match[1]}{shown}\n", page)
+    if places != 1:
+        raise ValueError(f"{PAGE}: one place <!-- {name} --> expected, found {places}")
+    PAGE.write_text(page, encoding="utf-8")
