@@ -11,7 +11,9 @@ recorded beyond the call.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,34 +26,12 @@ from minigrad.ops import stack, zeros_like
 from minigrad.recompute import checkpoint
 from minigrad.tape import TensorBase, gradient_target
 from minigrad.tensor import Tensor
+from minigrad.trees import leaves_like, tree_leaves, tree_like, tree_map
 
 __all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
 
-# --------------------------------------------------------------------------- nested arguments
-
-
-def _map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """`tree`, nested tuples, lists and dictionaries, with `function` applied to its leaves."""
-    if isinstance(tree, dict):
-        return {key: _map(function, value) for key, value in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        values = [_map(function, value) for value in tree]
-        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
-    return function(tree)
-
-
-def _leaves(tree: Any) -> list[Any]:
-    """The leaves of `tree`, in order."""
-    found: list[Any] = []
-    _map(found.append, tree)
-    return found
-
-
-def _like(tree: Any, values: Sequence[Any]) -> Any:
-    """`tree` with its leaves replaced by `values`, in order."""
-    given = iter(values)
-    return _map(lambda leaf: next(given), tree)
+# --------------------------------------------------------------------------- one call
 
 
 def _input(value: Any, operation: str) -> Tensor:
@@ -63,6 +43,12 @@ def _input(value: Any, operation: str) -> Tensor:
     return tensor.clone() if tensor.requires_grad else tensor.detach().requires_grad_()
 
 
+# The leaves that calls have made for themselves, by id; and of them those of the calls that we are inside of. Any other
+# belongs to a call that has ended: it is in the graph, but nobody can ask for its gradient.
+_made: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+_enclosing: ContextVar[frozenset[int]] = ContextVar("minigrad.func.enclosing", default=frozenset())
+
+
 class _Call:
     """One call of a function on inputs of its own, so that its derivative with respect to them can be taken."""
 
@@ -71,12 +57,19 @@ class _Call:
         self.operation, self.outside = operation, is_grad_enabled()
         fresh = list(args)
         for position in positions:
-            given = args[position] if self.outside else _map(_detached, args[position])
-            fresh[position] = _map(lambda leaf: _input(leaf, operation), given)
+            given = args[position] if self.outside else tree_map(_detached, args[position])
+            fresh[position] = tree_map(lambda leaf: _input(leaf, operation), given)
         self.given = [fresh[position] for position in positions]
-        self.inputs = _leaves(self.given)
-        with enable_grad():
-            self.value = function(*fresh, **kwargs)
+        self.inputs = tree_leaves(self.given)
+        self.own = frozenset(id(tensor) for tensor in self.inputs if tensor.is_leaf)
+        self.enclosing = _enclosing.get()
+        _made.update((id(tensor), tensor) for tensor in self.inputs if tensor.is_leaf)
+        token = _enclosing.set(self.enclosing | self.own)
+        try:
+            with enable_grad():
+                self.value = function(*fresh, **kwargs)
+        finally:
+            _enclosing.reset(token)
 
     def gradients(self, outputs: Sequence[Any], starts: Sequence[Any], create_graph: bool, keep: bool = False) -> Any:
         """The gradients for each position, in the form of its argument: zeros where the outputs do not depend."""
@@ -86,20 +79,20 @@ class _Call:
             found = transforms.grad([out for out, _ in recorded], self.inputs, [start for _, start in recorded],
                                     create_graph=create_graph, retain_graph=keep or create_graph, allow_unused=True)
         filled = [zeros_like(x.detach()) if g is None else g for x, g in zip(self.inputs, found, strict=True)]
-        return _like(self.given, filled)
+        return tree_like(self.given, filled)
 
     @property
     def continues(self) -> bool:
         """Whether somebody outside may differentiate the result: it depends on a leaf that is not ours."""
         if not self.outside:
             return False
-        own = {id(tensor) for tensor in self.inputs if tensor.is_leaf}
-        outputs = [gradient_target(out) for out in _leaves(self.value) if isinstance(out, TensorBase)]
-        return any(leaf._requires_grad and id(leaf) not in own for leaf in leaves_below(outputs))
+        outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, TensorBase)]
+        return any(leaf._requires_grad and (id(leaf) in self.enclosing or _made.get(id(leaf)) is not leaf)
+                   for leaf in leaves_below(outputs))
 
     def result(self, tree: Any) -> Any:
         """Values as the caller gets them: recorded only if somebody outside may go on from them."""
-        return tree if self.continues else _map(_detached, tree)
+        return tree if self.continues else tree_map(_detached, tree)
 
 
 def _detached(value: Any) -> Any:
@@ -108,9 +101,11 @@ def _detached(value: Any) -> Any:
 
 def _positions(argnums: int | Sequence[int], count: int, operation: str) -> list[int]:
     """`argnums` as non-negative positions of `count` arguments."""
-    wanted = [argnums] if isinstance(argnums, int) else list(argnums)
+    wanted = list(argnums) if isinstance(argnums, (tuple, list)) else [argnums]
     for position in wanted:
-        if not isinstance(position, int) or not -count <= position < count:
+        if not isinstance(position, int) or isinstance(position, bool):
+            raise TypeError(f"{operation}: argnums must be an int or a sequence of them, got {argnums!r}")
+        if not -count <= position < count:
             raise ValueError(f"{operation}: argnums {argnums!r} does not name one of the {count} positional arguments")
     return [position % count for position in wanted]
 
@@ -122,7 +117,7 @@ def _only(argnums: int | Sequence[int], values: Sequence[Any]) -> Any:
 
 def _tensors(value: Any, operation: str) -> list[Any]:
     """The leaves of a function's result, which must be tensors."""
-    leaves = _leaves(value)
+    leaves = tree_leaves(value)
     for leaf in leaves:
         if not isinstance(leaf, TensorBase):
             raise TypeError(f"{operation}: the function must return tensors, got {type(leaf).__name__}")
@@ -145,7 +140,12 @@ def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 
 
     def call(*args: Any, **kwargs: Any) -> Any:
         inner = _Call(function, args, kwargs, _positions(argnums, len(args), "value_and_grad"), "value_and_grad")
-        value = inner.value[0] if has_aux else inner.value
+        value = inner.value
+        if has_aux:
+            if not isinstance(value, (tuple, list)) or len(value) != 2:
+                raise TypeError("value_and_grad: with has_aux the function must return a pair (value, auxiliary), got "
+                                f"{len(value) if isinstance(value, (tuple, list)) else 'a ' + type(value).__name__}")
+            value = value[0]
         if not isinstance(value, Tensor) or value.size != 1:
             got = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(f"value_and_grad: the function must return one number, got {got}; reduce it (for instance "
@@ -181,9 +181,11 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...,
     outputs = _tensors(inner.value, "vjp")
 
     def pull_back(*cotangents: Any) -> Any:
-        starts = _leaves(cotangents) if cotangents else [None] * len(outputs)
-        if len(starts) != len(outputs):
-            raise ValueError(f"vjp: the function has {len(outputs)} results, but {len(starts)} gradients are given")
+        starts: list[Any] = [None] * len(outputs)
+        if cotangents:
+            several = isinstance(inner.value, (tuple, list))
+            nested = not several or (len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)))
+            starts = leaves_like((inner.value,) if nested else inner.value, cotangents, "vjp: gradients of the results")
         outside = inner.continues or any(isinstance(s, Tensor) and s.requires_grad for s in starts)
         found = inner.gradients(outputs, starts, outside and is_grad_enabled(), keep=True)
         return found[0] if len(primals) == 1 else tuple(found)
@@ -201,14 +203,15 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
         tangents: one for each, of its form.
     """
     primals, tangents = _sequence(primals, "primals", "jvp"), _sequence(tangents, "tangents", "jvp")
-    directions = [t if isinstance(t, Tensor) else Tensor(t) for t in _leaves(tangents)]
+    directions = [t if isinstance(t, Tensor) else Tensor(t) for t in leaves_like(primals, tangents, "jvp: tangents")]
     inner = _Call(function, primals, {}, range(len(primals)), "jvp")
-    if len(directions) != len(inner.inputs):
-        raise ValueError(f"jvp: {len(inner.inputs)} primals but {len(directions)} tangents")
     outputs = _tensors(inner.value, "jvp")
+    for out in outputs:
+        if out.dtype.kind != "f":
+            raise TypeError(f"jvp: the function must return floating tensors, got {out.dtype}")
     with enable_grad():
         probes = [zeros_like(out.detach()).requires_grad_() for out in outputs]
-        pulled = _leaves(inner.gradients(outputs, probes, create_graph=True))
+        pulled = tree_leaves(inner.gradients(outputs, probes, create_graph=True))
         linear = [(g, t) for g, t in zip(pulled, directions, strict=True) if g.requires_grad]
         found: Sequence[Any] = [None] * len(probes)
         if linear:
@@ -216,7 +219,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
             found = transforms.grad([g for g, _ in linear], probes, [t for _, t in linear], allow_unused=True,
                                     create_graph=outside and inner.outside)
     pushed = [zeros_like(out.detach()) if d is None else d for out, d in zip(outputs, found, strict=True)]
-    return inner.result(inner.value), _like(inner.value, pushed)
+    return inner.result(inner.value), tree_like(inner.value, pushed)
 
 
 def _sequence(values: Any, name: str, operation: str) -> tuple[Any, ...]:
@@ -244,11 +247,11 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         with enable_grad():
             elements = [out.reshape(-1)[i] for i in range(out.size)]
             continues = inner.continues
-            rows = [_leaves(inner.gradients([element], [None], continues, keep=True)) for element in elements]
+            rows = [tree_leaves(inner.gradients([element], [None], continues, keep=True)) for element in elements]
             columns = [stack([row[k] for row in rows]).reshape(*out.shape, *x.shape) if rows
                        else Tensor(np.zeros((*out.shape, *x.shape), x.dtype), device=x.device)
                        for k, x in enumerate(inner.inputs)]
-        return _only(argnums, _like(inner.given, columns))
+        return _only(argnums, tree_like(inner.given, columns))
 
     return call
 
@@ -275,15 +278,13 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
         tangents: of the form of `primals`, and so is the result.
     """
     args = tuple(primals) if isinstance(primals, (tuple, list)) else (primals,)
+    directions = [t if isinstance(t, Tensor) else Tensor(t) for t in leaves_like(primals, tangents, "hvp: tangents")]
     inner = _Call(function, args, {}, range(len(args)), "hvp")
-    directions = [t if isinstance(t, Tensor) else Tensor(t) for t in _leaves(tangents)]
-    if len(directions) != len(inner.inputs):
-        raise ValueError(f"hvp: {len(inner.inputs)} primals but {len(directions)} tangents")
     if not isinstance(inner.value, Tensor) or inner.value.size != 1:
         raise ValueError("hvp: the function must return one number")
     with enable_grad():
-        first = _leaves(inner.gradients([inner.value], [None], create_graph=True))
+        first = tree_leaves(inner.gradients([inner.value], [None], create_graph=True))
         curved = [(g, t) for g, t in zip(first, directions, strict=True) if g.requires_grad]
         outside = inner.continues or any(t.requires_grad for t in directions)
         second = inner.gradients([g for g, _ in curved], [t for _, t in curved], outside and inner.outside)
-    return _like(primals, _leaves(second))
+    return tree_like(primals, tree_leaves(second))

@@ -14,7 +14,7 @@ Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 class Call(NamedTuple):
-    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``; ``pick`` is None if it asks for g alone."""
+    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``; `pick` is None where g is all it asks."""
 
     name: str
     function: Callable[..., Any]

@@ -86,7 +86,7 @@ class Primitive(Rules):
             elif type(argument) not in _PLAIN:
                 plain = False
             bit <<= 1
-        if not found and not any([isinstance(args[position], TensorBase) for position in self._statics]):
+        if not found and not any(isinstance(args[position], TensorBase) for position in self._statics):
             return self._on_arrays(args)
         if self.composition is not None and not fused_kernels.get():
             return self.composition(*args)

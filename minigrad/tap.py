@@ -23,7 +23,7 @@ _visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
 
 
 def tap(name: str, tensor: T) -> T:
-    """Show `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor puts instead."""
+    """Show `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor gives back."""
     visitor = _visitor.get()
     if visitor is None or fused_kernels.get():
         return tensor

@@ -55,5 +55,13 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
         raise ValueError(f"cosine_similarity: x1 and x2 must broadcast, got {x1.shape} and {x2.shape}") from None
     check_axis(axis, shape, "cosine_similarity")
     x1, x2 = (x if x.shape == shape else ops.broadcast_to(x, shape) for x in (x1, x2))
-    lengths = [ops.maximum(ops.norm(x, 2, axis), eps) for x in (x1, x2)]
-    return (x1 * x2).sum(axis=axis) / (lengths[0] * lengths[1])
+    return (_scaled(x1, axis, eps) * _scaled(x2, axis, eps)).sum(axis=axis)
+
+
+def _scaled(x: Any, axis: int, eps: float) -> Any:
+    """``x / max(‖x‖, eps)``; the squares in the length are of elements up to 1, and so neither overflow nor vanish."""
+    if not x.shape[axis]:
+        return x
+    largest = ops.max(ops.absolute(x), axis, keepdims=True).detach()
+    largest = ops.where((largest > 0) & ops.isfinite(largest), largest, 1.0)  # any positive number would do: it cancels
+    return x / ops.maximum(ops.norm(x / largest, 2, axis, keepdims=True) * largest, eps)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.ops.edges import finite, off_the_edge
+from minigrad.ops.edges import finite, has_no_zeros, off_the_edge
 from minigrad.ops.rounding import floor_divide
 from minigrad.ops.selection import absolute, where
 from minigrad.primitive import primitive
@@ -57,13 +57,15 @@ div.gradient(x=lambda g, y: by_denominator(g, y),
 
 def by_denominator(g: Any, y: Any) -> Any:
     """``g / y``, but 0 where both are 0."""
-    if isinstance(y, (int, float)) and y != 0:
+    if has_no_zeros(y) or (isinstance(y, (int, float)) and y != 0):
         return g / y
     return g / off_the_edge(g, y, y != 0)
 
 
 def by_quotient(g: Any, y: Any, out: Any) -> Any:
     """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
+    if has_no_zeros(y):
+        return -g * out / y
     regular = y != 0
     return -g * off_the_edge(g, out, regular, 0.0) / off_the_edge(g, y, regular)
 

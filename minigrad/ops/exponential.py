@@ -86,7 +86,7 @@ def sigmoid(x):
     return device.expit(x)
 
 
-sigmoid.gradient(x=lambda g, out: g * (out * (1 - out)))
+sigmoid.gradient(x=lambda g, out: g * (out - out * out))
 
 
 @primitive(broadcasts=True, floating=True)

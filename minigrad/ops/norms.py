@@ -28,8 +28,8 @@ def norm(x: Any, ord: float | str | None = None, axis: Axis = None, keepdims: bo
     another p      ``(Σ |x|ᵖ)^(1/p)``, as ``Σ |x|`` for p = 1
     =============  ==========================================================================
 
-    The gradient at the zero vector, where a norm has a kink, is 0 (as in PyTorch), and for p < 1 wherever an element
-    that is 0 makes a slope infinite and the norm 0. float16 is summed in float32.
+    The gradient at the zero vector, where a norm has a kink, is 0 (as in PyTorch); for 0 < p < 1 so is that of an
+    element that is 0, and for p < 0 that of all, if one of them is 0. float16 is summed in float32.
 
     Args:
         axis: None for all elements, an int or a tuple. A norm with a number for `ord` is one of vectors: over one axis,
@@ -60,6 +60,11 @@ def _norm(x: Any, p: Any, axis: Axis, keepdims: bool) -> Any:
         return sum(not_equal(x, 0).astype(x.dtype), axis, keepdims)
     if p == 1:
         return sum(absolute(x), axis, keepdims)
-    total = sum(power(absolute(x), p), axis, keepdims)
+    size = absolute(x)
+    if 0 < p < 1:  # the slope of |x|ᵖ at 0 is infinite on both sides
+        powers = where(equal(x, 0), 0.0, power(where(equal(x, 0), 1.0, size), p))
+    else:
+        powers = power(size, p)
+    total = sum(powers, axis, keepdims)
     zero = equal(total, 0 if p > 0 else math.inf)
     return where(zero, 0.0, power(where(zero, 1.0, total), 1 / p))

@@ -43,8 +43,8 @@ def base_slope(g: Any, x: Any, y: float) -> Any:
 
 
 def base_slopes(g: Any, x: Any, y: Any) -> Any:
-    """``g · y · x**(y-1)`` for an array of exponents; 0 where the exponent is 0, at x = 0 too."""
-    constant = y == 0
+    """``g · y · x**(y-1)`` for an array of exponents; 0 where x and the exponent are both 0."""
+    constant = (x == 0) & (y == 0)
     return where(constant, 0.0, g * y * finite(g, x ** where(constant, 1.0, y - 1)))
 
 

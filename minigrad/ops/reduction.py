@@ -159,9 +159,9 @@ prod.gradient(x=prod_gradient)
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
     shape = x.shape
-    attains = equal(x, keep_reduced(out, shape, axis, keepdims)).astype(g.dtype)
-    ties = widened(attains).sum(axis=axis, keepdims=True)
-    return attains * divide_by_count(keep_reduced(g, shape, axis, keepdims), ties)
+    attains = equal(x, keep_reduced(out, shape, axis, keepdims))
+    ties = attains.astype(widened(g).dtype).sum(axis=axis, keepdims=True)
+    return where(attains, divide_by_count(keep_reduced(g, shape, axis, keepdims), ties), 0.0)
 
 
 @primitive

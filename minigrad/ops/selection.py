@@ -34,7 +34,7 @@ def relu(x):
     return xp(x).maximum(x, 0)
 
 
-relu.gradient(x=lambda g, out: g * (out > 0))
+relu.gradient(x=lambda g, out: where(out > 0, g, 0.0))  # not g · (out > 0): g may be infinite where out is 0
 
 
 @primitive

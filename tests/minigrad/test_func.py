@@ -213,6 +213,45 @@ def test_results_are_recorded_only_for_those_who_can_use_them():
     close(mg.grad(gradient.sum(), weight), 6 * host(weight))
 
 
+def test_dictionaries_are_matched_by_their_keys():
+    a, b = normal(2), normal(2, seed=1)
+
+    def f(d):
+        return (d["a"] ** 2 * d["b"] ** 3).sum()
+
+    expected = func.hvp(f, {"a": a, "b": b}, {"a": a, "b": b * 0})
+    found = func.hvp(f, {"a": a, "b": b}, {"b": b * 0, "a": a})
+    assert list(found) == ["a", "b"]
+    for name in found:
+        close(found[name], host(expected[name]))
+    close(func.jvp(f, ({"a": a, "b": b},), ({"b": b * 0, "a": a},))[1],
+          host(func.jvp(f, ({"a": a, "b": b},), ({"a": a, "b": b * 0},))[1]))
+    pull_back = func.vjp(lambda x: {"double": x * 2, "triple": x * 3}, a)[1]
+    close(pull_back({"triple": b * 0, "double": b}), 2 * host(b))
+
+
+def test_vjp_of_several_results_takes_them_apart_or_as_one_tuple():
+    x, v = normal(3), normal(3, seed=1)
+    pull_back = func.vjp(lambda x: (x * 2, x * 3), x)[1]
+    close(pull_back(v, v), 5 * host(v))
+    close(pull_back((v, v)), 5 * host(v))
+
+
+def test_what_inner_calls_made_for_themselves_is_nobodys_leaf():
+    t = normal(3)
+
+    def f(x):
+        return (x ** 4).sum()
+
+    pull_back = func.vjp(lambda x: x ** 2, t)[1]
+    for inner in (lambda v: (func.hvp(f, t, v) * v).sum(), lambda v: func.jvp(f, (t,), (v,))[1],
+                  lambda v: func.vjp(lambda x: x ** 2, t)[1](v).sum(), lambda v: (pull_back(v) * v).sum()):
+        assert not func.grad(inner)(t).requires_grad
+    close(func.grad(lambda v: (func.hvp(f, t, v) * v).sum())(t), 24 * host(t) ** 3)
+    nested = func.grad(lambda v: func.grad(lambda x: (func.hvp(f, x, v) * v).sum())(t).sum())
+    close(nested(t), 2 * 24 * host(t) * host(t))
+
+
 # --- Modules -----------------------------------------------------------------------------------------
 
 
@@ -265,11 +304,23 @@ WRONG = {
     "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "must return one number, got float"),
     "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "only floating .* int64"),
     "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 does not name one of the 1"),
+    "argnums of a wrong type": (lambda: func.grad(mg.sum, 1.0)(X), TypeError, r"argnums must be .* got 1\.0"),
+    "no pair": (lambda: func.grad(mg.exp, has_aux=True)(X), TypeError, r"a pair \(value, auxiliary\), got a Tensor"),
+    "a triple": (lambda: func.grad(lambda x: (x.sum(), 1, 2), has_aux=True)(X), TypeError, "a pair .* got 3"),
+    "other keys": (lambda: func.hvp(lambda d: d["a"].sum(), {"a": X}, {"b": X}), ValueError,
+                   r"hvp: tangents: expected a dictionary with the keys \['a'\], got \['b'\]"),
+    "another nesting": (lambda: func.jvp(lambda d: d["a"], ({"a": X},), ((X,),)), ValueError,
+                        r"jvp: tangents\[0\]: expected a dictionary with the keys \['a'\], got tuple"),
+    "a tuple for a tensor": (lambda: func.hvp(lambda x: x.sum(), X, (X, X)), ValueError,
+                             "hvp: tangents: expected a tensor, got a tuple"),
+    "jvp of integers": (lambda: func.jvp(lambda x: mg.argmax(x), (X,), (X,)), TypeError, "jvp: .* floating .* int64"),
     "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: the function must return tensors"),
-    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: .* 2 results, but 1 gradients"),
+    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError,
+                   r"vjp: gradients of the results: expected a tuple or list of 2, got 1"),
     "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"shape \(3,\), the output has shape \(4,\)"),
     "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals must be a tuple or list"),
-    "jvp tangents": (lambda: func.jvp(curve, (X,), (X, X)), ValueError, "jvp: 1 primals but 2 tangents"),
+    "jvp tangents": (lambda: func.jvp(curve, (X,), (X, X)), ValueError,
+                     "jvp: tangents: expected a tuple or list of 1, got 2"),
     "jvp shape": (lambda: func.jvp(curve, (X,), (X[:2],)), ValueError, r"shape \(2,\)"),
     "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor, got tuple"),
     "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums must be an int"),

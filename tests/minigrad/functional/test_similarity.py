@@ -91,3 +91,12 @@ def test_rms_norm_of_large_float16_rows():
 def test_mistakes(call, error, said):
     with pytest.raises(error, match=f"^{said}"):
         call(Tensor(np.ones((2, 3)), requires_grad=True))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_cosine_similarity_of_very_long_and_very_short_vectors(size):
+    """Their squares are beyond float32; the angle is not."""
+    x1, x2 = np.array([[3.0, 4.0]], np.float32), np.array([[4.0, 3.0]], np.float32)
+    found = F.cosine_similarity(Tensor(x1 * np.float32(size)), Tensor(x2 * np.float32(size)), eps=0.0)
+    np.testing.assert_allclose(found.numpy(), [0.96], rtol=1e-6)
+    assert F.cosine_similarity(Tensor(np.zeros((2, 0))), Tensor(np.zeros((2, 0)))).tolist() == [0.0, 0.0]

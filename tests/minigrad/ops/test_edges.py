@@ -196,3 +196,20 @@ def test_power_by_a_tensor_inside_a_product_that_vanishes_at_zero(exponent, deri
     for expected in derivatives:
         out = mg.grad(out, x, create_graph=True)
         assert out.item() == expected
+
+
+def test_the_mixed_second_derivative_of_a_power_at_exponent_zero(device):
+    """d²(xʸ)/dx dy = xʸ⁻¹ (1 + y log x), which is 1/x at y = 0; the same in either order."""
+    x = Tensor([2.0, 0.5, 3.0], dtype=np.float64, device=device, requires_grad=True)
+    y = Tensor([0.0, 0.0, 1.0], dtype=np.float64, device=device, requires_grad=True)
+    by_x, by_y = mg.grad((x ** y).sum(), [x, y], create_graph=True)
+    expected = [0.5, 2.0, 1 + np.log(3.0)]
+    np.testing.assert_allclose(host(mg.grad(by_x.sum(), y, retain_graph=True)), expected, rtol=1e-14)
+    np.testing.assert_allclose(host(mg.grad(by_y.sum(), x)), expected, rtol=1e-14)
+
+
+def test_a_norm_below_one_beside_a_zero(device):
+    x = Tensor([0.0, 4.0, -9.0], dtype=np.float64, device=device, requires_grad=True)
+    norm = mg.norm(x, 0.5, 0)  # (2 + 3)²
+    np.testing.assert_allclose(host(norm), 25.0)
+    np.testing.assert_allclose(host(mg.grad(norm, x)), [0, 5 / 2, -5 / 3])

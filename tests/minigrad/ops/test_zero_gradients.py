@@ -7,6 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor
+from minigrad import functional as F
 
 from tests.minigrad.ops.row import host
 
@@ -139,3 +140,22 @@ def test_an_overflow_is_not_covered(name, device):
         guarded = mg.grad(guarded.sum(), x, create_graph=True)
         assert host(guarded)[0] > 0
         assert host(guarded)[1] == 0
+
+
+# --- What is not chosen gets 0, whatever the gradient ------------------------------------------------
+
+INFINITE_SLOPES = {"sqrt": mg.sqrt, "log": mg.log, "reciprocal": mg.reciprocal, "power": lambda x: x ** 0.5}
+
+
+@pytest.mark.parametrize("slope", INFINITE_SLOPES)
+@pytest.mark.parametrize(("chosen", "values", "places"), [
+    (mg.relu, [-1.0, 4.0], [0]), (lambda x: mg.maximum(x, 0), [-1.0, 4.0], [0]),
+    (lambda x: mg.max(x, axis=0), [-1.0, 0.0], [0]), (lambda x: mg.min(x, axis=0), [0.0, 1.0], [1]),
+    (lambda x: F.max_pool1d(x[None, None], 2), [0.0, -4.0, 4.0, 1.0], [1, 3])],
+    ids=["relu", "maximum", "max", "min", "max_pool1d"])
+def test_an_infinite_gradient_reaches_the_chosen_element_alone(slope, chosen, values, places, device):
+    x = Tensor(values, dtype=np.float64, device=device, requires_grad=True)
+    with np.errstate(all="ignore"):
+        for create_graph in (False, True):
+            gradient = host(mg.grad(INFINITE_SLOPES[slope](chosen(x)).sum(), x, create_graph=create_graph))
+            np.testing.assert_array_equal(gradient[places], 0)
