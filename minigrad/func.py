@@ -101,7 +101,7 @@ def _detached(value: Any) -> Any:
 
 def _positions(argnums: int | Sequence[int], count: int, operation: str) -> list[int]:
     """`argnums` as non-negative positions of `count` arguments."""
-    wanted = list(argnums) if isinstance(argnums, (tuple, list)) else [argnums]
+    wanted: list[Any] = list(argnums) if isinstance(argnums, (tuple, list)) else [argnums]
     for position in wanted:
         if not isinstance(position, int) or isinstance(position, bool):
             raise TypeError(f"{operation}: argnums must be an int or a sequence of them, got {argnums!r}")

@@ -19,6 +19,8 @@ class RemovableHandle:
     """What registering a hook returns: ``remove()`` takes the hook away; as a context manager, so does its end."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        if not callable(hook):
+            raise TypeError(f"a hook must be a function, got {hook!r}")
         self._hooks, self._id = hooks, _next_id()
         hooks[self._id] = hook
 

@@ -14,7 +14,7 @@ Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 class Call(NamedTuple):
-    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``; `pick` is None where g is all it asks."""
+    """One input's rule, ready to run: ``function(*pick((g, needs, *saved)))``, or ``function(g)`` if `pick` is None."""
 
     name: str
     function: Callable[..., Any]

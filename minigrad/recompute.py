@@ -10,16 +10,44 @@ care.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any
 
 from minigrad import random
 from minigrad.autograd import boundary
 from minigrad.bundle import bundle
 from minigrad.modes import enable_grad, fused, fused_kernels, recording
+from minigrad.observe import Observer, observing
 from minigrad.plan import Plan
 from minigrad.rules import Rules
 from minigrad.tape import Node, TensorBase, gradient_target, next_number, wrap
+
+# What a call that is made again needs around it, beside the switches of the engine: functions that make contexts.
+Surroundings = tuple[Callable[[], AbstractContextManager[None]], ...]
+surroundings: ContextVar[Surroundings] = ContextVar("minigrad.surroundings", default=())
+
+
+class Reads(Observer):
+    """Collects the change ticks of all tensors that operations read."""
+
+    def __init__(self) -> None:
+        self.ticks: dict[int, list[int]] = {}
+
+    def add(self, values: Iterable[Any]) -> None:
+        """The ticks of the tensors among `values`, and in sequences among them."""
+        for value in values:
+            if isinstance(value, TensorBase):
+                self.ticks[id(value._tick)] = value._tick
+            elif isinstance(value, (tuple, list)):
+                self.add(value)
+
+    def operation_begins(self, operation: Any, inputs: Sequence[Any]) -> None:
+        """Note what it reads."""
+        self.add(inputs)
 
 
 class Segment:
@@ -27,7 +55,7 @@ class Segment:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random_state, self.fused = random.get_state(), fused_kernels.get()
+        self.random_state, self.fused, self.surroundings = random.get_state(), fused_kernels.get(), surroundings.get()
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -42,19 +70,24 @@ class Segment:
         if not places:
             return None, lambda whole: output
         whole, apart = bundle([parts[i] for i in places])
-        others = [wrap(part._data, None, part._tick) for part in parts]
+        others, kind = [wrap(part._data, None, part._tick) for part in parts], type(output)
 
         def in_place(whole: Any) -> Any:
             results: list[Any] = list(others)
             for place, part in zip(places, apart(whole), strict=True):
                 results[place] = part
-            return type(output)(results) if several else results[0]
+            return kind(results) if several else results[0]
 
         return whole, in_place
 
     def run_again(self) -> Any:
         """The differentiable results as one tensor, recorded, from the same random numbers."""
-        with random.fork(), enable_grad(), fused(self.fused):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(random.fork())
+            stack.enter_context(enable_grad())
+            stack.enter_context(fused(self.fused))
+            for make in self.surroundings:
+                stack.enter_context(make())
             random.set_state(self.random_state)
             return self.run()[0]
 
@@ -64,11 +97,19 @@ class Recomputation(Rules):
 
     def expand(self, node: Node) -> Any:
         """Record the segment in the place of `node`."""
+        newest = next_number()
         whole = node.saved[0].run_again()
         if whole is None or tuple(whole.shape) != tuple(node.shape) or whole.dtype != node.dtype:
             got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
             raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
                                f"{got} the second; it must depend on its arguments and parameters alone")
+        reached = {id(target) for target in boundary(gradient_target(whole), newest)}
+        for parent in node.parents:
+            if id(parent) not in reached:
+                shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
+                raise RuntimeError(f"checkpoint: the function used a tensor of shape {shape} the first time that it "
+                                   "did not use the second; give what changes, such as the variable of a loop, as an "
+                                   "argument")
         return whole
 
 
@@ -96,19 +137,24 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         TypeError: the function returned something else than tensors.
-        RuntimeError: in the backward, if the second call gave another shape or dtype, or if an argument or parameter
-            was changed in place in between.
+        RuntimeError: in the backward, if the second call gave another shape or dtype or used other tensors, or if a
+            tensor that the first one read was changed in place in between.
     """
     if not recording.get():
         return function(*args, **kwargs)
-    segment, oldest = Segment(function, args, kwargs), next_number()
-    whole, in_place = segment.run()
+    segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
+    reads.add((args, tuple(kwargs.values())))
+    with observing(reads):
+        whole, in_place = segment.run()
     if whole is None:
         return in_place(None)
-    parents = boundary(gradient_target(whole), oldest)
-    given = [a for a in (*args, *kwargs.values(), *parents) if isinstance(a, TensorBase)]
-    ticks = tuple((tensor._tick, tensor._tick[0], tensor._data) for tensor in given)
+    reads.add([parent for parent in boundary(gradient_target(whole), oldest) if isinstance(parent, TensorBase)])
+    # Of the tensors that the function reached, those that it made itself die with what it recorded.
+    reached = [weakref.ref(target) for target in boundary(gradient_target(whole), oldest)]
     output = wrap(whole._data, None, whole._tick)
-    output._node = Node(_recomputation, _plan, tuple(parents), (segment,), ticks, whole._data.shape, whole._data.dtype)
+    del whole
+    parents = tuple([target for target in [reference() for reference in reached] if target is not None])
+    ticks = tuple([(tick, tick[0], output._data) for tick in reads.ticks.values()])
+    output._node = Node(_recomputation, _plan, parents, (segment,), ticks, output._data.shape, output._data.dtype)
     output._requires_grad = True
     return in_place(output)

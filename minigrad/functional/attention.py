@@ -134,15 +134,16 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
     mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
     if is_causal:
-        with on_device_of(query.data):
-            namespace = xp(query.data)
+        raw = query._data if isinstance(query, TensorBase) else query
+        with on_device_of(raw):
+            namespace = xp(raw)
             causal = namespace.tril(namespace.ones(shape[-2:], dtype=bool))
             mask = causal if mask is None else mask & causal
     if dropped is None and dropout_p > 0:
         dropped = dropout_mask(shape, dropout_p, query.device)
     elif dropped is not None:
         dropped = check_mask(dropped, shape, "scaled_dot_product_attention (dropped)")
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
         mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
         query = fold(query, group)

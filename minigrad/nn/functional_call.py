@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from minigrad.nn.module import Module
+from minigrad.recompute import surroundings
 
 
 def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -28,8 +29,12 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
             raise ValueError(f"functional_call: parameter {name!r} has shape {own[name].shape}, the tensor given for "
                              f"it {tuple(value.shape)}")
     replacements = {id(own[name]): value for name, value in parameters.items()}
-    with _replaced(module, replacements):
-        return module(*args, **kwargs)
+    token = surroundings.set((*surroundings.get(), lambda: _replaced(module, replacements)))
+    try:
+        with _replaced(module, replacements):
+            return module(*args, **kwargs)
+    finally:
+        surroundings.reset(token)
 
 
 @contextmanager

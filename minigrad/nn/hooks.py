@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from minigrad.bundle import bundle
@@ -119,20 +119,21 @@ class Crossing:
             raise TypeError(f"{type(self.module).__name__}: a backward hook needs a forward that returns a tensor, "
                             f"or a tuple or list of them, got {type(output).__name__}")
         parts = list(output) if several else [output]
-        places = _differentiable(parts)
+        places, count = _differentiable(parts), len(parts)
+        self.grad_output = (None,) * count
         if not places:
             return output
         whole, apart = bundle([parts[i] for i in places])
         if whole._node is None:
             return output
 
-        def arrived(gradient: Any) -> None:
-            self.grad_output = tuple(_placed(apart(gradient), places, len(parts)))
+        def arrived(gradient: Any) -> None:  # it must not refer to the outputs, whose node refers to it
+            self.grad_output = tuple(_placed(apart(gradient), places, count))
             if not self.enters:
                 self.run((None,))
 
         whole.register_hook(arrived)
-        parts = _placed(apart(whole), places, len(parts), parts)
+        parts = _placed(apart(whole), places, count, parts)
         if hasattr(output, "_fields"):  # a named tuple
             return type(output)(*parts)
         return type(output)(parts) if several else parts[0]
@@ -143,9 +144,21 @@ class Crossing:
         for hook in list(self.hooks.values()):
             changed = hook(self.module, tuple(grad_input), self.grad_output)
             if changed is not None:
-                grad_input = changed if isinstance(changed, (tuple, list)) else (changed,)
+                grad_input = self.checked(changed if isinstance(changed, (tuple, list)) else (changed,), grad_input)
                 replaced = True
         return tuple(grad_input) if replaced else None
+
+    def checked(self, changed: Sequence[Any], grad_input: Sequence[Any]) -> Sequence[Any]:
+        """What a hook returned, having checked that it can take the place of the gradients."""
+        where = f"{type(self.module).__name__}: what a backward hook returns takes the place of grad_input"
+        if len(changed) != len(grad_input):
+            raise ValueError(f"{where}, and must have {len(grad_input)} entries, got {len(changed)}")
+        for position, (new, old) in enumerate(zip(changed, grad_input, strict=True)):
+            if old is not None and (not isinstance(new, TensorBase) or new._data.shape != old._data.shape):
+                got = f"shape {tuple(new._data.shape)}" if isinstance(new, TensorBase) else type(new).__name__
+                raise ValueError(f"{where}; entry {position} must be a tensor of shape {tuple(old._data.shape)}, "
+                                 f"got {got}")
+        return changed
 
 
 def _differentiable(values: Any) -> list[int]:

@@ -181,6 +181,63 @@ def test_a_change_in_between_is_an_error():
             out.sum().backward()
 
 
+def test_a_change_of_what_it_refers_to_is_an_error_too():
+    """Of a constant, whether the function closes over it or is given it in a list."""
+    c = Tensor(np.ones(3))
+    for function, args in ((lambda x: mg.tanh(x + c), ()), (lambda x, constants: x * constants[0], ([c],))):
+        out = checkpoint(function, leaf(3), *args)
+        c[...] = 5.0
+        with pytest.raises(RuntimeError, match=r"checkpoint: .*changed in place"):
+            out.sum().backward()
+
+
+def test_the_variable_of_a_loop_is_found_out():
+    weights, h = [leaf(3, seed=k) for k in range(3)], leaf(3)
+    for w in weights:
+        h = checkpoint(lambda h: mg.tanh(h * w), h)  # noqa: B023 - all three will be called with the last w
+    with pytest.raises(RuntimeError, match=r"checkpoint: .* a tensor of shape \(3,\) .* give what changes"):
+        h.sum().backward()
+
+
+def test_tensors_that_the_function_makes_for_itself():
+    """A leaf made inside is another one in the second call, and that is right."""
+    x = leaf(3)
+
+    def own_leaf(x):
+        inner = Tensor(np.ones(3), requires_grad=True)
+        return mg.grad((x * inner * inner).sum(), inner, create_graph=True) * inner
+
+    equal_gradients([mg.grad(checkpoint(own_leaf, x).sum(), x)], [mg.grad(own_leaf(x).sum(), x)])
+    t = leaf(3, seed=1).detach()
+    equal_gradients([mg.grad(checkpoint(lambda x: mg.func.hvp(lambda y: (y ** 3).sum(), t, x), x).sum(), x)],
+                    [mg.grad(mg.func.hvp(lambda y: (y ** 3).sum(), t, x).sum(), x)])
+
+
+def test_inside_functional_call():
+    """The second call, too, sees the parameters that were given, and not the module's own."""
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(3, 1).to(dtype=np.float64)
+
+        def forward(self, x):
+            return checkpoint(self.inner, x)
+
+    module, x = Checkpointed(), leaf(5, 3).detach()
+    parameters = {name: p.detach() * 2 for name, p in module.named_parameters()}
+
+    def loss(call):
+        return lambda p: (mg.func.functional_call(call, {n[6 * (call is module.inner):]: v for n, v in p.items()}, x)
+                          ** 2).mean()
+
+    found, expected = (mg.func.grad(loss(call))(parameters) for call in (module, module.inner))
+    equal_gradients(found.values(), expected.values())
+    tangents = {name: p * 3 for name, p in parameters.items()}
+    found, expected = (mg.func.hvp(loss(call), parameters, tangents) for call in (module, module.inner))
+    for a, b in zip(found.values(), expected.values(), strict=True):
+        np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
+
+
 def test_a_function_that_does_not_repeat_itself():
     shapes = iter([(2,), (3,)])
     out = checkpoint(lambda x: mg.broadcast_to(x, next(shapes)), leaf(1))

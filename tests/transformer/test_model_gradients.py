@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.attention import attention
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
+from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import row_losses
 from minigrad.functional.normalization import layer_norm

@@ -232,3 +232,12 @@ def test_a_frozen_dropout_mask(form, p):
     np.testing.assert_allclose(out.numpy(), (weights * kept / (1 - p)) @ v.data, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(attend(q, k, v, dropped=Tensor(kept), dropout_p=p).numpy(), out.numpy())
     gradcheck(lambda q, k, v: attend(q, k, v, dropped=kept, dropout_p=p), [q, k, v])
+
+
+def test_arrays_and_no_features():
+    q = np.random.default_rng(0).normal(size=(2, 3, 4))
+    of_arrays = F.scaled_dot_product_attention(q, q, q, is_causal=True)
+    np.testing.assert_array_equal(of_arrays, F.scaled_dot_product_attention(*[Tensor(q)] * 3, is_causal=True).numpy())
+    none = Tensor(np.zeros((2, 3, 0)))  # all scores are 0: the mean of the values
+    np.testing.assert_allclose(F.scaled_dot_product_attention(none, none, Tensor(q)).numpy(),
+                               np.broadcast_to(q.mean(1, keepdims=True), q.shape))

@@ -1,6 +1,8 @@
 """Hooks on modules: what they are told, what they may change, and that they leave every gradient as it is."""
 
 import copy
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -131,3 +133,46 @@ def test_an_output_that_holds_no_tensors_at_the_top():
     nested.register_full_backward_hook(lambda *told: None)
     with pytest.raises(TypeError, match=r"backward hook.*dict"):
         nested(leaf(1.0))
+
+
+WRONG_RETURNS = {
+    "another order": (lambda m, gi, go: (gi[1], gi[0]), r"Sums: .* entry 0 must be a tensor of shape \(2,\), got"),
+    "too few": (lambda m, gi, go: gi[:1], "Sums: .* must have 2 entries, got 1"),
+    "too many": (lambda m, gi, go: (*gi, gi[0]), "Sums: .* must have 2 entries, got 3"),
+    "nothing for one": (lambda m, gi, go: (gi[0], None), "Sums: .* entry 1 must be a tensor .* got NoneType"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RETURNS)
+def test_what_a_backward_hook_may_not_return(name):
+    class Sums(nn.Module):
+        def forward(self, a, b):
+            return a.sum() + (2 * b).sum()
+
+    sums = Sums()
+    hook, message = WRONG_RETURNS[name]
+    sums.register_full_backward_hook(hook)
+    with pytest.raises(ValueError, match=message):
+        sums(leaf(1.0, 2.0), leaf(1.0, 2.0, 3.0, 4.0)).backward()
+    with pytest.raises(TypeError, match="a hook must be a function, got 3"):
+        sums.register_forward_hook(3)
+
+
+def test_backward_hooks_leave_no_cycle():
+    gc.collect()
+    gc.disable()
+    try:
+        mix = Mix()
+        mix.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        x = leaf(1.0, 2.0)
+        outputs = mix(x, x)
+        nodes = [weakref.ref(out._node) for out in outputs]
+        (outputs[0] + outputs[1]).sum().backward()
+        del outputs
+        assert [node() for node in nodes] == [None, None]
+        out = nn.ReLU()
+        out.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+        node = weakref.ref(out(x)._node)
+        assert node() is None
+    finally:
+        gc.enable()
