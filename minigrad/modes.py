@@ -14,11 +14,12 @@ class Switch:
 
     def __init__(self, name: str, default: bool) -> None:
         self._variable: ContextVar[bool] = ContextVar(name, default=default)
+        self._previous: ContextVar[tuple[bool, ...]] = ContextVar(f"{name}.previous", default=())
         self.get = self._variable.get
 
     def set_to(self, value: bool) -> SwitchContext:
         """A context manager, and decorator, within which the switch has this value."""
-        return SwitchContext(self._variable, value)
+        return SwitchContext(self._variable, self._previous, value)
 
 
 class SwitchContext:
@@ -27,16 +28,17 @@ class SwitchContext:
     Functions, generator functions and coroutine functions can be decorated.
     """
 
-    def __init__(self, variable: ContextVar[bool], value: bool) -> None:
-        self._variable, self._value = variable, value
-        self._previous: list[bool] = []
+    def __init__(self, variable: ContextVar[bool], previous: ContextVar[tuple[bool, ...]], value: bool) -> None:
+        self._variable, self._previous, self._value = variable, previous, value
 
-    def __enter__(self) -> None:
-        self._previous.append(self._variable.get())
+    def __enter__(self) -> None:  # what was before is kept in the context: one object may serve several tasks at a time
+        self._previous.set((*self._previous.get(), self._variable.get()))
         self._variable.set(self._value)
 
     def __exit__(self, *exception: object) -> None:
-        self._variable.set(self._previous.pop())
+        *before, last = self._previous.get()
+        self._previous.set(tuple(before))
+        self._variable.set(last)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate `function`; TypeError for an asynchronous generator function."""
@@ -47,7 +49,7 @@ class SwitchContext:
 
             @functools.wraps(function)
             async def run(*args: Any, **kwargs: Any) -> Any:
-                with SwitchContext(self._variable, self._value):
+                with SwitchContext(self._variable, self._previous, self._value):
                     return await function(*args, **kwargs)
 
             return run
@@ -55,7 +57,7 @@ class SwitchContext:
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                with SwitchContext(self._variable, self._value):
+                with SwitchContext(self._variable, self._previous, self._value):
                     return function(*args, **kwargs)
 
             return call
@@ -66,7 +68,7 @@ class SwitchContext:
             generator = function(*args, **kwargs)
             resume, argument = generator.send, None
             while True:
-                with SwitchContext(self._variable, self._value):
+                with SwitchContext(self._variable, self._previous, self._value):
                     try:
                         item = resume(argument)
                     except StopIteration as stop:
@@ -74,7 +76,7 @@ class SwitchContext:
                 try:
                     resume, argument = generator.send, (yield item)
                 except GeneratorExit:
-                    with SwitchContext(self._variable, self._value):
+                    with SwitchContext(self._variable, self._previous, self._value):
                         generator.close()
                     raise
                 except BaseException as error:  # noqa: BLE001 - thrown in by the caller: the generator's to handle

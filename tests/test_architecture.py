@@ -13,10 +13,11 @@ ROOT = Path(__file__).parents[1]
 # From the ground up: a module may import what is listed before its line, and the modules of its own entry.
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
-    ["minigrad.device", "minigrad.names"],
+    ["minigrad.arguments", "minigrad.device", "minigrad.names"],
     ["minigrad.random", "minigrad.signatures", "minigrad.trees"],
     ["minigrad.modes", "minigrad.tape"],
-    ["minigrad.accumulate", "minigrad.plan", "minigrad.operands", "minigrad.observe"],
+    ["minigrad.accumulate", "minigrad.plan", "minigrad.calls", "minigrad.observe"],
+    ["minigrad.operands"],
     ["minigrad.hooks"],
     ["minigrad.autograd"],
     ["minigrad.transforms", "minigrad.rules"],
@@ -27,7 +28,7 @@ LAYERS = [
     ["minigrad.operators", "minigrad.methods"],
     ["minigrad.tensor"],
     ["minigrad.creation", "minigrad.bundle"],
-    ["minigrad.recompute"],
+    ["minigrad.recompute", "minigrad.inner_call"],
     ["minigrad.functional"],
     ["minigrad.nn", "minigrad.optim", "minigrad.gradcheck", "minigrad.checkpoint"],
     ["minigrad.func", "minigrad.inspect"],

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.ops.comparison import isfinite
 from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.exponential import log
@@ -43,9 +44,10 @@ def base_slope(g: Any, x: Any, y: float) -> Any:
 
 
 def base_slopes(g: Any, x: Any, y: Any) -> Any:
-    """``g · y · x**(y-1)`` for an array of exponents; 0 where x and the exponent are both 0."""
+    """``g · y · x**(y-1)`` for an array of exponents; 0 where an exponent of 0 meets a power that is infinite."""
     constant = (x == 0) & (y == 0)
-    return where(constant, 0.0, g * y * finite(g, x ** where(constant, 1.0, y - 1)))
+    power = finite(g, x ** where(constant, 1.0, y - 1))
+    return g * y * where((y == 0) & ~isfinite(power), 0.0, where(constant, 0.0, power))
 
 
 def exponent_slope(g: Any, x: Any, out: Any) -> Any:

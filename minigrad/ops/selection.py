@@ -14,17 +14,38 @@ from minigrad.primitive import primitive
 
 @primitive(broadcasts=True)
 def where(condition, x, y):
-    """x where the condition holds, y elsewhere; all three broadcast. The condition is boolean and has no gradient."""
+    """x where the condition holds, y elsewhere; all three broadcast. The condition is boolean and has no gradient.
+
+    A condition that is a NumPy array is sent to the device of the tensors.
+    """
     if not hasattr(condition, "dtype") or condition.dtype.kind != "b":
         kind = getattr(condition, "dtype", type(condition).__name__)
         raise TypeError(f"where: the condition must be a boolean tensor or array, got {kind}")
+    if x is None or y is None:
+        raise TypeError("where: cannot use None as an operand; give a Tensor, an array or a number")
     out = xp(condition).where(condition, x, y)
     only_numbers = not hasattr(x, "dtype") and not hasattr(y, "dtype")
     return out.astype(np.float32) if only_numbers and out.dtype.kind == "f" else out
 
 
-where.gradient(x=lambda g, condition: where(condition, g, 0.0),
-               y=lambda g, condition: where(condition, 0.0, g))
+def keep_where(condition: Any, g: Any, holds: bool = True) -> Any:
+    """``where(condition, g, 0)``, or, where it `holds` not, ``where(condition, 0, g)``; for rules.
+
+    NumPy's ``where`` is slow on scattered conditions, and a product is not; but a product makes NaN of an infinite g.
+    So large host arrays are multiplied, and the product holds if the sum of its squares shows that it is finite.
+    """
+    if type(g) is np.ndarray and g.size >= 4096:
+        product = g * (condition if holds else ~condition)
+        flat = product.ravel("K")
+        squares = np.dot(flat, flat)
+        if squares - squares == 0:
+            return product
+    choose = where if type(g) is not np.ndarray else np.where
+    return choose(condition, g, 0.0) if holds else choose(condition, 0.0, g)
+
+
+where.gradient(x=lambda g, condition: keep_where(condition, g),
+               y=lambda g, condition: keep_where(condition, g, False))
 where.advise(condition="the condition must be boolean, such as x > 0")
 
 
@@ -34,7 +55,7 @@ def relu(x):
     return xp(x).maximum(x, 0)
 
 
-relu.gradient(x=lambda g, out: where(out > 0, g, 0.0))  # not g · (out > 0): g may be infinite where out is 0
+relu.gradient(x=lambda g, out: keep_where(out > 0, g))
 
 
 @primitive
@@ -60,7 +81,7 @@ def minimum(x, y):
 
 def _share(g: Any, wins: Any, ties: Any) -> Any:
     if type(ties) is np.ndarray and not np.count_nonzero(ties):  # the usual case, and host memory
-        return where(wins, g, 0.0)
+        return keep_where(wins, g)
     return where(wins, g, where(ties, g * 0.5, 0.0))
 
 
@@ -83,18 +104,18 @@ def clip(x, min=None, max=None):
 
 def clip_gradient(g, x, min, max):
     if min is not None:
-        g = where(x >= min, g, 0.0)
-    return g if max is None else where(x <= max, g, 0.0)
+        g = keep_where(x >= min, g)
+    return g if max is None else keep_where(x <= max, g)
 
 
 def clip_gradient_of_min(g, x, min, max):
     below = x < min
-    return where(below if max is None else below & (min <= max), g, 0.0)
+    return keep_where(below if max is None else below & (min <= max), g)
 
 
 def clip_gradient_of_max(g, x, min, max):
     raised = x if min is None else maximum(x, min)
-    return where(raised > max, g, 0.0)
+    return keep_where(raised > max, g)
 
 
 clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
@@ -110,4 +131,4 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return xp(x).nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-nan_to_num.gradient(x=lambda g, x: where(isfinite(x), g, 0.0))
+nan_to_num.gradient(x=lambda g, x: keep_where(isfinite(x), g))

@@ -191,6 +191,25 @@ def test_tasks_do_not_see_each_others_switch(switch):
     assert asyncio.run(main()) == [inside, [not inside] * 4]
 
 
+def test_one_object_serves_several_tasks(switch):
+    """They enter it one after the other, and leave it in that order too."""
+    make, read, inside = switch
+    shared = make()
+
+    async def task(before, after):
+        await asyncio.sleep(before)
+        with shared:
+            await asyncio.sleep(after)
+            seen = read()
+        return seen, read()
+
+    async def main():
+        return await asyncio.gather(task(0, 0.02), task(0.01, 0.02))
+
+    assert asyncio.run(main()) == [(inside, not inside)] * 2
+    assert read() is not inside
+
+
 def test_no_grad_records_nothing_and_enable_grad_records_again():
     x = leaf(1.0, 2.0)
     with no_grad():

@@ -1,5 +1,7 @@
 """Derivatives of functions: against closed forms and finite differences, to third order, with nested arguments."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -252,6 +254,23 @@ def test_what_inner_calls_made_for_themselves_is_nobodys_leaf():
     close(nested(t), 2 * 24 * host(t) * host(t))
 
 
+def test_a_transform_inside_a_checkpoint_inside_a_transform():
+    """The inner one runs again in the backward of the outer: f(x) = 4 x⁴, whose gradient is 16 x³."""
+    t = Tensor([1.0, 2.0], dtype=np.float64)
+
+    def f(x):
+        return (func.grad(lambda z: (z ** 4).sum())(x) * x).sum()
+
+    expected = [16.0, 128.0]
+    close(func.grad(lambda x: func.checkpoint(f, x))(t), expected)
+    close(func.vjp(lambda x: func.checkpoint(f, x), t)[1](), expected)
+    close(func.jacobian(lambda x: func.checkpoint(f, x))(t), expected)
+    close(func.hvp(lambda x: func.checkpoint(f, x), t, t), 48 * host(t) ** 3)
+    with ThreadPoolExecutor(1) as pool:
+        inner = func.grad(lambda z: (z ** 4).sum())
+        close(func.grad(lambda x: (pool.submit(inner, x).result() * x).sum())(t), expected)
+
+
 # --- Modules -----------------------------------------------------------------------------------------
 
 
@@ -323,6 +342,10 @@ WRONG = {
                      "jvp: tangents: expected a tuple or list of 1, got 2"),
     "jvp shape": (lambda: func.jvp(curve, (X,), (X[:2],)), ValueError, r"shape \(2,\)"),
     "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor, got tuple"),
+    "the argument for argnums": (lambda: func.grad(mg.sum, X), TypeError, r"grad: .* got a Tensor; .* grad\(f\)\(x\)"),
+    "the argument of jacobian": (lambda: func.jacobian(mg.sin, X), TypeError, r"jacobian\(f\)\(x\)"),
+    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: .* dict"),
+    "hessian of a vector": (lambda: func.hessian(curve)(X), ValueError, "hessian: the function must return one number"),
     "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums must be an int"),
     "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: the function must return one number"),
     "functional_call name": (lambda: func.functional_call(nn.Linear(1, 1), {"w": X}, X), ValueError,

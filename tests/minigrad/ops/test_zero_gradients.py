@@ -159,3 +159,17 @@ def test_an_infinite_gradient_reaches_the_chosen_element_alone(slope, chosen, va
         for create_graph in (False, True):
             gradient = host(mg.grad(INFINITE_SLOPES[slope](chosen(x)).sum(), x, create_graph=create_graph))
             np.testing.assert_array_equal(gradient[places], 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("worst", [1.0, 1e30, np.inf, np.nan])
+def test_large_arrays_are_no_different(dtype, worst):
+    """Where a product stands for `where`: beside gradients that are infinite, NaN, or too large to be squared."""
+    rng = np.random.default_rng(0)
+    x, g = rng.normal(size=(80, 90)).astype(dtype), rng.normal(size=(80, 90)).astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        g[3, 4], g[5, 6], x[3, 4], x[5, 6] = dtype(worst), dtype(worst), 1.0, -1.0
+        tensor = Tensor(x, requires_grad=True)
+        for view in (lambda a: a, lambda a: a.T):
+            found = mg.grad(mg.relu(tensor if view(x) is x else tensor.T), tensor, view(g))
+            np.testing.assert_array_equal(host(found), np.where(x > 0, g, 0), strict=True)
