@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
     ["minigrad.arguments", "minigrad.device", "minigrad.names"],
+    ["minigrad.namespace"],
     ["minigrad.random", "minigrad.signatures", "minigrad.trees"],
     ["minigrad.modes", "minigrad.tape"],
     ["minigrad.accumulate", "minigrad.plan", "minigrad.calls", "minigrad.observe"],
@@ -34,7 +35,7 @@ LAYERS = [
     ["minigrad.func", "minigrad.inspect"],
     ["minigrad"],
     ["transformer.config", "transformer.masks", "transformer.positions", "transformer.cache"],
-    ["transformer.data", "transformer.options", "transformer.progress", "transformer.plots", "transformer.memory"],
+    ["transformer.data", "transformer.options", "transformer.progress", "transformer.plots", "transformer.memory", "transformer.threads"],
     ["transformer.attention", "transformer.metrics", "transformer.recipes", "transformer.log"],
     ["transformer.layers"],
     ["transformer.model"],

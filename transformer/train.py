@@ -22,6 +22,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
 from transformer.progress import Progress
+from transformer.threads import suitable_threads
 from transformer.trainer import Pairs, Trainer
 from transformer.translator import Translator
 from transformer.validation import Validation
@@ -166,7 +167,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     if started is not None:
         started()
     try:
-        fit(trainer, progress)
+        with suitable_threads(config):
+            fit(trainer, progress)
     finally:
         trainer.log.draw(options.valid_metric)
     return TrainingResult(out, Translator.load(out, device), trainer.best, trainer.progress)

@@ -17,6 +17,7 @@ from transformer.decode import beam_search
 from transformer.decode.steps import decoding
 from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
+from transformer.threads import suitable_threads
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -100,7 +101,8 @@ class Translator:
         for first in range(0, len(by_length), batch_size):
             chosen = by_length[first:first + batch_size]
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
-            found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+            with suitable_threads(self.model.config):
+                found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
             for i, hypotheses in zip(chosen, found, strict=True):
                 results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
         return results
@@ -114,7 +116,7 @@ class Translator:
         """
         examples = self._examples(pairs)
         total, tokens = 0.0, 0
-        with decoding(self.model):
+        with decoding(self.model), suitable_threads(self.model.config):
             for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0):
                 batch = collate(examples, indices)
                 total += float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from minigrad import DeviceError
 from minigrad.device import module_for, parse_device
@@ -17,6 +16,7 @@ from minigrad.device import module_for, parse_device
 from transformer.checkpoints import RunError
 from transformer.data.parallel import DataError
 from transformer.decode.beam import MAX_ALPHA
+from transformer.threads import limit_threads
 from transformer.train import TrainingError
 from transformer.translator import TooLong, Translator
 
@@ -110,13 +110,14 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
 
 def _limit_threads(context: click.Context, parameter: click.Parameter, threads: int | None) -> None:
     if threads is not None:
-        context.with_resource(threadpool_limits(threads))
+        context.with_resource(limit_threads(threads))
 
 
 device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
-                        section="Machine", help="Threads for matrix products.  [default: as many as there are cores]")
+                        section="Machine",
+                        help="Threads for matrix products.  [default: all cores; 1 for small models]")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
                            help="Which weights to use: those that validated best, or the newest.")
