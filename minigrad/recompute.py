@@ -21,7 +21,7 @@ from minigrad import random
 from minigrad.autograd import boundary
 from minigrad.bundle import bundle
 from minigrad.modes import enable_grad, fused, fused_kernels, recording
-from minigrad.observe import Observer, observing
+from minigrad.observe import Observer, observers, observing
 from minigrad.plan import Plan
 from minigrad.rules import Rules
 from minigrad.tape import Node, TensorBase, gradient_target, next_number, wrap
@@ -95,6 +95,8 @@ class Segment:
 class Recomputation(Rules):
     """The operation whose node stands for a segment."""
 
+    recomputes = True
+
     def expand(self, node: Node) -> Any:
         """Record the segment in the place of `node`."""
         newest = next_number()
@@ -125,8 +127,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``, of which the tape keeps only the arguments; backward computes it again.
 
     Memory: what the function saves lives during its own forward and its own backward, never beyond. Time: one more
-    forward. Random draws (dropout) are the same both times. Parameters and tensors that the function refers to
-    receive their gradients as ever.
+    forward. Random draws (dropout) are the same both times, unless other threads draw from the same state meanwhile:
+    give each thread its own with `minigrad.random.fork`. Parameters and tensors that the function refers to receive
+    their gradients as ever.
 
     Args:
         function: of tensors, to a tensor or a tuple or list of tensors; it must compute the same when called again.
@@ -142,12 +145,26 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not recording.get():
         return function(*args, **kwargs)
+    told, watching, output = (*args, *kwargs.values()), observers(), None
+    for observer in watching:
+        observer.operation_begins(_recomputation, told)
+    try:
+        output, in_place = _first_run(function, args, kwargs)
+    finally:
+        for observer in reversed(watching):
+            observer.operation_ends(_recomputation, told, output)
+    return in_place(output)
+
+
+def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """As `Segment.run`; in place of what the results were recorded with, they have a node that stands for it."""
     segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
     reads.add((args, tuple(kwargs.values())))
     with observing(reads):
         whole, in_place = segment.run()
     if whole is None:
-        return in_place(None)
+        return None, in_place
     reads.add([parent for parent in boundary(gradient_target(whole), oldest) if isinstance(parent, TensorBase)])
     # Of the tensors that the function reached, those that it made itself die with what it recorded.
     reached = [weakref.ref(target) for target in boundary(gradient_target(whole), oldest)]
@@ -157,4 +174,4 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ticks = tuple([(tick, tick[0], output._data) for tick in reads.ticks.values()])
     output._node = Node(_recomputation, _plan, parents, (segment,), ticks, output._data.shape, output._data.dtype)
     output._requires_grad = True
-    return in_place(output)
+    return output, in_place
