@@ -4,10 +4,23 @@ import importlib
 from typing import TYPE_CHECKING
 
 from minigrad import functional, random
-from minigrad.creation import arange, from_dlpack, from_numpy, full, ones, zeros
+from minigrad.creation import (
+    arange,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from minigrad.device import DeviceError
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.modes import enable_grad, fused, is_grad_enabled, no_grad
+from minigrad.namespace import absent, answer
 from minigrad.ops import (
     absolute,
     acos,
@@ -138,30 +151,32 @@ from minigrad.tensor import Tensor
 from minigrad.transforms import grad
 
 if TYPE_CHECKING:
-    from minigrad import func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
+    from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly  # noqa: F401
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "acos", "acosh", "addcdiv", "addcmul", "arange",
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort",
-    "argwhere", "asin", "asinh", "atan", "atan2", "atanh", "bincount", "broadcast_to", "ceil", "chunk", "clip",
-    "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf",
-    "exp", "exp2", "expand_dims", "expm1", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy",
-    "full", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot", "index_add",
-    "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "kron", "lerp", "log",
-    "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed", "masked_fill", "masked_select",
-    "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis", "nan_to_num", "no_grad",
-    "nonzero", "norm", "ones", "outer", "pad", "power", "primitive", "prod", "random", "ravel", "reciprocal", "relu",
-    "remainder", "repeat", "repeat_interleave", "reshape", "roll", "round", "rsqrt", "scatter", "scatter_add",
-    "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sum", "swapaxes",
-    "take", "tan", "tanh", "tap", "tapping", "tensordot", "tile", "topk", "trace", "transpose", "tril", "triu",
-    "trunc", "unbind", "var", "vstack", "where", "zeros",
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere",
+    "asin", "asinh", "atan", "atan2", "atanh", "bincount", "broadcast_to", "ceil", "chunk", "clip", "concatenate",
+    "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf", "exp", "exp2",
+    "expand_dims", "expm1", "eye", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy", "full",
+    "full_like", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot", "index_add",
+    "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "kron", "lerp", "linspace",
+    "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed", "masked_fill",
+    "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis",
+    "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive", "prod",
+    "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll", "round",
+    "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze",
+    "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tile", "topk", "trace",
+    "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
-_ON_DEMAND = frozenset({"func", "inspect", "nn", "optim"})
+_ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "nn", "optim"})
+
+answer("minigrad.autograd", "minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
@@ -171,7 +186,4 @@ if not TYPE_CHECKING:  # a type checker should find a missing name missing
             return importlib.import_module(f"minigrad.{name}")
         if name == "detect_anomaly":
             return importlib.import_module("minigrad.inspect").detect_anomaly
-        from minigrad.names import missing
-
-        told = None if name.startswith("_") else missing("minigrad", name)
-        raise AttributeError(told or f"module 'minigrad' has no attribute {name!r}", name=name)
+        raise absent("minigrad", name)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.calls import public
 from minigrad.device import module_for
 from minigrad.tape import Array, wrap
-from minigrad.tensor import Tensor
+from minigrad.tensor import Tensor, as_tensor
 
 _DLPACK_CPU = 1  # kDLCPU in dlpack.h
 
@@ -33,23 +34,64 @@ def from_dlpack(source: Any) -> Tensor:
     return wrap(_numeric(module.from_dlpack(source), "from_dlpack"))
 
 
-def _filled(shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
-    return Tensor(np.full(shape, value, dtype), device=device, requires_grad=requires_grad)
+def _filled(operation: str, shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
+    return Tensor(np.full(shape, value, _no_length(dtype, operation)), device=device, requires_grad=requires_grad)
+
+
+def _no_length(dtype: Any, operation: str) -> Any:
+    """`dtype`, unless it is a number: the second length of a shape that was not put in parentheses."""
+    if isinstance(dtype, int | float):
+        example = "full((2, 3), 7.0)" if operation == "full" else f"{operation}((2, 3))"
+        raise TypeError(f"{operation}: dtype must be a dtype, got {dtype}; a shape is one argument, a tuple: {example}")
+    return dtype
 
 
 def zeros(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of zeros of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled(shape, 0, dtype, device, requires_grad)
+    return _filled("zeros", shape, 0, dtype, device, requires_grad)
 
 
+@public
 def ones(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of ones of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled(shape, 1, dtype, device, requires_grad)
+    return _filled("ones", shape, 1, dtype, device, requires_grad)
 
 
+@public
 def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of that `shape` filled with `value`; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled(shape, value, dtype, device, requires_grad)
+    return _filled("full", shape, value, dtype, device, requires_grad)
+
+
+@public
+def zeros_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of the shape of `x`, a tensor or an array; of its dtype and on its device, unless others are given."""
+    return full_like(x, 0, dtype, device, requires_grad)
+
+
+def ones_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones of the shape of `x`, a tensor or an array; of its dtype and on its device, unless others are given."""
+    return full_like(x, 1, dtype, device, requires_grad)
+
+
+def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None,
+              requires_grad: bool = False) -> Tensor:
+    """A tensor filled with `value`, of the shape of `x`; of its dtype and on its device, unless others are given."""
+    like = as_tensor(x)
+    return _filled("full_like", like.shape, value, like.dtype if dtype is None else dtype,
+                   like.device if device is None else device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu",
+        requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal and zeros elsewhere: (n, m), or (n, n)."""
+    return Tensor(np.eye(n, m, dtype=dtype), device=device, requires_grad=requires_grad)
+
+
+def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
+             requires_grad: bool = False) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,)."""
+    return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
 def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:

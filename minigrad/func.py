@@ -19,6 +19,7 @@ import numpy as np
 from minigrad import transforms
 from minigrad.inner_call import InnerCall
 from minigrad.modes import enable_grad, is_grad_enabled
+from minigrad.namespace import answer
 from minigrad.nn.functional_call import functional_call
 from minigrad.ops import stack, zeros_like
 from minigrad.recompute import checkpoint
@@ -27,6 +28,8 @@ from minigrad.tensor import Tensor
 from minigrad.trees import leaves_like, tree_leaves, tree_like
 
 __all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
+
+answer("minigrad.func")
 
 
 # --------------------------------------------------------------------------- arguments

@@ -7,6 +7,7 @@ out to be missing, and not before. docs/coming_from_pytorch.md tells the same at
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.util import find_spec
 
 # What `minigrad.NAME` or `tensor.NAME` would be elsewhere, and what says the same here: a method (".to(…)"), a name of
@@ -19,6 +20,8 @@ ELSEWHERE = {
     "from_array": "minigrad.from_numpy(array)",
     "FloatTensor": "minigrad.Tensor(data, dtype=numpy.float32)",
     "LongTensor": "minigrad.Tensor(data, dtype=numpy.int64)",
+    "empty": "minigrad.zeros(shape)",
+    "empty_like": "minigrad.zeros_like(x)",
     "new_zeros": "minigrad.zeros(shape, dtype, device)",
     "new_ones": "minigrad.ones(shape, dtype, device)",
     "new_tensor": "minigrad.Tensor(data, dtype, device)",
@@ -92,17 +95,68 @@ ELSEWHERE = {
     "clamp_min": ".clip(min)",
     "amax": ".max(axis)",
     "amin": ".min(axis)",
-    # gradients
+    "values": "the tensor itself: x.max(axis) and x.sort(axis) return the values alone",
+    "indices": "x.argmax(axis) or x.argsort(axis), beside x.max(axis) and x.sort(axis), which return values alone",
+    # gradients and transforms
     "Function": "minigrad.primitive, which makes an operation of a function and its gradient rules",
     "grad_fn": ".is_leaf, or the repr, which names the operation",
     "inference_mode": "minigrad.no_grad()",
     "set_grad_enabled": "minigrad.enable_grad() and minigrad.no_grad()",
     "detach_": ".detach()",
+    "jacrev": "minigrad.func.jacobian(function)",
+    "jacfwd": "minigrad.func.jacobian(function)",
+    "grad_and_value": "minigrad.func.value_and_grad(function), which returns the value first",
+    # schedules and files
+    "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
+    "CosineAnnealingLR": "minigrad.optim.CosineLR(optimizer, warmup_steps, total_steps), stepped after every update",
+    "StepLR": "minigrad.optim.LambdaLR(optimizer, lambda step: gamma ** (step // step_size))",
+    "ExponentialLR": "minigrad.optim.LambdaLR(optimizer, lambda step: gamma ** step)",
     "save": "minigrad.checkpoint.save_tensors(path, module.state_dict())",
     "load": "minigrad.checkpoint.load_tensors(path), then module.load_state_dict(tensors)",
     # changes in place
     "zero_": "x[...] = 0",
     "fill_": "x[...] = value",
+}
+
+# Names that mean one thing in one namespace and something else, or nothing, in others.
+IN: dict[str, dict[str, str]] = {
+    "minigrad.functional": {
+        "pad": "minigrad.pad(x, widths), with a pair (before, after) for every axis, the first axis first",
+    },
+    "minigrad.nn": {
+        "functional": "minigrad.functional",
+        "utils": "minigrad.optim, which has minigrad.optim.clip_grad_norm_ and minigrad.optim.clip_grad_value_",
+    },
+    "minigrad.autograd": {
+        "functional": "minigrad.func, which has jacobian, hessian, hvp, vjp and jvp",
+    },
+}
+
+# What has no counterpart -> why not, or what to do instead.
+NOT_HERE = {
+    "vmap": "operations broadcast, and einsum and @ know batches",
+}
+
+# What an `nn.Module` of PyTorch has.
+ON_MODULES = {
+    "cuda": '.to("cuda")',
+    "cpu": '.to("cpu")',
+    "half": ".to(dtype=numpy.float16)",
+    "float": ".to(dtype=numpy.float32)",
+    "double": ".to(dtype=numpy.float64)",
+    "type": ".to(dtype=dtype)",
+    "register_parameter": "an attribute: module.name = Parameter(array)",
+    "register_module": "an attribute: module.name = child",
+    "add_module": "an attribute: module.name = child",
+    "get_parameter": "dict(module.named_parameters())[name]",
+    "get_submodule": "dict(module.named_modules())[name]",
+}
+
+# Modules that have the name of a function of PyTorch -> what that is here.
+CALLED = {
+    "minigrad.tensor": "minigrad.Tensor(data)",
+    "minigrad.device": 'a string: "cpu", "cuda" or "cuda:1"',
+    "minigrad.checkpoint": "minigrad.func.checkpoint(function, *args)",
 }
 
 # Modules of ``torch.nn`` that are in the package transformer, where transformer.pytorch loads their weights.
@@ -120,27 +174,33 @@ NAMESPACES = ("minigrad", "minigrad.functional", "minigrad.nn", "minigrad.optim"
 
 
 def missing(owner: str, name: str) -> str | None:
-    """What to say when `owner` (``"minigrad"``, or a class of tensors) has no `name`; None if it means nothing here.
+    """What to say when `owner` (a module of ours, or a class of tensors) has no `name`; None if it means nothing here.
 
     An in-place method (``add_``) is answered by the form that makes a new tensor.
     """
     if name in IN_TRANSFORMER:
         return f"{owner} has no {name!r}; here it is {IN_TRANSFORMER[name]}, and transformer.pytorch loads its weights"
-    here = ELSEWHERE.get(name) or _among_ours(name)
+    if name in NOT_HERE:
+        return f"{owner} has no {name!r}: {NOT_HERE[name]}"
+    here = IN.get(owner, {}).get(name) or ELSEWHERE.get(name) or _among_ours(owner, name)
     if here is None and name.endswith("_"):
         stem = name.rstrip("_")
-        same = ELSEWHERE.get(stem) or _among_ours(stem)
+        same = ELSEWHERE.get(stem) or _among_ours(owner, stem)
         if same is not None:
             here = f"x = {'x' if same.startswith('.') else ''}{same}; what is recorded is not changed in place"
     return None if here is None else f"{owner} has no {name!r}; here it is {here}"
 
 
-def _among_ours(name: str) -> str | None:
-    """Where the public name is, if a namespace of ours or the Tensor has it."""
-    if find_spec(f"minigrad.{name}") is not None:  # a submodule, which `from minigrad import name` is about to load
-        return None
+def called(module: str) -> str:
+    """What to say when a module of ours is called."""
+    return f"{module} is a module and cannot be called" + (f"; here it is {CALLED[module]}" if module in CALLED else "")
+
+
+def _among_ours(owner: str, name: str) -> str | None:
+    """Where the public name is, if a namespace of ours or the Tensor has it: first where it is like to its owner."""
+    if hasattr(sys.modules.get(owner), "__path__") and find_spec(f"{owner}.{name}") is not None:
+        return None  # a submodule, which `from owner import name` is about to load
     attribute = getattr(importlib.import_module("minigrad.tensor").Tensor, name, None)
-    if attribute is not None:
-        return f".{name}(…)" if callable(attribute) else f".{name}"
+    of_tensor = None if attribute is None else f".{name}(…)" if callable(attribute) else f".{name}"
     found = (f"{module}.{name}" for module in NAMESPACES if name in importlib.import_module(module).__all__)
-    return next(found, None)
+    return next(found, of_tensor) if owner.startswith("minigrad") else of_tensor or next(found, None)

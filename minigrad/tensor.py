@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minigrad import autograd, ops
+from minigrad.calls import public
 from minigrad.device import (
-    asarray_on,
     device_of,
     is_array,
     on_device_of,
@@ -25,12 +25,16 @@ from minigrad.device import (
 from minigrad.hooks import RemovableHandle, add_hook
 from minigrad.methods import Methods
 from minigrad.modes import recording
+from minigrad.operands import numbers_on
 from minigrad.operators import Operators, index_on_device, unwrap_nested
 from minigrad.tape import Array, TensorBase, register_tensor_class, wrap
 
 
 def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
     """An array with memory of its own: numbers and lists become float32, int64 or bool, arrays keep their dtype."""
+    if isinstance(dtype, int | float):  # Tensor(2, 3)
+        raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
+                        "minigrad.zeros((2, 3)) does")
     if isinstance(data, TensorBase):
         data = data._data
     if not is_array(data):
@@ -298,6 +302,7 @@ class Tensor(Operators, Methods):
             raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
         return ops.astype(self if target.kind == "f" else self.detach(), target)
 
+    @public
     def to(self, device: str) -> Tensor:
         """This tensor on another device: itself if it is there already, else a recorded copy."""
         return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
@@ -328,7 +333,7 @@ class Tensor(Operators, Methods):
             return to_device(value._data, self.device)
         if isinstance(value, (int, float)):
             return value
-        return asarray_on(self.device, value, self.dtype)
+        return numbers_on(self.device, value, self.dtype, operation)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")

@@ -1,7 +1,6 @@
 """Neural-network modules, by PyTorch's names."""
 
-from typing import TYPE_CHECKING
-
+from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.activations import (
     CELU,
@@ -93,11 +92,4 @@ __all__ = [
     "init",
 ]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Say where a module of PyTorch is that is not here."""
-        from minigrad.names import missing
-
-        told = None if name.startswith("_") else missing("minigrad.nn", name)
-        raise AttributeError(told or f"module 'minigrad.nn' has no attribute {name!r}", name=name)
+answer("minigrad.nn")

@@ -8,7 +8,7 @@ those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -69,6 +69,17 @@ class Module(Hookable):
                 "by parameters(); use a ModuleList, or one attribute for each"
             )
         object.__setattr__(self, name, value)
+
+    if not TYPE_CHECKING:  # a type checker should find a missing name missing
+
+        def __getattr__(self, name):
+            """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
+            from minigrad.names import ON_MODULES
+
+            if name in ON_MODULES:
+                told = f"{type(self).__name__} has no {name!r}; here it is {ON_MODULES[name]}"
+                raise AttributeError(told, name=name, obj=self)
+            return object.__getattribute__(self, name)  # Python's own error, or that of a property that has failed
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` an attribute that moves with the module but is not learnt, as a table of positions is.

@@ -1,5 +1,6 @@
 """Optimizers, gradient clipping and learning-rate schedules, by PyTorch's names."""
 
+from minigrad.namespace import answer
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_, clip_grad_value_
 from minigrad.optim.optimizer import Optimizer
@@ -19,3 +20,5 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
 ]
+
+answer("minigrad.optim")

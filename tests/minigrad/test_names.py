@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, nn
-from minigrad.names import ELSEWHERE, missing
+from minigrad import Tensor, checkpoint, func, nn, optim
+from minigrad import functional as F
+from minigrad.names import CALLED, ELSEWHERE, IN, ON_MODULES, missing
 
 
 def said(owner, name):
@@ -31,6 +32,7 @@ def said(owner, name):
         ("jacobian", "minigrad has no 'jacobian'; here it is minigrad.func.jacobian"),
         ("memory_meter", "minigrad has no 'memory_meter'; here it is minigrad.inspect.memory_meter"),
         ("backward", "minigrad has no 'backward'; here it is .backward(…)"),
+        ("vmap", "minigrad has no 'vmap': operations broadcast, and einsum and @ know batches"),
         ("nothing_like_it", "module 'minigrad' has no attribute 'nothing_like_it'"),
     ],
 )
@@ -49,6 +51,7 @@ def test_a_missing_name_of_the_module(name, message):
         ("exp_", "Tensor has no 'exp_'; here it is x = x.exp(…); what is recorded is not changed in place"),
         ("zero_", "Tensor has no 'zero_'; here it is x[...] = 0"),
         ("nothing_like_it", "'Tensor' object has no attribute 'nothing_like_it'"),
+        ("mH", "Tensor has no 'mH'; here it is .mT"),
         ("nothing_", "'Tensor' object has no attribute 'nothing_'"),
         ("_view", "'Tensor' object has no attribute '_view'"),
     ],
@@ -61,10 +64,37 @@ def test_a_parameter_says_what_it_is():
     assert said(nn.Parameter(np.ones(2, np.float32)), "view").startswith("Parameter has no 'view'")
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_every_name_is_missing_and_what_it_is_here_exists(name):
-    assert not (hasattr(minigrad, name) and hasattr(Tensor, name)), "it exists: take it out of the table"
-    here = ELSEWHERE[name]
+@pytest.mark.parametrize(
+    ("module", "name", "message"),
+    [
+        (F, "pad", f"minigrad.functional has no 'pad'; here it is {IN['minigrad.functional']['pad']}"),
+        (F, "exp", "minigrad.functional has no 'exp'; here it is minigrad.exp"),
+        (F, "nothing_like_it", "module 'minigrad.functional' has no attribute 'nothing_like_it'"),
+        (nn, "functional", "minigrad.nn has no 'functional'; here it is minigrad.functional"),
+        (nn, "clip_grad_norm_", "minigrad.nn has no 'clip_grad_norm_'; here it is minigrad.optim.clip_grad_norm_"),
+        (nn, "_private", "module 'minigrad.nn' has no attribute '_private'"),
+        (optim, "StepLR", f"minigrad.optim has no 'StepLR'; here it is {ELSEWHERE['StepLR']}"),
+        (func, "jacrev", "minigrad.func has no 'jacrev'; here it is minigrad.func.jacobian(function)"),
+        (func, "vmap", "minigrad.func has no 'vmap': operations broadcast, and einsum and @ know batches"),
+        (minigrad.autograd, "grad", "minigrad.autograd has no 'grad'; here it is minigrad.grad"),
+        (checkpoint, "save", f"minigrad.checkpoint has no 'save'; here it is {ELSEWHERE['save']}"),
+    ],
+)
+def test_a_missing_name_of_a_namespace(module, name, message):
+    assert said(module, name) == message
+
+
+def all_that_a_table_names():
+    owners = {**dict.fromkeys(ELSEWHERE, None), **{name: owner for owner, names in IN.items() for name in names}}
+    return [(owner, name, IN[owner][name] if owner else ELSEWHERE[name]) for name, owner in owners.items()]
+
+
+@pytest.mark.parametrize(("owner", "name", "here"), all_that_a_table_names())
+def test_every_name_is_missing_and_what_it_is_here_exists(owner, name, here):
+    if owner is None:
+        assert not (hasattr(minigrad, name) and hasattr(Tensor, name)), "it exists: take it out of the table"
+    else:
+        assert not hasattr(importlib.import_module(owner), name), "it exists: take it out of the table"
     ours = re.findall(r"minigrad((?:\.\w+)+)", here)
     methods = re.findall(r"(?:^|x| )\.(\w+)", here)
     arrays = re.findall(r"numpy\.(\w+)", here)
@@ -73,6 +103,44 @@ def test_every_name_is_missing_and_what_it_is_here_exists(name):
     assert all(hasattr(Tensor, method) for method in methods)
     assert all(hasattr(np, dtype) for dtype in arrays)
     assert ours or methods or arrays or re.search(r"\b(x|module)\b", here), here
+
+
+@pytest.mark.parametrize("name", ON_MODULES)
+def test_what_a_module_of_pytorch_has(name):
+    layer = nn.Linear(2, 2)
+    assert said(layer, name) == f"Linear has no {name!r}; here it is {ON_MODULES[name]}"
+    cast = re.fullmatch(r"\.to\(dtype=numpy\.(\w+)\)", ON_MODULES[name])
+    if cast:
+        assert layer.to(dtype=getattr(np, cast[1])).weight.dtype == cast[1]
+
+
+def test_anything_else_that_a_module_lacks_is_told_by_python():
+    class Broken(nn.Module):
+        @property
+        def size(self):
+            return self.sizes
+
+    assert said(Broken(), "nothing_like_it") == "'Broken' object has no attribute 'nothing_like_it'"
+    assert said(Broken(), "size") == "'Broken' object has no attribute 'sizes'"
+    assert not hasattr(nn.Linear(2, 2), "cuda")
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("tensor", "minigrad.tensor is a module and cannot be called; here it is minigrad.Tensor(data)"),
+    ("device", 'minigrad.device is a module and cannot be called; here it is a string: "cpu", "cuda" or "cuda:1"'),
+    ("checkpoint", f"minigrad.checkpoint is a module and cannot be called; here it is {CALLED['minigrad.checkpoint']}"),
+    ("autograd", "minigrad.autograd is a module and cannot be called"),
+])
+def test_a_module_that_is_called_as_a_function(name, message):
+    with pytest.raises(TypeError) as caught:
+        getattr(minigrad, name)([1.0, 2.0])
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("module", CALLED)
+def test_what_is_called_instead_exists(module):
+    for path in re.findall(r"minigrad[.\w]+", CALLED[module]):
+        assert callable(pkgutil.resolve_name(path))
 
 
 def test_protocols_still_find_what_is_not_there():
@@ -104,5 +172,6 @@ def test_nothing_is_loaded_before_a_name_is_missing():
 
 
 def test_some_modules_are_loaded_on_demand():
-    code = "import minigrad as mg; print(mg.nn.Linear.__name__, mg.optim.Adam.__name__, mg.func.hvp.__name__)"
-    assert in_a_fresh_interpreter(code) == ["Linear", "Adam", "hvp"]
+    code = "import minigrad as mg; print(mg.nn.Linear.__name__, mg.optim.Adam.__name__, mg.func.hvp.__name__, "
+    code += "mg.checkpoint.save_tensors.__name__)"
+    assert in_a_fresh_interpreter(code) == ["Linear", "Adam", "hvp", "save_tensors"]
