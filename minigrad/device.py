@@ -97,7 +97,10 @@ def parse_device(device: str) -> str:
     TypeError for what is no string, ValueError for any other name; it may not exist (``require_cuda``).
     """
     if not isinstance(device, str):
-        raise TypeError(f"device must be a string such as 'cpu' or 'cuda:0', got {type(device).__name__}")
+        of_dtype = isinstance(device, type | numpy.dtype)
+        advice = "; a Tensor's dtype changes with .astype(dtype), a Module's with .to(dtype=dtype)" if of_dtype else ""
+        raise TypeError("device must be a string such as 'cpu' or 'cuda:0', got "
+                        f"{device if of_dtype else type(device).__name__}{advice}")
     if device == "cpu":
         return device
     match = re.fullmatch(r"cuda(?::(0|[1-9][0-9]*))?", device)

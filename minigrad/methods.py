@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minigrad import ops
+from minigrad.calls import public
 from minigrad.elementwise_methods import ElementwiseMethods
-from minigrad.operands import torch_names
 
 if TYPE_CHECKING:
     from minigrad.tensor import Tensor
@@ -35,84 +35,84 @@ class Methods(ElementwiseMethods):
                 told = missing(kind, name)
             raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
 
-    @torch_names
+    @public
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.sum(self, axis, keepdims)
 
-    @torch_names
+    @public
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.mean(self, axis, keepdims)
 
-    @torch_names
+    @public
     def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
         return ops.var(self, axis, correction, keepdims)
 
-    @torch_names
+    @public
     def std(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
         return ops.std(self, axis, correction, keepdims)
 
-    @torch_names
+    @public
     def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.prod(self, axis, keepdims)
 
-    @torch_names
+    @public
     def norm(self, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.norm(self, ord, axis, keepdims)
 
-    @torch_names
+    @public
     def median(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.median(self, axis, keepdims)
 
-    @torch_names
+    @public
     def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.max(self, axis, keepdims)
 
-    @torch_names
+    @public
     def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.min(self, axis, keepdims)
 
-    @torch_names
+    @public
     def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.logsumexp(self, axis, keepdims)
 
-    @torch_names
+    @public
     def cumsum(self, axis: int) -> Tensor:
         return ops.cumsum(self, axis)
 
-    @torch_names
+    @public
     def cumprod(self, axis: int) -> Tensor:
         return ops.cumprod(self, axis)
 
-    @torch_names
+    @public
     def logcumsumexp(self, axis: int) -> Tensor:
         return ops.logcumsumexp(self, axis)
 
-    @torch_names
+    @public
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         return ops.argmax(self, axis, keepdims)
 
-    @torch_names
+    @public
     def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
         return ops.argmin(self, axis, keepdims)
 
-    @torch_names
+    @public
     def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
         """The values in order, as in NumPy; but a new tensor, nothing is sorted in place."""
         return ops.sort(self, axis, descending, stable)
 
-    @torch_names
+    @public
     def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
         return ops.argsort(self, axis, descending, stable)
 
-    @torch_names
+    @public
     def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
         return ops.topk(self, k, axis, largest, sorted)
 
-    @torch_names
+    @public
     def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.any(self, axis, keepdims)
 
-    @torch_names
+    @public
     def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return ops.all(self, axis, keepdims)
 
@@ -125,6 +125,7 @@ class Methods(ElementwiseMethods):
         order = _ints(axes, "transpose") if axes and axes != (None,) else None
         return ops.transpose(self, order)
 
+    @public
     def permute(self, *axes: Any) -> Tensor:
         """PyTorch's name for `transpose` with all axes named."""
         return ops.transpose(self, _ints(axes, "permute"))
@@ -138,19 +139,20 @@ class Methods(ElementwiseMethods):
     def ravel(self) -> Tensor:
         return ops.ravel(self)
 
-    @torch_names
+    @public
     def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
         return ops.flatten(self, start_axis, end_axis)
 
-    @torch_names
+    @public
     def squeeze(self, axis: Axis = None) -> Tensor:
         return ops.squeeze(self, axis)
 
-    @torch_names
+    @public
     def unsqueeze(self, axis: int) -> Tensor:
         """PyTorch's name for `minigrad.expand_dims`."""
         return ops.expand_dims(self, axis)
 
+    @public
     def expand(self, *shape: Any) -> Tensor:
         """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
         wanted = _ints(shape, "expand")
@@ -161,44 +163,48 @@ class Methods(ElementwiseMethods):
         own = (*wanted[:lead], *self._data.shape)
         return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
 
-    @torch_names
+    @public
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
         return ops.split(self, sizes, axis)
 
-    @torch_names
+    @public
     def chunk(self, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
         return ops.chunk(self, chunks, axis)
 
-    @torch_names
+    @public
     def unbind(self, axis: int = 0) -> tuple[Tensor, ...]:
         return ops.unbind(self, axis)
 
-    @torch_names
+    @public
     def flip(self, axis: Axis = None) -> Tensor:
         return ops.flip(self, axis)
 
-    @torch_names
+    @public
     def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> Tensor:
         return ops.roll(self, shift, axis)
 
-    @torch_names
+    @public
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
         """Each element repeated, as in NumPy. (PyTorch's repeat, of a whole tensor, is `tile`.)"""
         return ops.repeat(self, repeats, axis)
 
-    @torch_names
+    @public
     def repeat_interleave(self, repeats: Any, axis: int | None = None) -> Tensor:
         return ops.repeat_interleave(self, repeats, axis)
 
+    @public
     def tile(self, reps: int | Sequence[int]) -> Tensor:
         return ops.tile(self, reps)
 
+    @public
     def diag(self, k: int = 0) -> Tensor:
         return ops.diag(self, k)
 
+    @public
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         return ops.diagonal(self, offset, axis1, axis2)
 
+    @public
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         return ops.trace(self, offset, axis1, axis2)
 
@@ -211,27 +217,27 @@ class Methods(ElementwiseMethods):
     def outer(self, y: Any) -> Tensor:
         return ops.outer(self, y)
 
-    @torch_names
+    @public
     def take(self, indices: Any, axis: int | None = None) -> Tensor:
         return ops.take(self, indices, axis)
 
-    @torch_names
+    @public
     def gather(self, axis: int, index: Any) -> Tensor:
         return ops.gather(self, axis, index)
 
-    @torch_names
+    @public
     def scatter(self, axis: int, index: Any, src: Any) -> Tensor:
         return ops.scatter(self, axis, index, src)
 
-    @torch_names
+    @public
     def scatter_add(self, axis: int, index: Any, src: Any) -> Tensor:
         return ops.scatter_add(self, axis, index, src)
 
-    @torch_names
+    @public
     def index_select(self, axis: int, index: Any) -> Tensor:
         return ops.index_select(self, axis, index)
 
-    @torch_names
+    @public
     def index_add(self, axis: int, index: Any, source: Any) -> Tensor:
         return ops.index_add(self, axis, index, source)
 

@@ -1,47 +1,17 @@
-"""What a primitive does with its operands before its forward sees them: conversion, dtypes, devices, and its errors."""
+"""What a primitive does with its operands before its forward sees them: conversion, dtypes, devices."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host
-from minigrad.signatures import parameter_names
+from minigrad.calls import shown
+from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
 from minigrad.tape import Array, TensorBase
 
-F = TypeVar("F", bound=Callable[..., Any])
-# PyTorch's spelling of an argument -> NumPy's, which is ours
-TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis"}
-
-
-def in_our_names(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
-    """The keyword arguments, with ``dim`` and ``keepdim`` for the `parameters` ``axis`` and ``keepdims`` so named."""
-    renamed = {}
-    for name, value in keywords.items():
-        ours = TORCH_NAMES.get(name, name)
-        if ours in parameters and name not in parameters:
-            if ours in keywords:
-                raise TypeError(f"{operation}: {name} is another name for {ours}; give one of them")
-            name = ours
-        renamed[name] = value
-    return renamed
-
-
-def torch_names(function: F) -> F:
-    """Let a function with the arguments ``axis`` and ``keepdims`` understand ``dim`` and ``keepdim`` too."""
-    parameters = frozenset(parameter_names(function))
-    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        if keywords and not TORCH_NAMES.keys().isdisjoint(keywords):
-            keywords = in_our_names(keywords, parameters, name)
-        return function(*args, **keywords)
-
-    return call  # type: ignore[return-value]
+REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
@@ -62,6 +32,22 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
                     "number")
 
 
+def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
+    """An array, numbers or nested lists of them as an array of `dtype` on a device; TypeError for anything else."""
+    if not is_array(values):
+        values = np.asarray(values, dtype=None if np.size(values) else dtype)
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"{operation}: cannot use {shown(values.tolist())} as numbers; give a Tensor, an array or "
+                            "numbers")
+    return asarray_on(device, values, dtype)
+
+
+def beside(static: Any, args: Sequence[Any]) -> Any:
+    """A host array that is a mask, a condition or an index, on the device of the tensors that it is used with."""
+    tensors = [a._data for a in args if isinstance(a, TensorBase)]
+    return to_device(static, next((device_of(data) for data in tensors if not is_host(data)), "cpu"))
+
+
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
     anchor, host = None, False
@@ -70,11 +56,10 @@ def check_devices(values: Iterable[Any], operation: str) -> Array | None:
             host = True
         elif is_array(value) and not is_host(value):
             if anchor is not None and device_of(value) != device_of(anchor):
-                raise ValueError(f"{operation}: operands on {device_of(anchor)} and {device_of(value)}; "
-                                 "move one with .to(device)")
+                raise ValueError(f"{operation}: operands on {device_of(anchor)} and {device_of(value)}; {REMEDY}")
             anchor = value
     if anchor is not None and host:
-        raise ValueError(f"{operation}: operands on cpu and {device_of(anchor)}; move one with .to(device)")
+        raise ValueError(f"{operation}: operands on cpu and {device_of(anchor)}; {REMEDY}")
     return anchor
 
 
@@ -115,13 +100,3 @@ def promote_all(raw: list[Any]) -> None:
     if floats and len(floats) < len(raw):
         target = np.result_type(*floats)
         raw[:] = [a if a.dtype.kind == "f" else asarray_on(device_of(a), a, target) for a in raw]
-
-
-def explain(error: Exception, values: Iterable[Any], operation: str) -> Exception:
-    """The same kind of error, its message naming the operation and the operands."""
-    shown = [f"{tuple(v.shape)} {v.dtype}" if is_array(v) else repr(v)[:40] for v in values]
-    kind = next(k for k in (IndexError, ValueError, TypeError) if isinstance(error, k))
-    message = str(error)
-    if message.startswith(f"{operation}: "):
-        return kind(message)
-    return kind(f"{operation}: {message} [operands: {'; '.join(shown)}]")

@@ -36,10 +36,11 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.calls import CAUGHT, explain, in_name_of, in_our_names, unfit
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.modes import fused_kernels, recording
 from minigrad.observe import observers
-from minigrad.operands import as_operand, check_devices, explain, in_our_names, promote, promote_all
+from minigrad.operands import as_operand, beside, check_devices, promote, promote_all
 from minigrad.rules import Rules
 from minigrad.tape import Array, Node, Saved, TensorBase, wrap
 
@@ -89,7 +90,7 @@ class Primitive(Rules):
         if not found and not any(isinstance(args[position], TensorBase) for position in self._statics):
             return self._on_arrays(args)
         if self.composition is not None and not fused_kernels.get():
-            return self.composition(*args)
+            return self._composed(args)
 
         for position in self._statics:
             if type(raw[position]) not in _PLAIN:
@@ -128,6 +129,14 @@ class Primitive(Rules):
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self._has_saved else result
 
+    def _composed(self, args: tuple[Any, ...]) -> Any:
+        """The composition in place of the forward; its errors name this operation, not the steps."""
+        try:
+            return self.composition(*args)  # type: ignore[misc]
+        except CAUGHT as error:
+            told = in_name_of(self.name, error, args)
+            raise told from (error if told is not error else None)
+
     def _run_observed(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...],
                       inputs: Sequence[Any], plain: bool) -> Any:
         """As `_run`, with the observers told before and after."""
@@ -157,7 +166,7 @@ class Primitive(Rules):
                 else:
                     with on_device_of(anchor):
                         out = self.forward(*arguments, **keywords)
-        except (ValueError, TypeError, IndexError) as error:
+        except CAUGHT as error:
             raise explain(error, arguments, self.name) from error
         saved_values = None
         if self._has_saved:
@@ -209,7 +218,7 @@ class Primitive(Rules):
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}{self.signature}: {error}") from None
+            raise unfit(error, self.name, self.signature, kwargs) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
@@ -221,9 +230,9 @@ class Primitive(Rules):
             return tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v for v in value])
         if isinstance(value, np.generic):  # weak, like a Python number
             return value.item()
-        if self._never_differentiable and isinstance(value, list):
-            return as_operand(value, args, self.name)
-        return value
+        if self._never_differentiable:
+            return as_operand(value, args, self.name) if isinstance(value, list) else value
+        return beside(value, args) if isinstance(value, np.ndarray) else value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and not self._never_differentiable:

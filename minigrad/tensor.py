@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minigrad import autograd, ops
+from minigrad.calls import public
 from minigrad.device import (
-    asarray_on,
     device_of,
     is_array,
     on_device_of,
@@ -25,6 +25,7 @@ from minigrad.device import (
 from minigrad.hooks import RemovableHandle, add_hook
 from minigrad.methods import Methods
 from minigrad.modes import recording
+from minigrad.operands import numbers_on
 from minigrad.operators import Operators, index_on_device, unwrap_nested
 from minigrad.tape import Array, TensorBase, register_tensor_class, wrap
 
@@ -248,7 +249,7 @@ class Tensor(Operators, Methods):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self._node is not None:
-            raise RuntimeError("deepcopy: this tensor is the result of a recorded operation; use .detach() first")
+            raise RuntimeError("copy: this tensor is the result of a recorded operation; use .detach() first")
         if id(self) not in memo:
             with on_device_of(self._data):
                 copy = wrap(self._data.copy())
@@ -301,6 +302,7 @@ class Tensor(Operators, Methods):
             raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
         return ops.astype(self if target.kind == "f" else self.detach(), target)
 
+    @public
     def to(self, device: str) -> Tensor:
         """This tensor on another device: itself if it is there already, else a recorded copy."""
         return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
@@ -331,7 +333,7 @@ class Tensor(Operators, Methods):
             return to_device(value._data, self.device)
         if isinstance(value, (int, float)):
             return value
-        return asarray_on(self.device, value, self.dtype)
+        return numbers_on(self.device, value, self.dtype, operation)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.device import is_array, on_device_of, xp
+from minigrad.calls import public
+from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.normalization import row_dot
@@ -84,8 +85,8 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     return grad_query, grad_key, grad_value
 
 
-def check_mask(mask: Any, shape: tuple[int, ...], operation: str) -> Any:
-    """The mask, having checked that it is boolean and broadcasts to `shape`; None stays None."""
+def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
+    """The mask where the query is, having checked that it is boolean and broadcasts to `shape`; None stays None."""
     if mask is None:
         return None
     raw = mask._data if isinstance(mask, TensorBase) else mask
@@ -97,9 +98,15 @@ def check_mask(mask: Any, shape: tuple[int, ...], operation: str) -> Any:
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}")
+    device = device_of(query._data if isinstance(query, TensorBase) else query)
+    if not isinstance(mask, TensorBase):
+        return to_device(mask, device)
+    if device_of(raw) != device:
+        raise ValueError(f"{operation}: operands on {device} and {device_of(raw)}; move one with .to(device)")
     return mask
 
 
+@public
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
                                  dropped: Any = None, return_weights: bool = False) -> Any:
@@ -109,7 +116,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         query: (…, T, d)
         key: (…, S, d)
         value: (…, S, d_v)
-        attn_mask: boolean, True = may attend, broadcastable to (…, T, S).
+        attn_mask: boolean, True = may attend, broadcastable to (…, T, S); a NumPy array is sent to where the query is.
         dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.
@@ -132,7 +139,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     check_probability(dropout_p, "scaled_dot_product_attention")
     group = group_size(query, key, value) if enable_gqa else 1
     shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
-    mask = check_mask(attn_mask, shape, "scaled_dot_product_attention")
+    mask = check_mask(attn_mask, query, shape, "scaled_dot_product_attention")
     if is_causal:
         raw = query._data if isinstance(query, TensorBase) else query
         with on_device_of(raw):
@@ -142,7 +149,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if dropped is None and dropout_p > 0:
         dropped = dropout_mask(shape, dropout_p, query.device)
     elif dropped is not None:
-        dropped = check_mask(dropped, shape, "scaled_dot_product_attention (dropped)")
+        dropped = check_mask(dropped, query, shape, "scaled_dot_product_attention (dropped)")
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
         mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.functional.sizes import whole_number
+from minigrad.arguments import whole_number
+from minigrad.calls import public
 from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
 from minigrad.ops.linalg import batched_matmul
 from minigrad.primitive import primitive
@@ -83,6 +84,7 @@ _conv1d.gradient(input=conv1d_gradient_input,
                  bias=lambda g: g.sum(axis=(*range(len(g.shape) - 2), -1)))
 
 
+@public
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int | str = 0, dilation: int = 1,
            groups: int = 1) -> Any:
     """``out[b, o, l] = bias[o] + Σ_c Σ_k weight[o, c, k] · input[b, c, l·stride + k·dilation - padding]``.

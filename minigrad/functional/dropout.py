@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from minigrad import ops, random
+from minigrad.calls import public
 from minigrad.primitive import primitive
 
 
@@ -25,7 +27,9 @@ dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p
 
 
 def check_probability(p: float, operation: str) -> None:
-    """ValueError unless ``0 <= p < 1``."""
+    """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
+    if not isinstance(p, numbers.Real):
+        raise TypeError(f"{operation}: the probability of dropping must be a number, got {type(p).__name__} {p!r}")
     if not 0 <= p < 1:
         raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
 
@@ -35,6 +39,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
     return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
 
 
+@public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
 

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import whole_number
+from minigrad.calls import public
 from minigrad.device import add_at, is_array, is_host, on_device_of, to_device, xp
 from minigrad.ops.indexing import put_into_zeros
+from minigrad.ops.selection import keep_where
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
@@ -30,14 +33,14 @@ def lookup(input, weight, padding_idx=None):
 
 def lookup_gradient(g, input, weight_shape, padding_idx):
     if padding_idx is not None:
-        g = ops.where((input != padding_idx)[..., None], g, 0.0)
+        g = keep_where((input != padding_idx)[..., None], g)
     return put_into_zeros(g, input, weight_shape)
 
 
 def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
-        g = ops.where((input != padding_idx)[..., None], g, 0.0)
+        g = keep_where((input != padding_idx)[..., None], g)
     add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
 
 
@@ -45,6 +48,7 @@ lookup.gradient(weight=lookup_gradient)
 lookup.accumulating_gradient(weight=add_rows)
 
 
+@public
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """The rows of `weight` at the ids in `input`.
 
@@ -67,6 +71,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
                          f"{tuple(weight.shape)}")
     size = weight.shape[0]
     if padding_idx is not None:
+        padding_idx = whole_number(padding_idx, "padding_idx", "embedding", least=None)
         if not -size <= padding_idx < size:
             raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {size} rows")
         padding_idx %= size
@@ -80,6 +85,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
 
 
+@public
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """For each id a vector that is 1 at its place and 0 elsewhere; int64, as in PyTorch, and without a gradient.
 
@@ -99,6 +105,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     ids = ids if is_array(ids) else np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"one_hot: ids must be integers, got {ids.dtype}")
+    num_classes = whole_number(num_classes, "num_classes", "one_hot", least=None)
     if num_classes < 1 and num_classes != -1:
         raise ValueError(f"one_hot: num_classes must be at least 1, or -1 for one more than the largest id, got "
                          f"{num_classes}")

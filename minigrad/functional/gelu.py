@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from minigrad import device, ops
+from minigrad.calls import public
 from minigrad.device import xp
 from minigrad.primitive import primitive
 from minigrad.tap import tap
@@ -51,6 +52,7 @@ def gelu_tanh_gradient(g, x):
 gelu_tanh.gradient(x=gelu_tanh_gradient)
 
 
+@public
 def gelu(input: Any, approximate: str = "none") -> Any:
     """The Gaussian error linear unit.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.calls import public
 from minigrad.device import is_host, xp
 from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
 from minigrad.primitive import primitive
@@ -48,6 +49,7 @@ def bounded_quotient(g: Any, x: Any) -> Any:
     return g / ops.maximum(x, max(1 / STEEPEST, float(np.finfo(x.dtype).tiny)))
 
 
+@public
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """``-w (t log p + (1 - t) log(1 - p))``, of probabilities p; a logarithm is never below -100, as in PyTorch.
 
@@ -71,6 +73,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy"), reduction)
 
 
+@public
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, reduction: str = "mean",
                                      pos_weight: Any = None) -> Any:
     """``-w (ω t log σ(x) + (1 - t) log σ(-x))``, of logits x, with ``-log σ(x) = log(1 + e⁻ˣ)``: no overflow.
@@ -98,7 +101,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     """The losses, each times its factor; None is 1. ValueError for a factor that would broadcast the losses."""
     if factor is None:
         return losses
-    factor = constant_like(factor, losses)
+    factor = constant_like(factor, losses, operation)
     fits = factor.ndim <= losses.ndim and all(m in (1, n) for m, n in zip(factor.shape[::-1], losses.shape[::-1],
                                                                           strict=False))
     if not fits:
@@ -106,6 +109,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     return losses * factor
 
 
+@public
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """The terms ``t (log t - x)`` of the Kullback-Leibler divergence from a distribution t to one whose logarithm is x.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.calls import public
 from minigrad.device import is_host, xp
 from minigrad.functional.softmax import log_softmax
 from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
@@ -88,6 +89,7 @@ def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, 
     return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
+@public
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
@@ -126,6 +128,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     return weighted_mean(losses, as_tensor(counted))
 
 
+@public
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import whole_number
+from minigrad.calls import public
 from minigrad.device import asarray_on
-from minigrad.functional.sizes import whole_number
 from minigrad.functional.windows import as_floating, sliding_windows
 
 
+@public
 def max_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding: int = 0, dilation: int = 1,
                ceil_mode: bool = False) -> Any:
     """The largest element of each window. Elements that tie for it share the gradient equally, as in `minigrad.max`.
@@ -38,6 +40,7 @@ def max_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding:
     return windows.max(axis=-2)
 
 
+@public
 def avg_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding: int = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Any:
     """The mean of each window.

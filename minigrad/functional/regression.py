@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.calls import public
 from minigrad.functional.targets import check_reduction, matching, reduce_losses
 
 
+@public
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The squared error ``d²``.
 
@@ -28,6 +30,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(difference * difference, reduction)
 
 
+@public
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The absolute error ``|d|``. `input`, `target`, `reduction` and errors as for `mse_loss`."""
     check_reduction(reduction, "l1_loss")
@@ -35,6 +38,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(ops.absolute(input - target), reduction)
 
 
+@public
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
     """``d²/2`` where ``|d| ≤ δ``, and from there straight on with slope δ: ``δ(|d| - δ/2)`` (Huber 1964).
 
@@ -55,6 +59,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduce_losses(kept * (difference - kept * 0.5), reduction)
 
 
+@public
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """``d²/2β`` where ``|d| < β``, ``|d| - β/2`` elsewhere: the Huber loss divided by its slope; `l1_loss` if β is 0.
 

@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.operands import torch_names
+from minigrad.arguments import single_axis
+from minigrad.calls import public
 from minigrad.tensor import as_tensor
 
 
-def check_axis(axis: int, shape: tuple[int, ...], operation: str) -> None:
-    """IndexError for an axis that an array of `shape` lacks."""
-    if not -len(shape) <= axis < len(shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
-
-
-@torch_names
+@public
 def normalize(input: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """``x / max(‖x‖ₚ, eps)``: the vectors along `axis` scaled to length 1.
 
@@ -31,11 +26,11 @@ def normalize(input: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> 
         IndexError: an axis that the input lacks.
     """
     input = as_tensor(input)
-    check_axis(axis, input.shape, "normalize")
+    single_axis(axis, input.shape, "normalize")
     return input / ops.maximum(ops.norm(input, p, axis, keepdims=True), eps)
 
 
-@torch_names
+@public
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """``x₁ · x₂ / (max(‖x₁‖, eps) max(‖x₂‖, eps))``: the cosine of the angle between vectors along `axis`.
 
@@ -53,7 +48,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
         shape = np.broadcast_shapes(x1.shape, x2.shape)
     except ValueError:
         raise ValueError(f"cosine_similarity: x1 and x2 must broadcast, got {x1.shape} and {x2.shape}") from None
-    check_axis(axis, shape, "cosine_similarity")
+    single_axis(axis, shape, "cosine_similarity")
     x1, x2 = (x if x.shape == shape else ops.broadcast_to(x, shape) for x in (x1, x2))
     return (_scaled(x1, axis, eps) * _scaled(x2, axis, eps)).sum(axis=axis)
 
@@ -63,5 +58,6 @@ def _scaled(x: Any, axis: int, eps: float) -> Any:
     if not x.shape[axis]:
         return x
     largest = ops.max(ops.absolute(x), axis, keepdims=True).detach()
-    largest = ops.where((largest > 0) & ops.isfinite(largest), largest, 1.0)  # any positive number would do: it cancels
-    return x / ops.maximum(ops.norm(x / largest, 2, axis, keepdims=True) * largest, eps)
+    largest = ops.where((largest > 0) & ops.isfinite(largest), largest, 1.0)  # any number would do: it cancels
+    x = x / largest
+    return x / ops.maximum(ops.norm(x, 2, axis, keepdims=True), eps / largest)

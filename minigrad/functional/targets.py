@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.device import asarray_on, is_array, is_host, on_device_of, to_device, xp
+from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
+from minigrad.operands import numbers_on
 from minigrad.ops.reduction import as_narrow, widened
 from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
@@ -31,12 +32,12 @@ def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = R
 
 
 def matching(input: Any, target: Any, operation: str) -> tuple[Any, Any]:
-    """The input and the target as tensors of one shape; a target in host memory is sent to where the input is.
+    """The input and the target as tensors of one shape; an array or a list is sent to where the input is.
 
     Raises ValueError for shapes that differ: an input (N,) and a target (N, 1) would broadcast to N × N differences.
     """
     input = as_tensor(input)
-    target = constant_like(target, input)
+    target = constant_like(target, input, operation)
     if input.dtype.kind != "f" and target.dtype.kind != "f":
         input = input.astype(np.float32)
     if input.shape != target.shape:
@@ -44,11 +45,12 @@ def matching(input: Any, target: Any, operation: str) -> tuple[Any, Any]:
     return input, target
 
 
-def constant_like(values: Any, input: Any) -> Any:
+def constant_like(values: Any, input: Any, operation: str) -> Any:
     """A tensor as it is; an array or numbers as a tensor where `input` is, in its dtype (float32 if that is none)."""
     if isinstance(values, TensorBase):
         return values
-    return as_tensor(asarray_on(input.device, values, input.dtype if input.dtype.kind == "f" else np.float32))
+    dtype = input.dtype if input.dtype.kind == "f" else np.float32
+    return as_tensor(numbers_on(input.device, values, dtype, operation))
 
 
 def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tuple[Any, Any]:
@@ -75,7 +77,7 @@ def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tup
 
 def class_weights(weight: Any, input: Any, operation: str) -> Any:
     """The weights of the classes, (C,), as a tensor where the input (…, C) is."""
-    weight = constant_like(weight, input)
+    weight = constant_like(weight, input, operation)
     if weight.dtype.kind != "f":
         raise TypeError(f"{operation}: weight must be floating, one number for each class, got {weight.dtype}")
     if weight.shape != input.shape[-1:]:

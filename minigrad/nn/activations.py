@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from minigrad import functional as F
+from minigrad.calls import public
 from minigrad.nn.module import Module
-from minigrad.operands import torch_names
 from minigrad.tensor import Tensor
 
 
@@ -229,7 +229,7 @@ class Softmax(Module):
         axis: the axis that sums to 1, by default the last; ``dim`` is understood.
     """
 
-    @torch_names
+    @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis
@@ -250,7 +250,7 @@ class LogSoftmax(Module):
         axis: the axis along which softmax sums to 1, by default the last; ``dim`` is understood.
     """
 
-    @torch_names
+    @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from minigrad.calls import public
 from minigrad.nn.module import Module
-from minigrad.operands import torch_names
 from minigrad.tensor import Tensor
 
 
@@ -15,7 +15,7 @@ class Flatten(Module):
         end_axis: the last of them.
     """
 
-    @torch_names
+    @public
     def __init__(self, start_axis: int = 1, end_axis: int = -1) -> None:
         super().__init__()
         self.start_axis, self.end_axis = start_axis, end_axis
@@ -37,7 +37,7 @@ class Unflatten(Module):
         unflattened_size: the lengths of the axes in its place; one of them may be -1.
     """
 
-    @torch_names
+    @public
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
         self.axis, self.unflattened_size = axis, tuple(unflattened_size)

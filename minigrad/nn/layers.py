@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from minigrad import functional as F
-from minigrad.functional.sizes import whole_number
+from minigrad.arguments import whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import functional as F
+from minigrad.calls import public
 from minigrad.functional.targets import REDUCTIONS, check_reduction
 from minigrad.nn.module import Module
-from minigrad.operands import torch_names
 from minigrad.tensor import Tensor
 
 
@@ -220,7 +220,7 @@ class CosineSimilarity(Module):
         eps: a lower bound for their lengths.
     """
 
-    @torch_names
+    @public
     def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.axis, self.eps = axis, eps

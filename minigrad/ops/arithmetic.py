@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.calls import public
 from minigrad.ops.edges import finite, has_no_zeros, off_the_edge
 from minigrad.ops.rounding import floor_divide
 from minigrad.ops.selection import absolute, where
@@ -119,6 +120,7 @@ def check_shapes(operation: str, *operands: Any) -> None:
         raise ValueError(f"{operation}: the operands do not broadcast, their shapes are {shapes}") from None
 
 
+@public
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Linear interpolation, ``input + weight · (end - input)``; all three broadcast.
 
@@ -133,12 +135,14 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     return where(absolute(weight) < 0.5, add(input, mul(step, weight)), sub(end, mul(step, sub(1, weight))))
 
 
+@public
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
     """``input + value · tensor1 · tensor2``, broadcasting."""
     check_shapes("addcmul", input, tensor1, tensor2)
     return add(input, mul(mul(tensor1, tensor2), value))
 
 
+@public
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: float = 1) -> Any:
     """``input + value · tensor1 / tensor2``, broadcasting."""
     check_shapes("addcdiv", input, tensor1, tensor2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minigrad.arguments import single_axis, whole_number
+from minigrad.calls import public
 from minigrad.device import xp
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.ops.shape import moveaxis, require_arrays, reshape
@@ -42,6 +44,7 @@ def _on_diagonal(rows: int, columns: int, offset: int) -> slice:
     return slice(start, start + (count - 1) * (columns + 1) + 1, columns + 1) if count else slice(0, 0)
 
 
+@public
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The `offset`-th diagonal of the matrices in `axis1` and `axis2`, as the last axis; a view where possible."""
     require_arrays("diagonal", x)
@@ -49,18 +52,20 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     if ndim < 2:
         raise ValueError(f"diagonal: needs at least two dimensions, got shape {tuple(x.shape)}")
     for a in (axis1, axis2):
-        if not -ndim <= a < ndim:
-            raise IndexError(f"diagonal: axis {a} is out of range for shape {tuple(x.shape)}")
+        single_axis(a, x.shape, "diagonal")
     if axis1 % ndim == axis2 % ndim:
         raise ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}")
+    offset = whole_number(offset, "offset", "diagonal", least=None)
     matrices = moveaxis(x, (axis1, axis2), (-2, -1))
     *others, rows, columns = matrices.shape
     return reshape(matrices, (*others, rows * columns))[..., _on_diagonal(rows, columns, offset)]
 
 
+@public
 def diag(x: Any, k: int = 0) -> Any:
     """Of a vector the square matrix with it on the k-th diagonal; of a matrix its k-th diagonal. As in NumPy."""
     require_arrays("diag", x)
+    k = whole_number(k, "k", "diag", least=None)
     if len(x.shape) == 2:
         return diagonal(x, k)
     if len(x.shape) != 1:
@@ -69,6 +74,7 @@ def diag(x: Any, k: int = 0) -> Any:
     return reshape(put_into_zeros(x, _on_diagonal(n, n, k), (n * n,)), (n, n))
 
 
+@public
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The sum of the `offset`-th diagonal of the matrices in `axis1` and `axis2`."""
     return diagonal(x, offset, axis1, axis2).sum(axis=-1)

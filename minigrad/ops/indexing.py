@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import single_axis
+from minigrad.calls import public
 from minigrad.device import add_at, device_of, is_array, is_host, to_device, xp
-from minigrad.operands import torch_names
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
@@ -61,8 +62,7 @@ def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
     Indices that come on a GPU are not read back for the range.
     """
     shape, values, device = tuple(x.shape), raw(indices), device_of(raw(x))
-    if not -len(shape) <= axis < len(shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {shape}")
+    single_axis(axis, shape, operation)
     if not is_array(values):
         values = np.asarray(values, dtype=None if np.size(values) else np.int64)
     if values.dtype.kind not in "iu":
@@ -83,7 +83,7 @@ _take.gradient(x=lambda g, x_shape, indices, axis:
                put_into_zeros(g, (*(slice(None),) * (axis % len(x_shape)), indices), x_shape))
 
 
-@torch_names
+@public
 def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     """The slices of x at `indices` (integers of any shape) along `axis`; of the flattened x if `axis` is None.
 
@@ -103,7 +103,7 @@ def require_axis(axis: Any, operation: str, order: str) -> None:
                         f"{type(axis).__name__} in its place")
 
 
-@torch_names
+@public
 def index_select(input: Any, axis: int, index: Any) -> Any:
     """The slices at `index`, integers of one dimension, along `axis`: PyTorch's order of the arguments of `take`."""
     require_axis(axis, "index_select", "input, axis, index")
@@ -131,7 +131,7 @@ def gather_at(x, indices, axis):
 gather_at.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, along(indices, axis), x_shape))
 
 
-@torch_names
+@public
 def gather(input: Any, axis: int, index: Any) -> Any:
     """``out[i][j] = input[index[i][j]][j]`` for axis 0, and so on: PyTorch's gather, NumPy's take_along_axis.
 
@@ -160,6 +160,7 @@ def require_mask(mask: Any, operation: str) -> None:
         raise TypeError(f"{operation}: the mask must be boolean, got {mask.dtype}")
 
 
+@public
 def masked_select(x: Any, mask: Any) -> Any:
     """The elements of x, in one dimension, where the boolean `mask` is true; x and the mask broadcast.
 
@@ -189,6 +190,7 @@ def argwhere(x):
 argwhere.no_gradient()
 
 
+@public
 def nonzero(x: Any) -> tuple[Any, ...]:
     """The places of the elements that are not 0, for each axis its indices, as in NumPy: ``x[nonzero(x)]`` reads them.
 

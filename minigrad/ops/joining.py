@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
+from minigrad.arguments import single_axis, whole_number
+from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.operands import torch_names
 from minigrad.ops.shape import expand_dims, require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
@@ -31,13 +30,20 @@ def concatenate_gradient(g, xs_shapes, axis, needs):
     return gradients
 
 
-@torch_names
-def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree."""
-    return _concatenate(*sequence_of_arrays(tensors, "concatenate"), axis=axis)
+@public
+def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
+    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree.
+
+    With None for the axis they are flattened first, as in NumPy.
+    """
+    tensors = sequence_of_arrays(tensors, "concatenate")
+    if axis is None:
+        tensors, axis = [reshape(t, (-1,)) for t in tensors], 0
+    single_axis(axis, tensors[0].shape, "concatenate")
+    return _concatenate(*tensors, axis=axis)
 
 
-@torch_names
+@public
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
     """The tensors (or arrays), all of one shape, joined along a new axis."""
     tensors = sequence_of_arrays(tensors, "stack")
@@ -59,28 +65,29 @@ def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
     return found
 
 
+@public
 def vstack(tensors: Sequence[Any]) -> Any:
     """The tensors (or arrays) as rows, one below the other: joined along the first axis, once they are at least 2-D."""
     tensors = sequence_of_arrays(tensors, "vstack")
     return concatenate([reshape(t, (1, -1)) if len(t.shape) < 2 else t for t in tensors], 0)
 
 
+@public
 def hstack(tensors: Sequence[Any]) -> Any:
     """The tensors (or arrays) side by side: joined along the second axis, 1-D ones along their only one."""
     tensors = [reshape(t, (1,)) if not len(t.shape) else t for t in sequence_of_arrays(tensors, "hstack")]
     return concatenate(tensors, 0 if len(tensors[0].shape) == 1 else 1)
 
 
-@torch_names
+@public
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"split: axis {axis} is out of range for shape {tuple(x.shape)}")
+    single_axis(axis, x.shape, "split")
     length = x.shape[axis]
-    if isinstance(sizes, (int, np.integer)):
-        if sizes < 1:
-            raise ValueError(f"split: the size of a piece must be at least 1, got {sizes}")
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str):
+        sizes = whole_number(sizes, "the size of a piece", "split")
         sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+    sizes = [whole_number(size, "a size", "split", least=None) for size in sizes]
     if any(size < 0 for size in sizes) or sum(sizes) != length:
         raise ValueError(f"split: the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
     before, pieces, start = (slice(None),) * (axis % len(x.shape)), [], 0
@@ -90,21 +97,18 @@ def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
     return tuple(pieces)
 
 
-@torch_names
+@public
 def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into `chunks` pieces, the last smaller or missing if it must be, as in PyTorch. Views."""
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"chunk: axis {axis} is out of range for shape {tuple(x.shape)}")
-    if chunks < 1:
-        raise ValueError(f"chunk: the number of chunks must be at least 1, got {chunks}")
+    single_axis(axis, x.shape, "chunk")
+    chunks = whole_number(chunks, "chunks", "chunk")
     size = -(-x.shape[axis] // chunks)
     return split(x, size if size else [0] * chunks, axis)
 
 
-@torch_names
+@public
 def unbind(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices of x along `axis`, each without it. Views."""
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"unbind: axis {axis} is out of range for shape {tuple(x.shape)}")
+    single_axis(axis, x.shape, "unbind")
     before = (slice(None),) * (axis % len(x.shape))
     return tuple([x[(*before, i)] for i in range(x.shape[axis])])

@@ -42,6 +42,7 @@ def rows(x: Any) -> Any:
 
 
 batched_matmul.gradient(x=matmul_gradient_x, y=matmul_gradient_y)
+batched_matmul.name = "matmul"  # what users call it
 
 
 def matmul(x: Any, y: Any) -> Any:
@@ -170,6 +171,11 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     letters, out = parse_subscripts(subscripts, [len(x.shape) for x in operands])
     sizes: dict[str, int] = {}
     for term, x in zip(letters, operands, strict=True):
+        for c in set(term):  # on a diagonal nothing broadcasts
+            lengths = {n for letter, n in zip(term, x.shape, strict=True) if letter == c}
+            if len(lengths) > 1:
+                raise ValueError(f"einsum: the letter {c!r} of {subscripts!r} stands for lengths "
+                                 f"{sorted(lengths)} of one operand, of shape {tuple(x.shape)}")
         for c, n in zip(term, x.shape, strict=True):
             known = sizes.get(c, 1)
             if n != known and 1 not in (n, known):

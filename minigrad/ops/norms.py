@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any
 
-from minigrad.operands import torch_names
+from minigrad.calls import public
 from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.powers import power
 from minigrad.ops.reduction import Axis, as_narrow, max, min, normalize_axes, root, sum, widened
@@ -14,7 +14,7 @@ from minigrad.ops.selection import absolute, where
 from minigrad.ops.shape import require_arrays
 
 
-@torch_names
+@public
 def norm(x: Any, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of the vectors along `axis`.
 

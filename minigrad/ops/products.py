@@ -6,17 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from minigrad.arguments import single_axis, whole_number
+from minigrad.calls import public
+from minigrad.device import is_array, to_numpy
 from minigrad.ops.arithmetic import mul
 from minigrad.ops.linalg import matmul
 from minigrad.ops.shape import require_arrays, reshape, transpose
 
 
+@public
 def outer(x: Any, y: Any) -> Any:
     """``out[i, j] = x[i] · y[j]``, of the flattened operands."""
     require_arrays("outer", x, y)
     return mul(reshape(x, (math.prod(x.shape), 1)), reshape(y, (1, math.prod(y.shape))))
 
 
+@public
 def dot(x: Any, y: Any) -> Any:
     """NumPy's dot: of vectors the inner, of matrices the matrix product, with a number x · y.
 
@@ -31,6 +36,7 @@ def dot(x: Any, y: Any) -> Any:
     return _contract(x, y, (-1,), (-2 if len(y.shape) > 1 else -1,), "dot")
 
 
+@public
 def inner(x: Any, y: Any) -> Any:
     """The sum over the last axes of both, ``out[i…, j…] = Σ_k x[i…, k] · y[j…, k]``; with a number x · y."""
     require_arrays("inner", x, y)
@@ -39,6 +45,7 @@ def inner(x: Any, y: Any) -> Any:
     return _contract(x, y, (-1,), (-1,), "inner")
 
 
+@public
 def tensordot(x: Any, y: Any, axes: int | Sequence[Any] = 2) -> Any:
     """The sum of products over several axes of x and y; the others of x, then those of y, are left.
 
@@ -47,13 +54,19 @@ def tensordot(x: Any, y: Any, axes: int | Sequence[Any] = 2) -> Any:
             or several.
 
     Raises:
-        ValueError: axes of different lengths, or more of one operand than of the other; IndexError: one that is not.
+        ValueError: axes of different lengths, or more of one operand than of the other, a negative n; IndexError: an
+            axis that is not; TypeError: one that is no int.
     """
     require_arrays("tensordot", x, y)
-    if isinstance(axes, Sequence):
-        of_x, of_y = (tuple(a) if isinstance(a, Sequence) else (a,) for a in axes)
+    if is_array(axes):
+        axes = to_numpy(axes).tolist()
+    if isinstance(axes, (list, tuple)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be an int or a pair (axes of x, axes of y), got {axes}")
+        of_x, of_y = (tuple(a) if isinstance(a, (list, tuple)) else (a,) for a in axes)
     else:
-        of_x, of_y = tuple(range(-axes, 0)), tuple(range(axes))
+        count = whole_number(axes, "axes", "tensordot", least=0)
+        of_x, of_y = tuple(range(-count, 0)), tuple(range(count))
     return _contract(x, y, of_x, of_y, "tensordot")
 
 
@@ -61,8 +74,7 @@ def _contract(x: Any, y: Any, of_x: tuple[int, ...], of_y: tuple[int, ...], oper
     """One matrix product of x, the axes `of_x` last, and y, the axes `of_y` first."""
     for shape, axes in ((x.shape, of_x), (y.shape, of_y)):
         for a in axes:
-            if not -len(shape) <= a < len(shape):
-                raise IndexError(f"{operation}: axis {a} is out of range for shape {tuple(shape)}")
+            single_axis(a, shape, operation)
         if len({a % len(shape) for a in axes}) < len(axes):
             raise ValueError(f"{operation}: {axes} names an axis twice, for shape {tuple(shape)}")
     lengths = tuple(x.shape[a] for a in of_x)
@@ -86,6 +98,7 @@ def _others(x: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(a for a in range(len(x.shape)) if a not in _positive(axes, x))
 
 
+@public
 def kron(x: Any, y: Any) -> Any:
     """The Kronecker product: x with each element replaced by itself times y. The shorter shape gets ones in front."""
     require_arrays("kron", x, y)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.operands import torch_names
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
 from minigrad.ops.powers import sqrt
@@ -104,7 +104,7 @@ var.gradient(x=lambda g, x, x_shape, axis, correction, keepdims:
                              (reduced_size(x_shape, axis) - correction) / 2))
 
 
-@torch_names
+@public
 def std(x: Any, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Any:
     """The standard deviation over `axis`, ``√var``. NumPy's default: correction 0.
 
@@ -184,8 +184,13 @@ min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 
 @primitive(floating=True)
 def logsumexp(x, axis=None, keepdims=False):
-    """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first. All -inf gives -inf, gradient 0."""
+    """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first.
+
+    All -inf gives -inf, gradient 0, and so does an empty axis.
+    """
     namespace = xp(x)
+    if not x.size:  # Σ eˣ over no elements is 0
+        return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
     total = widened(namespace.exp(x - top)).sum(axis=axis, keepdims=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import single_axis
+from minigrad.calls import public
 from minigrad.device import is_array, to_numpy, xp
-from minigrad.operands import torch_names
 from minigrad.ops.indexing import raw, take
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive
@@ -24,7 +25,7 @@ repeat_each.gradient(x=lambda g, x_shape, times, axis:
                       reshape(g, (*x_shape[:axis + 1], times, *x_shape[axis + 1:])).sum(axis=axis + 1))
 
 
-@torch_names
+@public
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     """Each element repeated `repeats` times, ``[a, b] -> [a, a, b, b]``, along `axis` (flattened if it is None).
 
@@ -37,7 +38,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     return _repeat(x, repeats, axis, "repeat")
 
 
-@torch_names
+@public
 def repeat_interleave(x: Any, repeats: Any, axis: int | None = None) -> Any:
     """PyTorch's name for `repeat`: each element `repeats` times, along `axis`."""
     return _repeat(x, repeats, axis, "repeat_interleave")
@@ -48,8 +49,10 @@ def _repeat(x: Any, repeats: Any, axis: int | None, operation: str) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     shape = tuple(x.shape)
-    if not -len(shape) <= axis < len(shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {shape}; to repeat a whole tensor, tile")
+    try:
+        single_axis(axis, shape, operation)
+    except (IndexError, TypeError) as error:
+        raise type(error)(f"{error}; to repeat a whole tensor, tile") from None
     axis %= len(shape)
     counts = to_numpy(raw(repeats)) if is_array(raw(repeats)) else np.asarray(repeats)
     if counts.dtype.kind not in "iu" and counts.size:
@@ -79,6 +82,7 @@ def tile_gradient(g, x_shape, reps):
 _tile.gradient(x=tile_gradient)
 
 
+@public
 def tile(x: Any, reps: int | Sequence[int]) -> Any:
     """x laid out `reps` times along each axis, ``[a, b] -> [a, b, a, b]``: NumPy's tile, PyTorch's Tensor.repeat.
 
@@ -93,6 +97,7 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
     return _tile(x, (1,) * (len(x.shape) - len(reps)) + reps)
 
 
+@public
 def meshgrid(*xs: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """For each vector a tensor of its values at every point of the grid that they span. Views, as in PyTorch.
 

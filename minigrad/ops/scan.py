@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minigrad.arguments import single_axis
 from minigrad.device import xp
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
@@ -15,8 +16,7 @@ from minigrad.primitive import primitive
 def _require_axis(x: Any, axis: Any, operation: str) -> None:
     if axis is None or not x.ndim:
         raise ValueError(f"{operation}: needs an axis of the operand, got axis {axis} for shape {tuple(x.shape)}")
-    if not -x.ndim <= axis < x.ndim:
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(x.shape)}")
+    single_axis(axis, x.shape, operation)
 
 
 @primitive

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import add_at, asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
-from minigrad.operands import torch_names
+from minigrad.arguments import whole_number
+from minigrad.calls import public
+from minigrad.device import add_at, device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.operands import numbers_on
 from minigrad.ops.indexing import (
     along,
     check_fit,
@@ -37,7 +39,7 @@ _scatter_add.gradient(x=lambda g: g,
                       values=lambda g, indices, axis: gather_at(g, indices, axis))
 
 
-@torch_names
+@public
 def scatter_add(input: Any, axis: int, index: Any, src: Any) -> Any:
     """A copy of the input with ``src[i][j]`` added at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
 
@@ -47,16 +49,18 @@ def scatter_add(input: Any, axis: int, index: Any, src: Any) -> Any:
     return _scatter_add(input, _checked(input, axis, index, src, "scatter_add"), src, axis)
 
 
-@torch_names
+@public
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
     """A copy of the input with ``src[i][j]`` written at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
 
     `src` is a tensor or an array of the shape of `index`, or a number. Of several that are written to one place the
-    last stays, and it alone has a gradient. Errors are those of `gather`.
+    last stays, and it alone has a gradient. Dtypes are as in `index_put`, errors those of `gather`.
     """
-    if isinstance(src, (bool, int, float)):
+    if isinstance(src, (bool, int, float, np.generic)):
         require_arrays("scatter", input)
-        src = asarray_on(device_of(raw(input)), np.full(np.shape(raw(index)), src), input.dtype)
+        number = _values_for(input, src, "scatter")
+        with on_device_of(number):
+            src = xp(number).broadcast_to(number, np.shape(raw(index)))
     index = _checked(input, axis, index, src, "scatter")
     with on_device_of(raw(index)):
         places = along(raw(index), axis)
@@ -74,7 +78,7 @@ def _checked(input: Any, axis: int, index: Any, src: Any, operation: str) -> Any
     return index
 
 
-@torch_names
+@public
 def index_add(input: Any, axis: int, index: Any, source: Any) -> Any:
     """A copy of the input with the slices of `source` added to those at `index` along `axis`, as in PyTorch.
 
@@ -94,25 +98,26 @@ def index_add(input: Any, axis: int, index: Any, source: Any) -> Any:
     return input + put_into_zeros(source, (*(slice(None),) * axis, index), tuple(input.shape))
 
 
+@public
 def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """A copy of x with `values` written at ``[indices]``, what ``x[indices] = values`` would do in place.
 
     Args:
         indices: whatever ``x[indices]`` takes: a tuple of tensors, arrays, lists, slices and ints, or a boolean mask.
         values: a tensor, an array or numbers that broadcast to the shape of ``x[indices]``. The result has the wider
-            dtype of both.
+            dtype of both; numbers take that of x, but fractions among integers make it float32.
         accumulate: add them to what is there, a place that is named twice getting both. Otherwise the last that is
             written to a place stays, and it alone has a gradient.
 
     Raises:
         IndexError: an index out of range (of those on the host), or that fits no axis.
-        ValueError: values that do not broadcast.
+        ValueError: values that do not broadcast. TypeError: values that are no numbers.
     """
     require_arrays("index_put", x)
     device, shape = device_of(raw(x)), tuple(x.shape)
     places = _places(shape, indices, device)
     if not isinstance(values, TensorBase) and not is_array(values):
-        values = asarray_on(device, values, x.dtype)
+        values = _values_for(x, values, "index_put")
     try:
         values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
     except ValueError:
@@ -131,6 +136,16 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
     return reshape(getitem(concatenate([flat, values]), sources), shape)
 
 
+def _values_for(x: Any, values: Any, operation: str) -> Any:
+    """Numbers, or lists of them, as an array to be written into x, in its dtype if that has room for them."""
+    found, dtype = np.asarray(values), np.dtype(x.dtype)
+    if found.dtype.kind == "f" and dtype.kind != "f":
+        dtype = np.dtype(np.float32)
+    elif found.dtype.kind in "iu" and dtype.kind == "b":
+        dtype = np.dtype(np.int64)
+    return numbers_on(device_of(raw(x)), values, dtype, operation)
+
+
 def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
     """The flat places, on `device`, that an index names. A host index is looked up on the host: it may be wrong."""
     parts = tuple([raw(part) for part in indices]) if isinstance(indices, tuple) else raw(indices)
@@ -145,16 +160,23 @@ def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
         return to_device(xp(anchor).asarray(found), device)
 
 
+@public
 def masked_fill(x: Any, mask: Any, value: float) -> Any:
-    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true."""
+    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true.
+
+    A NumPy array is sent to the device of x.
+    """
     require_arrays("masked_fill", x)
     require_mask(mask, "masked_fill")
+    if not isinstance(value, (bool, int, float, np.generic)):
+        require_arrays("masked_fill", value)
     own, other = tuple(x.shape), tuple(mask.shape)
     if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
         raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")
     return where(mask, value, x)
 
 
+@public
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of 0, 1, … occurs in x; with `weights`, the sum of the weights at its places, as in NumPy.
 
@@ -173,8 +195,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     if values.ndim != 1 or (weights is not None and np.shape(raw(weights)) != values.shape):
         given = "" if weights is None else f" and weights {np.shape(raw(weights))}"
         raise ValueError(f"bincount: x, and weights of its shape, must have one dimension, got {values.shape}{given}")
-    if minlength < 0:
-        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
+    minlength = whole_number(minlength, "minlength", "bincount", least=0)
     with on_device_of(values):
         lowest, highest = (int(values.min()), int(values.max())) if values.size else (0, -1)
     if lowest < 0:

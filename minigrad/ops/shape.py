@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad import device as devices
+from minigrad.arguments import single_axis, whole_number
+from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.operands import torch_names
 from minigrad.primitive import primitive
 from minigrad.rules import sum_to
 from minigrad.tape import TensorBase
@@ -56,17 +57,18 @@ def broadcast_to(x, shape):
 broadcast_to.gradient(x=lambda g, x_shape: sum_to(g, x_shape))
 
 
-@torch_names
+@public
 def expand_dims(x: Any, axis: int) -> Any:
     """x with an axis of length 1 put in at `axis`. A view."""
-    shape = x.shape
+    require_arrays("expand_dims", x)
+    shape, axis = x.shape, whole_number(axis, "axis", "expand_dims", least=None)
     if not -len(shape) - 1 <= axis <= len(shape):
         raise IndexError(f"expand_dims: axis {axis} is out of range for the result's {len(shape) + 1} dimensions")
     axis %= len(shape) + 1
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
-@torch_names
+@public
 def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
     shape = x.shape
@@ -74,8 +76,7 @@ def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         return reshape(x, tuple(n for n in shape if n != 1))
     axes = axis if isinstance(axis, tuple) else (axis,)
     for a in axes:
-        if not -len(shape) <= a < len(shape):
-            raise IndexError(f"squeeze: axis {a} is out of range for shape {tuple(shape)}")
+        single_axis(a, shape, "squeeze")
         if shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} has length {shape[a]}, not 1, in shape {tuple(shape)}")
     dropped = {a % len(shape) for a in axes}
@@ -89,14 +90,14 @@ def require_arrays(operation: str, *operands: Any) -> None:
             raise TypeError(f"{operation}: the operands must be tensors or arrays, got a {type(x).__name__}")
 
 
+@public
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
     """x with the axes `source` (an int or several) moved to the places `destination`, as in NumPy. A view."""
     ndim = len(x.shape)
     ends = [tuple(a) if isinstance(a, Sequence) else (a,) for a in (source, destination)]
     for axes in ends:
         for a in axes:
-            if not -ndim <= a < ndim:
-                raise IndexError(f"moveaxis: axis {a} is out of range for shape {tuple(x.shape)}")
+            single_axis(a, x.shape, "moveaxis")
         if len({a % ndim for a in axes}) < len(axes):
             raise ValueError(f"moveaxis: {axes} names an axis twice")
     if len(ends[0]) != len(ends[1]):
@@ -106,20 +107,20 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
 
 
+@public
 def ravel(x: Any) -> Any:
     """x in one dimension; a view where possible."""
     require_arrays("ravel", x)
     return reshape(x, (-1,))
 
 
-@torch_names
+@public
 def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
     """x with the axes from `start_axis` to `end_axis` made one, as in PyTorch; a view where possible."""
     require_arrays("flatten", x)
     shape = tuple(x.shape) or (1,)
     for a in (start_axis, end_axis):
-        if not -len(shape) <= a < len(shape):
-            raise IndexError(f"flatten: axis {a} is out of range for shape {tuple(x.shape)}")
+        single_axis(a, shape, "flatten")
     start, stop = start_axis % len(shape), end_axis % len(shape) + 1
     if start >= stop:
         raise ValueError(f"flatten: start_axis {start_axis} comes after end_axis {end_axis}, for shape "

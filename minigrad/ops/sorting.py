@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import single_axis
+from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.operands import torch_names
 from minigrad.ops.comparison import equal
 from minigrad.ops.indexing import gather_at
 from minigrad.ops.reduction import Axis, axes_last, keep_reduced, mean
@@ -47,12 +48,11 @@ def _flattened(x: Any, axis: int | None, operation: str) -> tuple[Any, int]:
     require_arrays(operation, x)
     if axis is None:
         return reshape(x, (-1,)), 0
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(x.shape)}")
+    single_axis(axis, x.shape, operation)
     return x, axis
 
 
-@torch_names
+@public
 def argsort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
     """The indices, int64, that would sort x along `axis` (the flattened x if it is None). Has no gradient.
 
@@ -62,7 +62,7 @@ def argsort(x: Any, axis: int | None = -1, descending: bool = False, stable: boo
     return _argsort(x, axis, bool(descending), bool(stable))
 
 
-@torch_names
+@public
 def sort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along `axis` (flattened if it is None): the values alone, as in NumPy; `argsort` gives the places.
 
@@ -73,7 +73,7 @@ def sort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool =
     return gather_at(x, _argsort(x, axis, bool(descending), bool(stable)), axis)
 
 
-@torch_names
+@public
 def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
     """The k largest (or smallest) elements along `axis`, and their indices, as in PyTorch.
 
@@ -103,7 +103,7 @@ def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool 
     return gather_at(input, indices, axis), indices
 
 
-@torch_names
+@public
 def median(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """The median over `axis`, of an even number of elements the mean of the two in the middle, as in NumPy.
 

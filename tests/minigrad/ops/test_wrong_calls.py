@@ -84,7 +84,7 @@ CALLS = {
     "flip": (lambda x, v: x.flip(2), IndexError, ["flip", "2"]),
     "squeeze": (lambda x, v: x.squeeze(1), ValueError, ["squeeze", "axis 1", "(2, 3)"]),
     "squeeze axis": (lambda x, v: x.squeeze(2), IndexError, ["squeeze", "axis 2", "(2, 3)"]),
-    "unsqueeze": (lambda x, v: x.unsqueeze(4), IndexError, ["expand_dims", "4", "3"]),
+    "unsqueeze": (lambda x, v: x.unsqueeze(4), IndexError, ["unsqueeze", "4", "3"]),
     # shapes
     "reshape": (lambda x, v: x.reshape(4, -1), ValueError, ["reshape", "(2, 3)", "(4, -1)"]),
     "reshape by a float": (lambda x, v: x.reshape(2.0, 3), TypeError, ["reshape", "float"]),
