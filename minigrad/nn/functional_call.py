@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from minigrad.device import is_array
 from minigrad.nn.module import Module
 from minigrad.recompute import surroundings
+from minigrad.tensor import Tensor, as_tensor
 
 
 def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -15,20 +17,19 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
 
     Args:
         module: any module; afterwards it is as it was.
-        parameters: tensors by the names of ``module.named_parameters()``, of the parameters' shapes; those not named
-            are the module's own. A parameter that the module has under several names (tied) is replaced under all.
+        parameters: tensors or arrays by the names of ``module.named_parameters()`` and ``named_buffers()``, of their
+            shapes; those not named are the module's own. What the module has under several names (tied) is replaced
+            under all of them.
+        args, kwargs: for the module. PyTorch's form, one tuple with all the positional arguments and perhaps a
+            dictionary, is understood; a module that takes a tuple gets it in another: ``((a, b),)``.
 
     Raises:
-        ValueError: a name that the module does not have, or another shape.
+        TypeError: a value that is neither a tensor nor an array.
+        ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
-    own = dict(module.named_parameters(remove_duplicate=False))
-    for name, value in parameters.items():
-        if name not in own:
-            raise ValueError(f"functional_call: {type(module).__name__} has no parameter {name!r}")
-        if tuple(value.shape) != own[name].shape:
-            raise ValueError(f"functional_call: parameter {name!r} has shape {own[name].shape}, the tensor given for "
-                             f"it {tuple(value.shape)}")
-    replacements = {id(own[name]): value for name, value in parameters.items()}
+    if args and isinstance(args[0], tuple) and (len(args) == 1 or (len(args) == 2 and isinstance(args[1], dict))):
+        args, kwargs = args[0], {**kwargs, **dict(*args[1:])}
+    replacements = _replacements(module, parameters)
     token = surroundings.set((*surroundings.get(), lambda: _replaced(module, replacements)))
     try:
         with _replaced(module, replacements):
@@ -37,9 +38,32 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
         surroundings.reset(token)
 
 
+def _replacements(module: Module, values: Mapping[str, Any]) -> dict[int, Tensor]:
+    """The new values by the ids of the module's own tensors; the errors of `functional_call`."""
+    own: dict[str, Tensor] = dict(module.named_buffers(remove_duplicate=False))
+    own.update(module.named_parameters(remove_duplicate=False))
+    replacements: dict[int, Tensor] = {}
+    given: dict[int, str] = {}  # a tensor of the module -> its name in `values`
+    for name, value in values.items():
+        if name not in own:
+            raise ValueError(f"functional_call: {type(module).__name__} has no parameter {name!r}, nor a buffer")
+        if not isinstance(value, Tensor) and not is_array(value):
+            raise TypeError(f"functional_call: the value for {name!r} must be a tensor or an array, got "
+                            f"{type(value).__name__}")
+        if tuple(value.shape) != own[name].shape:
+            raise ValueError(f"functional_call: {name!r} has shape {own[name].shape}, the tensor given for it "
+                             f"{tuple(value.shape)}")
+        key = id(own[name])
+        if key in given and value is not values[given[key]]:
+            raise ValueError(f"functional_call: {given[key]!r} and {name!r} are tied, one tensor under two names, and "
+                             "got two values; give it under one of them")
+        replacements[key], given[key] = as_tensor(value), name
+    return replacements
+
+
 @contextmanager
 def _replaced(module: Module, replacements: Mapping[int, Any]) -> Iterator[None]:
-    """The parameters with these ids replaced, wherever the tree has them."""
+    """The parameters and buffers with these ids replaced, wherever the tree has them."""
     changed = []
     for child in module.modules():
         for name, value in list(vars(child).items()):

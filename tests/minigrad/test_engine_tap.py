@@ -119,7 +119,16 @@ def test_an_exception_ends_the_block():
     assert fused_kernels.get() is True
 
 
-@pytest.mark.parametrize("wrong", [None, np.ones(1), Tensor([1.0, 2.0])])
+def test_a_visitor_that_returns_nothing_leaves_the_tensors():
+    x, seen = leaf(1.0, 2.0), []
+    plain = functional.softmax(x)
+    with tapping(lambda name, tensor: seen.append(name)):
+        assert functional.softmax(x).tolist() == plain.tolist()
+        assert tap("x", x) is x
+    assert seen == ["shifted", "exponentials", "total", "x"]
+
+
+@pytest.mark.parametrize("wrong", [np.ones(1), Tensor([1.0, 2.0])])
 def test_a_visitor_that_returns_no_fitting_tensor_is_an_error(wrong):
     with tapping(lambda name, tensor: wrong), pytest.raises(ValueError, match=r"tap 'x': .* shape \(1,\)"):
         tap("x", leaf(1.0))

@@ -1,0 +1,85 @@
+"""functional_call: PyTorch's form, buffers, tied parameters, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, nn
+from minigrad.func import functional_call
+
+
+class Affine(nn.Module):
+    """``scale·x + shift``, where the shift is a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(np.array([2.0, 3.0]))
+        self.register_buffer("shift", Tensor(np.array([10.0, 20.0])))
+
+    def forward(self, x, factor=1.0):
+        return (self.scale * x + self.shift) * factor
+
+
+class Sum(nn.Module):
+    """Takes a pair."""
+
+    def forward(self, pair):
+        return pair[0] + pair[1]
+
+
+X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.float64)
+
+
+@pytest.mark.parametrize(("args", "kwargs", "expected"), [
+    ((X,), {}, [15.0, 27.0]),
+    (((X,),), {}, [15.0, 27.0]),  # PyTorch's
+    ((X, 2.0), {}, [30.0, 54.0]),
+    (((X, 2.0),), {}, [30.0, 54.0]),
+    (((X,), {"factor": 2.0}), {}, [30.0, 54.0]),
+    (((X,),), {"factor": 2.0}, [30.0, 54.0]),
+    ((), {"x": X}, [15.0, 27.0]),
+])
+def test_arguments(args, kwargs, expected):
+    assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
+
+
+def test_a_module_that_takes_a_tuple():
+    assert functional_call(Sum(), {}, ((X, SCALE),)).tolist() == [6.0, 8.0]
+    assert functional_call(Sum(), {}, [X, SCALE]).tolist() == [6.0, 8.0]
+    with pytest.raises(TypeError, match="positional argument"):
+        functional_call(Sum(), {}, (X, SCALE))
+
+
+def test_buffers_and_arrays():
+    module = Affine()
+    shift = module.shift
+    assert functional_call(module, {"shift": np.array([0.5, 0.5]), "scale": SCALE.data}, X).tolist() == [5.5, 7.5]
+    assert module.shift is shift
+    assert module(X).tolist() == [12.0, 23.0]
+
+
+def test_a_buffer_of_a_child_is_differentiated():
+    shift = Tensor(np.zeros(2), requires_grad=True)
+    functional_call(nn.Sequential(Affine(), Affine()), {"1.shift": shift}, X).sum().backward()
+    assert shift.grad.tolist() == [1.0, 1.0]
+
+
+def test_two_values_for_what_is_tied():
+    module = Affine()
+    module.other = module.scale
+    assert functional_call(module, {"scale": SCALE, "other": SCALE}, X).tolist() == [15.0, 27.0]
+    with pytest.raises(ValueError, match="'scale' and 'other' are tied"):
+        functional_call(module, {"scale": SCALE, "other": SCALE.clone()}, X)
+
+
+@pytest.mark.parametrize(("values", "kind", "said"), [
+    ({"scale": 3.0}, TypeError, "the value for 'scale' must be a tensor or an array, got float"),
+    ({"scale": None}, TypeError, "'scale' must be .* got NoneType"),
+    ({"shift": [1.0, 2.0]}, TypeError, "'shift' must be .* got list"),
+    ({"shift": Tensor([1.0])}, ValueError, r"'shift' has shape \(2,\), the tensor given for it \(1,\)"),
+    ({"bias": SCALE}, ValueError, "Affine has no parameter 'bias', nor a buffer"),
+])
+def test_wrong_values(values, kind, said):
+    module = Affine()
+    with pytest.raises(kind, match=f"functional_call: .*{said}"):
+        functional_call(module, values, X)
+    assert module(X).tolist() == [12.0, 23.0]
