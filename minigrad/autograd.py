@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.accumulate import Pending, deliver, is_fresh
-from minigrad.device import asarray_on, device_of, is_array, on_device_of, xp
+from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.hooks import hooked
 from minigrad.observe import observers
+from minigrad.operands import numbers_on
 from minigrad.plan import run_rule
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
 
@@ -187,7 +188,7 @@ def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool
     elif isinstance(gradient, TensorBase):
         gradient = gradient if create_graph else gradient._data
     elif not is_array(gradient):
-        gradient = asarray_on(device_of(data), gradient, data.dtype)
+        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
     if tuple(gradient.shape) != tuple(data.shape):
         raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
                          f"the output has shape {tuple(data.shape)}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.accumulate import copy
 from minigrad.autograd import backward_pass, require_recorded, root_gradient
+from minigrad.calls import shown
 from minigrad.device import is_array
 from minigrad.hooks import hooked
 from minigrad.modes import enable_grad
@@ -30,8 +31,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
         A tensor if `inputs` is one, else a tuple with one entry for each input, each with memory of its own.
     """
     single = isinstance(inputs, TensorBase)
-    input_list = [inputs] if single else list(inputs)
-    output_list = [outputs] if isinstance(outputs, TensorBase) else list(outputs)
+    input_list, output_list = _tensors(inputs, "input"), _tensors(outputs, "output")
     if grad_outputs is None:
         starts = [None] * len(output_list)
     else:  # one for one; a tensor or an array is one start, not a sequence of its rows
@@ -40,8 +40,6 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
     if len(starts) != len(output_list):
         raise ValueError(f"grad: {len(output_list)} outputs but {len(starts)} grad_outputs")
     for position, tensor in enumerate(input_list):
-        if not isinstance(tensor, TensorBase):
-            raise TypeError(f"grad: input {position} is a {type(tensor).__name__}, not a Tensor")
         if not tensor._requires_grad:
             raise ValueError(f"grad: input {position} (shape {tuple(tensor._data.shape)}) does not require a "
                              "gradient; make it with requires_grad=True")
@@ -77,6 +75,19 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
         given.add(id(target))
         gradients.append(value)
     return gradients[0] if single else tuple(gradients)
+
+
+def _tensors(given: Any, what: str) -> list[Any]:
+    """A tensor, or several, as a list; TypeError for anything else."""
+    if isinstance(given, TensorBase):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"grad: the {what}s must be a Tensor or a sequence of them, got {shown(given)}")
+    listed = list(given)
+    for position, tensor in enumerate(listed):
+        if not isinstance(tensor, TensorBase):
+            raise TypeError(f"grad: {what} {position} is a {type(tensor).__name__}, not a Tensor")
+    return listed
 
 
 def _paths_to(roots: Sequence[Any], inputs: set[int]) -> set[int]:
