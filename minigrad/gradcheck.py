@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import random
-from minigrad.device import to_device, to_numpy
+from minigrad.device import on_device_of, to_device, to_numpy
 from minigrad.modes import enable_grad
 from minigrad.tape import TensorBase
 from minigrad.tensor import Tensor
@@ -173,7 +173,9 @@ def _holding(tensor: Tensor, values: Host) -> Iterator[None]:
 def _compare(function: Callable[..., Any], differentiable: Callable[..., Any], inputs: list[Tensor],
              names: Sequence[str], operation: str, eps: float, atol: float, rtol: float) -> None:
     """Hold the gradients of `differentiable` to the differences of `function`, which has the same values."""
+    given = [to_numpy(tensor.data).copy() for tensor in inputs]
     base = _values(function, inputs, operation)
+    _hold_unwritten(inputs, given, f"{operation}: the function wrote")
     again = _values(function, inputs, operation)
     if not all(np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True) for a, b in zip(base, again, strict=True)):
         raise GradcheckError(f"{operation}: the function gives different results for the same inputs; randomness must "
@@ -207,10 +209,17 @@ def _gradients(function: Callable[..., Any], inputs: list[Tensor], projections: 
         for i, start in zip(recorded, starts, strict=True):
             if not np.array_equal(to_numpy(start.data), weights[i].astype(start.dtype)):
                 raise GradcheckError(f"{operation}: the backward pass wrote to the gradient it was given [{op}]")
+    _hold_unwritten(inputs, before, f"{operation}: the backward pass wrote", f" [{op}]")
+    return found, op
+
+
+def _hold_unwritten(inputs: list[Tensor], before: list[Host], who: str, op: str = "") -> None:
+    """GradcheckError if an input has not the values of `before`; it gets them back."""
     for i, (tensor, values) in enumerate(zip(inputs, before, strict=True)):
         if not np.array_equal(to_numpy(tensor.data), values):
-            raise GradcheckError(f"{operation}: the function, or its backward pass, wrote to input {i} [{op}]")
-    return found, op
+            with on_device_of(tensor.data):
+                tensor.data[...] = to_device(values, tensor.device)
+            raise GradcheckError(f"{who} to input {i}{op}; it must write to arrays of its own")
 
 
 def _differences(function: Callable[..., Any], inputs: list[Tensor], position: int, projections: list[list[Host]],
