@@ -81,13 +81,13 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
         return
     if isinstance(value, TensorBase):
         value = value._data
-    if leaf.grad is not None:
-        buffer = leaf.grad._data
+    if leaf._grad is not None:
+        buffer = leaf._grad._data
         with on_device_of(buffer):
             buffer += value
-        leaf.grad._tick[0] += 1
+        leaf._grad._tick[0] += 1
         return
-    leaf.grad = wrap(value if owned else copy(value))
+    leaf._grad = wrap(value if owned else copy(value))
 
 
 def copy(array: Array) -> Array:

@@ -39,7 +39,7 @@ OURS = {
 REMEDIES = {
     "unbiased": "unbiased=True is correction=1 here, and the default is 0",
     "dtype": "convert with .astype(dtype)",
-    "out": "every operation makes a new tensor",
+    "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
     "inplace": "every operation makes a new tensor",
 }
 # Functions to which PyTorch lets one give more arguments in a row

@@ -25,13 +25,13 @@ class TensorBase:
     when a leaf gets its first hook.
     """
 
-    __slots__ = ("__weakref__", "_data", "_hooks", "_node", "_requires_grad", "_tick", "grad")
+    __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_tick")
 
     _data: Array
+    _grad: Any  # a tensor, or None
     _node: Node | None
     _requires_grad: bool
     _tick: list[int]
-    grad: Any
 
 
 _tensor_class: type[TensorBase] = TensorBase
@@ -52,7 +52,7 @@ def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) 
     tensor._node = node
     tensor._requires_grad = node is not None
     tensor._tick = [0] if tick is None else tick
-    tensor.grad = None
+    tensor._grad = None
     return tensor
 
 

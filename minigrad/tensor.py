@@ -85,7 +85,7 @@ class Tensor(Operators, Methods):
         self._data = _to_array(data, dtype, device)
         self._node = None
         self._tick = [0]
-        self.grad = None
+        self._grad = None
         self._requires_grad = False
         self.requires_grad = requires_grad
 
@@ -261,8 +261,33 @@ class Tensor(Operators, Methods):
 
     # ----------------------------------------------------------------- gradients
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
-        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.autograd.backward`."""
+    @property
+    def grad(self) -> Any:
+        """What `backward` has accumulated: a Tensor of this shape, dtype and device, or None.
+
+        TypeError for anything else that is assigned to it, ValueError for a Tensor that differs in one of them.
+        """
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        if gradient is not None:
+            if not isinstance(gradient, Tensor):
+                raise TypeError(f"grad: expected a Tensor or None, got {type(gradient).__name__}")
+            for what in ("shape", "dtype", "device"):
+                own, given = getattr(self, what), getattr(gradient, what)
+                if own != given:
+                    raise ValueError(f"grad: its {what} must be {own}, that of the tensor, got {given}")
+        self._grad = gradient
+
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.autograd.backward`.
+
+        `create_graph` is PyTorch's, and an error that names `minigrad.grad`, which has it.
+        """
+        if create_graph:
+            raise TypeError("backward: create_graph would put a graph into .grad, and so a reference cycle; use "
+                            "minigrad.grad(outputs, inputs, create_graph=True)")
         autograd.backward(self, gradient, retain_graph)
 
     def retain_grad(self) -> None:
@@ -303,9 +328,16 @@ class Tensor(Operators, Methods):
         return ops.astype(self if target.kind == "f" else self.detach(), target)
 
     @public
-    def to(self, device: str) -> Tensor:
-        """This tensor on another device: itself if it is there already, else a recorded copy."""
-        return self if parse_device(device) == self.device else ops.to_device(self, parse_device(device))
+    def to(self, device: Any = None, dtype: Any = None) -> Tensor:
+        """On another device, or in another dtype, or both: itself if it is so already, else a recorded copy.
+
+        ``x.to("cuda")``, ``x.to(np.float64)``, ``x.to("cuda", np.float64)``; a string is a device.
+        """
+        if device is not None and dtype is None and isinstance(device, type | np.dtype):
+            device, dtype = None, device
+        target = self.device if device is None else parse_device(device)
+        cast = self if dtype is None or np.dtype(dtype) == self.dtype else self.astype(dtype)
+        return cast if target == self.device else ops.to_device(cast, target)
 
     def requires_grad_(self, value: bool = True) -> Tensor:
         """Set ``requires_grad`` in place; returns the tensor."""

@@ -43,6 +43,9 @@ class Optimizer:
                 f"{self._name}: params must be an iterable of tensors or of groups, "
                 f"got one {type(params).__name__}; pass it in a list"
             )
+        if hasattr(params, "parameters"):
+            raise TypeError(f"{self._name}: params must be an iterable of tensors or of groups, got a "
+                            f"{type(params).__name__}; pass its .parameters()")
         self.defaults = defaults
         self.param_groups = []
         self._params: list[Tensor] = []  # all parameters; one's index here is its position

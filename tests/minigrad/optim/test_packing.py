@@ -89,7 +89,7 @@ def test_memory_layout_does_not_matter(make, shape):
     optimizers = make([plain]), make([other])
     for _ in range(3):
         set_gradients([plain], draw)
-        other.grad = Tensor(0.0)
+        other.grad = Tensor(plain.grad)
         other.grad.data = np.asfortranarray(plain.grad.data)
         for optimizer in optimizers:
             optimizer.step()
