@@ -35,6 +35,8 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
         # What made it is recorded in the node's place, and the traversal goes on through what that recorded.
         newest = next_number()
         target = gradient_target(node.primitive.expand(node))
+        for observer in observers():
+            observer.expanded(node, target)
         if wanted is not None:
             wanted.update(_recorded_since(newest, target))
         return [target] if pending.add(target, g, False) else []
@@ -140,6 +142,14 @@ def _push_observed(node: Node, g: Any, pending: Pending, wanted: set[int] | None
             observer.rules_end(node)
 
 
+def arrived(entry: list[Any]) -> list[Any]:
+    """The entry of a leaf at the end of a pass, after its hooks; the observers are told."""
+    entry = hooked(entry)
+    for observer in observers():
+        observer.leaf_reached(entry[2], entry[0])
+    return entry
+
+
 def leaves_below(roots: Sequence[Any]) -> list[Any]:
     """Every leaf tensor below `roots`, each once."""
     seen: set[int] = set()
@@ -227,5 +237,5 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> N
     root = gradient_target(output)
     start = root_gradient(output, gradient, "backward", create_graph=False)
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set())
-    for gradient, owned, leaf in [hooked(entry) for entry in results.values()]:
+    for gradient, owned, leaf in [arrived(entry) for entry in results.values()]:
         deliver(leaf, gradient, owned)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from minigrad.tape import Array, Node, TensorBase
 
 if TYPE_CHECKING:
-    from minigrad.primitive import Primitive
+    from minigrad.rules import Rules
 
 
 class Observer:
@@ -22,15 +22,22 @@ class Observer:
 
     Forwards and backwards both happen in the thread or task that entered the `observing` block. Under ``create_graph``
     the rules are themselves operations, and are told of as such between `rules_begin` and `rules_end`.
+
+    A `minigrad.func.checkpoint` is told of as an operation named "checkpoint", ``operation.recomputes``, whose `args`
+    are those of its function. What runs between its begin and its end is thrown away, and its output's node stands for
+    it; a backward that comes to that node computes it again, between `rules_begin` and `rules_end` of the node.
     """
 
     follows_gradients = True  # False: `gradient_sent` is not called, and rules that add into a buffer go on doing so
 
-    def operation_begins(self, operation: Primitive, args: Sequence[Any]) -> None:
+    def operation_begins(self, operation: Rules, args: Sequence[Any]) -> None:
         """`operation` is about to run on `args`, in the order of its parameters (``*xs`` as one tuple)."""
 
-    def operation_ends(self, operation: Primitive, args: Sequence[Any], output: TensorBase | None) -> None:
-        """It has run; `output` is None if it raised. What was recorded is ``output._node``, or None."""
+    def operation_ends(self, operation: Rules, args: Sequence[Any], output: TensorBase | None) -> None:
+        """It has run; `output` is None if it raised. What was recorded is ``output._node``, or None.
+
+        Of a checkpoint, `output` is None too if there is nothing to be computed again.
+        """
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         """The gradient of the output of `node` is complete, and its rules are about to run on it."""
@@ -40,6 +47,12 @@ class Observer:
 
     def rules_end(self, node: Node) -> None:
         """The rules of `node` have run, or raised."""
+
+    def expanded(self, node: Node, target: Node | TensorBase) -> None:
+        """In place of the rules of `node`, what made it was recorded, up to `target`, which gets its gradient."""
+
+    def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
+        """A backward pass has ended; `gradient` is all that it sent to `leaf`, whose hooks have run."""
 
     def module_begins(self, module: Any) -> None:
         """The forward of an nn.Module begins."""

@@ -25,6 +25,8 @@ RESERVED = frozenset({"g", "out", "needs", "saved"})
 class Rules:
     """An operation as the backward pass sees it: its inputs, and the rule of each."""
 
+    recomputes = False  # True for a checkpoint, which has no rules: it is computed again
+
     def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
                  composition: Callable[..., Any] | None = None) -> None:
         # `_take` is the primitive behind a function `take` that checks and converts its arguments first.

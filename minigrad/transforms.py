@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.accumulate import copy
-from minigrad.autograd import backward_pass, require_recorded, root_gradient
+from minigrad.autograd import arrived, backward_pass, require_recorded, root_gradient
 from minigrad.calls import shown
 from minigrad.device import is_array
-from minigrad.hooks import hooked
 from minigrad.modes import enable_grad
 from minigrad.tape import Node, TensorBase, gradient_target, wrap
 
@@ -67,7 +66,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
                                  "pass allow_unused=True to get None for it")
             gradients.append(None)
             continue
-        value, owned, _ = entry if isinstance(target, Node) else hooked(entry)  # a node's hooks have run
+        value, owned, _ = entry if isinstance(target, Node) else arrived(entry)  # a node's hooks have run
         if not create_graph:
             value = wrap(value if owned and id(target) not in given else copy(value))
         elif not value._requires_grad:

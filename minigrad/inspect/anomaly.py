@@ -99,6 +99,10 @@ class _Detector(Observer):
         place = _Place(current_line(), "" if call is None else call.path)
         if output._node is not None:
             self._places[output._node] = place
+        if operation.recomputes:  # its operations were looked at
+            if output._node is not None:
+                self._calls.keep(output._node)
+            return
         data = output._data
         if not self._forward or data.dtype.kind != "f" or is_finite(data):
             return
@@ -108,6 +112,7 @@ class _Detector(Observer):
                 self._report_forward(operation, args, data, kind, place)
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
+        self._calls.rules_begin(node)
         self._firing.append((node, is_finite(_raw(gradient))))
 
     def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
@@ -128,6 +133,7 @@ class _Detector(Observer):
             *_operands(saved)])
 
     def rules_end(self, node: Node) -> None:
+        self._calls.rules_end(node)
         while self._firing.pop()[0] is not node:
             pass
 

@@ -30,7 +30,7 @@ def _name(number: int) -> str:
 def _frame(frame: Frame, indent: str) -> Iterator[str]:
     for box in frame.boxes:
         label = quoted("\n".join([box.title, *box.details]))
-        style = ', style="rounded,filled", fillcolor="#dcf3e4"' if box.is_leaf else ""
+        style = ', style="rounded,filled", fillcolor="#dcf3e4"' if box.kind == "leaf" else ""
         yield f"{indent}{_name(box.number)} [label={label}, tooltip={quoted(box.tooltip)}{style}];"
     for inner in frame.frames:
         number = 0 if inner.call is None else inner.call.number

@@ -42,7 +42,9 @@ class Entry:
         kept: what it saved; None if a backward had freed it already.
         line: the line of the program that ran it; None outside of a block.
         call: the call of a module that it ran in.
-        inside: the number of the entry whose rule recorded it, under ``create_graph``, or which it expands.
+        inside: the number of the entry whose rule recorded it, under ``create_graph``, or in whose place it was
+            recorded: a checkpoint that was computed again, a fused operation under ``create_graph``.
+        expansions: the number of what gets its gradient, for each time that something was recorded in its place.
         fired: its place in the order of the backward, once its rules have run.
         times: how often they have run.
     """
@@ -59,6 +61,7 @@ class Entry:
     inside: int | None = None
     fired: int | None = None
     times: int = 0
+    expansions: list[int] = field(default_factory=list)
     _norm: Any = field(default=None, repr=False)
 
     @property
@@ -74,6 +77,7 @@ class Leaf:
     Attributes:
         name: its dotted name, None if it has none.
         tensor: the tensor, None once nobody else holds it: the tape does not.
+        times: how many backwards inside the block have reached it.
     """
 
     number: int
@@ -81,6 +85,13 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: Any
     _reference: weakref.ref[TensorBase] = field(repr=False)
+    times: int = 0
+    _norm: Any = field(default=None, repr=False)
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The norm of what the last backward that reached it brought, not of ``.grad``, which sums several."""
+        return None if self._norm is None else float(self._norm)
 
     @property
     def tensor(self) -> Any:

@@ -1,4 +1,4 @@
-"""The recorded graph as a picture: boxes for operations and leaves, frames for the modules that they ran in.
+"""The recorded graph as a picture: boxes, and frames for the modules that they ran in, all with their places.
 
 The frame of each call of a module is laid out first, from the innermost outwards, and is then one item of what is
 around it; an edge that crosses a frame does so at a port, which is an item at the frame's upper or lower side.
@@ -8,36 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from minigrad.inspect.entry import Entry, Leaf
+from minigrad.inspect.boxes import CHARACTER, Box, Edge, boxes_and_edges
 from minigrad.inspect.layout import CycleError, Item, Link, Point, arrange
-from minigrad.inspect.listing import dtype_text, leaf_gradient_norm, norm_text
 from minigrad.inspect.modules import ModuleCall
 from minigrad.inspect.recorder import Tape
-from minigrad.inspect.table import shape_text, text_width
+from minigrad.inspect.table import text_width
 
-CHARACTER = 7.3  # the width of a character of a monospaced font at 12 px, rounded up
-SMALL = 6.1  # and at 10 px
 MARGIN = 12.0
-
-
-@dataclass(eq=False)
-class Box:
-    """An operation or a leaf, placed. `lines` are the texts in it, `ports` the offsets at which its inputs enter."""
-
-    number: int
-    title: str
-    details: list[str]
-    inputs: list[str]
-    is_leaf: bool
-    norm: float | None
-    tooltip: str
-    width: float = 0.0
-    height: float = 0.0
-    x: float = 0.0
-    y: float = 0.0
-    ports: list[float] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -59,16 +37,6 @@ class Frame:
         return [*self.boxes, *self.frames]
 
 
-@dataclass(eq=False)
-class Edge:
-    """From the output of one box into the `place`-th input of another."""
-
-    source: Box
-    target: Box
-    place: int
-    path: list[Point] = field(default_factory=list)
-
-
 @dataclass
 class Picture:
     """All that there is to draw, with its coordinates."""
@@ -79,105 +47,32 @@ class Picture:
     edges: list[Edge]
 
 
-def picture(tape: Tape) -> Picture:
-    """Lay out what is on a tape."""
-    boxes = {number: _operation_box(entry) for number, entry in tape.entries.items()}
-    boxes |= {number: _leaf_box(leaf) for number, leaf in tape.leaves.items()}
-    edges = [Edge(boxes[number], boxes[entry.number], place) for entry in tape.entries.values()
-             for place, (_, number) in enumerate(entry.parents) if number in boxes]
-    calls: dict[int, ModuleCall | None] = {number: entry.call for number, entry in tape.entries.items()}
-    for number, leaf in tape.leaves.items():  # a parameter belongs to the module, an input comes from outside
-        users = [calls[edge.target.number] for edge in edges if edge.source.number == number]
-        calls[number] = None if leaf.name is None else _common_call(users)
-    root = _frames(boxes, calls)
+def picture(tape: Tape, depth: int | None = None) -> Picture:
+    """Lay out what is on a tape; calls of modules that are in `depth` others are one box each."""
+    boxes, edges = boxes_and_edges(tape, depth)
+    root = _frames(boxes)
     try:
         _lay_out(root, edges)
-    except CycleError:  # calls of modules that ran interleaved, as asynchronous ones can: no frames
-        root = _frames(boxes, dict.fromkeys(calls))
+    except CycleError:  # calls of modules that ran interleaved, as asynchronous ones can: no frames, none collapsed
+        boxes, edges = boxes_and_edges(tape, None)
+        root = Frame(None, "", boxes)
         _lay_out(root, edges)
     frames = [frame for frame in _walk(root) if frame is not root]
-    return Picture(root, list(boxes.values()), frames, edges)
+    return Picture(root, boxes, frames, edges)
 
 
-# ----------------------------------------------------------------- boxes
-
-
-def _operation_box(entry: Entry) -> Box:
-    details = [f"{shape_text(entry.shape)} {dtype_text(entry.dtype)}"]
-    norm = entry.gradient_norm
-    tooltip = [f"{entry.name}, recorded as number {entry.number}"]
-    if entry.line is not None:
-        tooltip.append(f"{'/'.join(Path(entry.line.file).parts[-2:])}:{entry.line.number} {entry.line.source}")
-    if entry.call is not None:
-        tooltip.append(f"in {entry.call.path} ({entry.call.kind})")
-    return _sized(Box(entry.number, entry.name, details, [name for name, _ in entry.parents], False, norm,
-                      "\n".join(tooltip)))
-
-
-def _leaf_box(leaf: Leaf) -> Box:
-    short = leaf.name.rpartition(".")[2] if leaf.name else "leaf"
-    details = [f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}"]
-    return _sized(Box(leaf.number, short, details, [], True, leaf_gradient_norm(leaf), leaf.name or "a leaf"))
-
-
-def _sized(box: Box) -> Box:
-    if box.norm is not None:
-        box.details.append(f"|g| {norm_text(box.norm)}")
-    strips = [SMALL * text_width(name) + 8 for name in box.inputs]
-    texts = [CHARACTER * text_width(box.title), *[SMALL * text_width(text) for text in box.details]]
-    box.width = max(sum(strips), max(texts) + 16)
-    box.height = (14 if box.inputs else 0) + 20 + 13 * len(box.details)
-    spare, x = (box.width - sum(strips)) / max(len(strips), 1), 0.0
-    for strip in strips:
-        box.ports.append(x + (strip + spare) / 2)
-        x += strip + spare
-    return box
-
-
-# ----------------------------------------------------------------- frames
-
-
-def _chain(call: ModuleCall | None) -> list[ModuleCall]:
-    """The calls around, the outermost first."""
-    chain = []
-    while call is not None:
-        chain.append(call)
-        call = call.outer
-    return chain[::-1]
-
-
-def _common_call(calls: list[ModuleCall | None]) -> ModuleCall | None:
-    """The innermost call that all of `calls` are in."""
-    common: ModuleCall | None = None
-    for same in zip(*map(_chain, calls), strict=False):
-        if any(call is not same[0] for call in same):
-            break
-        common = same[0]
-    return common
-
-
-def _frames(boxes: dict[int, Box], calls: dict[int, ModuleCall | None]) -> Frame:
+def _frames(boxes: list[Box]) -> Frame:
     root = Frame(None, "")
     by_call: dict[int, Frame] = {}
-    for number, box in sorted(boxes.items(), key=lambda pair: abs(pair[0])):
+    for box in sorted(boxes, key=lambda box: abs(box.number)):
         frame = root
-        for call in _chain(calls[number]):
+        for call in box.call.chain if box.call is not None else []:
             if call.number not in by_call:
-                by_call[call.number] = Frame(call, _title(call))
+                by_call[call.number] = Frame(call, call.name)
                 frame.frames.append(by_call[call.number])
             frame = by_call[call.number]
         frame.boxes.append(box)
     return root
-
-
-def _title(call: ModuleCall) -> str:
-    """The path of a module, from the nearest one around it that it is a part of."""
-    outer = call.outer
-    while outer is not None:
-        if call.path.startswith(outer.path + "."):
-            return call.path.removeprefix(outer.path + ".")
-        outer = outer.outer
-    return call.path
 
 
 def _walk(frame: Frame) -> Iterator[Frame]:

@@ -25,9 +25,10 @@ class Event:
         gradients: backward: ``(argument, gradient)`` for each rule that has run; arrays, or tensors under
             ``create_graph``; empty if the hooks do not follow gradients.
         node: what was recorded: in the forward from `after` on, None if nothing was; in the backward always.
-        module: the dotted path of the module that it belongs to, "" outside of all.
+        module: the dotted path of the module that it belongs to, "" outside of all; "checkpoint (computed again)" for
+            what a checkpointed function itself runs the second time.
         parent: the event during which this one happens: a rule whose operations run under ``create_graph``, or a
-            checkpoint that is computed again.
+            checkpoint, in its first run or computed again.
 
     A hook may put attributes of its own on it. Arrays must not be written to.
     """
@@ -39,6 +40,14 @@ class Event:
         self.output: Any = None
         self.node: Node | None = None
         self.gradients: list[tuple[str, Any]] = []
+
+    @property
+    def transient(self) -> bool:
+        """Whether it happens in the first run of a checkpoint, of which the tape keeps nothing."""
+        event = self.parent
+        while event is not None and not (event.operation.recomputes and event.phase == "forward"):
+            event = event.parent
+        return event is not None
 
     def __repr__(self) -> str:
         return f"<{self.phase} of {self.name}{' in ' + self.module if self.module else ''}>"
@@ -93,15 +102,19 @@ class _Hooks(Observer):
         if output is not None and output._node is not None:
             event.node = output._node
             self._modules[output._node] = event.module
+            if operation.recomputes:
+                self._calls.keep(output._node)
         self._call_after(event)
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
+        self._calls.rules_begin(node)
         self._begin(node.primitive, "backward", (gradient,), node, self._modules.get(node, ""))
 
     def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
         self._running()[-1].gradients.append((name, gradient))
 
     def rules_end(self, node: Node) -> None:
+        self._calls.rules_end(node)
         self._call_after(self._end(node))
 
     def module_begins(self, module: Any) -> None:

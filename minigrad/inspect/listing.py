@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.device import to_numpy
 from minigrad.inspect.entry import Entry, Leaf
+from minigrad.inspect.lines import short_names, shorten_lines
+from minigrad.inspect.modules import RECOMPUTED
 from minigrad.inspect.table import shape_text, size, table
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ _READING = """\
   made at    the line of the program that ran the operation, and the one in minigrad.functional that it led to
   shapes     its tensors and arrays → its output, and the dtype of that
   saved      what is kept for the backward, and whose gradient needs it: x 640 B→∂weight; w 512 B→∂x
-  |gradient| the norm of the gradient of its output, when its rules ran"""
+  |gradient| the norm of the gradient of its output, when its rules ran; ×2: the last of two times"""
 _UNWATCHED = """\
 Lines, modules and gradients are seen inside a block alone: with inspect.record_tape() as t: …, backward too."""
 
@@ -52,35 +54,31 @@ def norm_text(norm: float | None) -> str:
     return "" if norm is None else f"{norm:.2e}"
 
 
-def leaf_gradient_norm(leaf: Leaf) -> float | None:
-    """The norm of the ``.grad`` of a leaf that is alive and has one."""
-    gradient = None if leaf.tensor is None else leaf.tensor.grad
-    return None if gradient is None else float(np.linalg.norm(to_numpy(gradient._data).astype(np.float64)))
-
-
-def _status(entry: Entry, any_fired: bool) -> str:
-    norm = norm_text(entry.gradient_norm)
-    if entry.times > 1:
-        return f"{norm} ×{entry.times}"
+def _status(one: Entry | Leaf, any_fired: bool) -> str:
+    norm = norm_text(one.gradient_norm)
+    if one.times > 1:
+        return f"{norm} ×{one.times}"
     return norm or ("not reached" if any_fired else "")
 
 
-def _row(place: int, entry: Entry, any_fired: bool) -> tuple[str, ...]:
+def _row(place: int, entry: Entry, any_fired: bool, files: Mapping[str, str]) -> tuple[str, ...]:
     shapes = " ".join(shape_text(shape) for _, shape in entry.inputs)
     shapes += f" → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
-    return (str(place), entry.name, "" if entry.line is None else str(entry.line), shapes, kept_text(entry),
+    return (str(place), entry.name, "" if entry.line is None else entry.line.text(files), shapes, kept_text(entry),
             _status(entry, any_fired))
 
 
 def _heading(entry: Entry, tape: Tape) -> str:
-    """The module that an operation belongs to; for one that a gradient rule recorded, whose rule it was."""
-    call, text = entry.call, ""
+    """The module that an operation belongs to; whether it was computed again, or by whose rule it was recorded."""
+    call, by = entry.call, ""
     if entry.inside is not None:
         maker = tape.entries[entry.inside]
-        text = f"recorded by the backward of {maker.name}"
+        if maker.name != "checkpoint":
+            by = f"recorded by the backward of {maker.name}"
         call = call or maker.call
-    path = "" if call is None else call.path if call.path == call.kind else f"{call.path} ({call.kind})"
-    return ", ".join(part for part in (path, text) if part)
+    labels = [one.label for one in call.chain] if call is not None else []
+    module = next((label for label in reversed(labels) if label != RECOMPUTED), "")
+    return ", ".join(part for part in (module, RECOMPUTED if RECOMPUTED in labels else "", by) if part)
 
 
 def listing(tape: Tape, count: int | None, width: int) -> str:
@@ -93,6 +91,7 @@ def listing(tape: Tape, count: int | None, width: int) -> str:
 
     left_out = 0 if count is None else max(0, len(entries) - count)
     first = (len(entries) - left_out + 1) // 2
+    files = short_names(line for entry in entries if entry.line is not None for line in entry.line.shown)
     rows: list[tuple[str, ...] | str] = []
     heading = ""
     for place, entry in enumerate(entries):
@@ -104,25 +103,29 @@ def listing(tape: Tape, count: int | None, width: int) -> str:
         if _heading(entry, tape) != heading:
             heading = _heading(entry, tape)
             rows.append(f"── {heading or 'outside of modules'}")
-        rows.append(_row(place + 1, entry, any_fired))
+        rows.append(_row(place + 1, entry, any_fired, files))
     header = ["#", "operation", "made at", "shapes", "saved", "|gradient|"]
     used = {i for row in rows if not isinstance(row, str) for i, cell in enumerate(row) if cell}
     keep = [i for i in range(len(header)) if i in used or i not in (2, 5)]
     rows = [row if isinstance(row, str) else tuple(row[i] for i in keep) for row in rows]
     flexible = {keep.index(i): weight for i, weight in ((2, 0.8), (3, 1.3), (4, 1.0)) if i in keep}
     right = [keep.index(i) for i in (0, 5) if i in keep]
-    lines.append(table([header[i] for i in keep], rows, right, width, flexible))
+    cut = {keep.index(2): shorten_lines} if 2 in keep else {}
+    lines.append(table([header[i] for i in keep], rows, right, width, flexible, cut))
     if tape.leaves:
-        lines += ["", _leaves(tape, count, width)]
+        lines += ["", _leaves(tape, count, width, any_fired)]
     return "\n".join(lines)
 
 
-def _leaves(tape: Tape, count: int | None, width: int) -> str:
+def _leaves(tape: Tape, count: int | None, width: int, any_fired: bool) -> str:
     leaves = list(tape.leaves.values())
     shown = leaves if count is None else leaves[:count]
     rows: list[tuple[str, ...] | str] = [
-        (leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}",
-         norm_text(leaf_gradient_norm(leaf))) for leaf in shown]
+        (leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}", _status(leaf, any_fired))
+        for leaf in shown]
+    header = ["leaf", "shape", "|gradient|"]
+    if not any_fired:
+        rows, header = [row[:2] for row in rows], header[:2]
     if len(shown) < len(leaves):
         rows.append(f"… {len(leaves) - len(shown)} more")
-    return table(("leaf", "shape", "|.grad|"), rows, right=(2,), width=width, flexible={0: 1.0})
+    return table(header, rows, right=(2,), width=width, flexible={0: 1.0})

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minigrad.device import is_array
@@ -45,14 +45,17 @@ class MemoryMeter:
 
     Memory is counted once, whole, however many saved values look at it, for the operation that saved it first. That of
     leaves, which are parameters and inputs, exists anyway and is counted apart; raw arrays, such as masks, are not.
+    What a checkpoint saves in its first run is thrown away at once and not counted; what it saves when it is computed
+    again is.
 
     Attributes:
         peak: the most bytes that the tape kept at a time.
         peak_by_place: those bytes, by the operation's name and the path of the module.
+        peak_given: the bytes of leaves that rules referred to then.
     """
 
     def __init__(self) -> None:
-        self.peak = 0
+        self.peak = self.peak_given = 0
         self.peak_by_place: Counter[Place] = Counter()
         self._now: Counter[Place] = Counter()
         self._current = self._given_bytes = 0
@@ -85,14 +88,10 @@ class MemoryMeter:
             self._release([last.number])
         if event.phase == "backward":
             self._last = weakref.ref(event.node) if event.node is not None else None  # freed only after this event
-        elif event.node is not None:
+        elif event.node is not None and not event.transient:
             self._hold(event.node, event.inputs, event.module)
 
     def _hold(self, node: Node, inputs: Iterable[Any], module: str) -> None:
-        for parent in node.parents:  # no event tells of a checkpoint
-            segment = parent.saved[0] if isinstance(parent, Node) and parent.saved else None
-            if isinstance(segment, Segment) and parent.number not in self._nodes:
-                self._hold(parent, (*segment.args, *segment.kwargs.values()), module)
         given = self._owners_given(inputs)
         held = []
         for array in arrays_in(node.saved):
@@ -106,8 +105,8 @@ class MemoryMeter:
             held.append(id(whole))
         died = functools.partial(_died, weakref.ref(self), node.number)
         self._nodes[node.number] = weakref.ref(node, died), held
-        if self._current > self.peak:
-            self.peak, self.peak_by_place = self._current, self._now.copy()
+        if (self._current, self._given_bytes) > (self.peak, self.peak_given):
+            self.peak, self.peak_given, self.peak_by_place = self._current, self._given_bytes, self._now.copy()
 
     def _owners_given(self, values: Iterable[Any]) -> set[int]:
         """The ids of the owners of memory that leaves among `values`, and views of leaves, look at."""
@@ -146,20 +145,33 @@ class MemoryMeter:
                 if not entry[0]:
                     self._count(self._held.pop(key), -1)
 
-    def __str__(self) -> str:
+    def text(self, count: int | None = 20) -> str:
+        """The tables, with the `count` largest operations and modules, and the sum of the rest; None for all."""
         lines = [f"the tape kept {size(self.peak)} at its peak, and keeps {size(self.current)} now",
-                 f"besides, its rules refer to {size(self.given)} of parameters and inputs"]
+                 f"parameters and inputs that its rules refer to: {size(self.peak_given)} then, {size(self.given)} now"]
         for title, part in (("operation", 0), ("module", 1)):
-            at_peak: Counter[str] = Counter()
-            now: Counter[str] = Counter()
-            for counts, total in ((self.peak_by_place, at_peak), (self._now, now)):
-                for place, count in counts.items():
-                    total[place[part] or "(no module)"] += count
-            rows = [(name, size(count), percent(count, self.peak), size(now[name]))
-                    for name, count in at_peak.most_common()]
+            at_peak, now = _summed(self.peak_by_place, part), _summed(self._now, part)
+            largest = at_peak.most_common(count)
+            rows = [(name, bytes_, now[name]) for name, bytes_ in largest]
+            if len(largest) < len(at_peak):
+                rest = set(at_peak) - {name for name, _ in largest}
+                more = f"… {len(rest)} more"
+                rows.append((more, sum(at_peak[name] for name in rest), sum(now[name] for name in rest)))
             if title == "operation" or set(at_peak) != {"(no module)"}:
-                lines += ["", table((title, "at the peak", "share", "now"), rows, right=(1, 2, 3))]
+                cells = [(name, size(peak), percent(peak, self.peak), size(left)) for name, peak, left in rows]
+                lines += ["", table((title, "at the peak", "share", "now"), cells, right=(1, 2, 3))]
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _summed(counts: Mapping[Place, int], part: int) -> Counter[str]:
+    """By operation (`part` 0) or by module (1)."""
+    total: Counter[str] = Counter()
+    for place, count in counts.items():
+        total[place[part] or "(no module)"] += count
+    return total
 
 
 def _died(meter: weakref.ref[MemoryMeter], number: int, _: Any) -> None:

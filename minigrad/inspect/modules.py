@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import weakref
+from dataclasses import dataclass
+from typing import Any
 
-from minigrad.tape import TensorBase
+from minigrad.tape import Node, TensorBase
+
+RECOMPUTED = "checkpoint (computed again)"
 
 
-class ModuleCall(NamedTuple):
+@dataclass(frozen=True)
+class ModuleCall:
     """One call of a module.
 
     Attributes:
@@ -15,12 +20,37 @@ class ModuleCall(NamedTuple):
         kind: the name of the module's class.
         number: counts the calls.
         outer: the call that it happened in, or None.
+
+    What a checkpoint computes again counts as a call, too: its path and kind are "checkpoint (computed again)".
     """
 
     path: str
     kind: str
     number: int
     outer: ModuleCall | None
+
+    @property
+    def name(self) -> str:
+        """Its path, from the nearest module around it that it is a part of."""
+        for call in self.chain[-2::-1]:
+            if self.path.startswith(call.path + "."):
+                return self.path.removeprefix(call.path + ".")
+        return self.path
+
+    @property
+    def label(self) -> str:
+        """Its path and, if that says something else, its kind."""
+        return self.path if self.path == self.kind else f"{self.path} ({self.kind})"
+
+    @property
+    def chain(self) -> list[ModuleCall]:
+        """The calls around it, the outermost first, and itself."""
+        chain: list[ModuleCall] = []
+        call: ModuleCall | None = self
+        while call is not None:
+            chain.append(call)
+            call = call.outer
+        return chain[::-1]
 
 
 class ModuleCalls:
@@ -35,6 +65,8 @@ class ModuleCalls:
         self._open: list[tuple[Any, ModuleCall]] = []
         self._names: dict[int, tuple[Any, dict[int, str]]] = {}  # by module's id: itself, and what is below it by id
         self._count = 0
+        self._kept: weakref.WeakKeyDictionary[Node, list[tuple[Any, ModuleCall]]] = weakref.WeakKeyDictionary()
+        self._left: list[tuple[Node, list[tuple[Any, ModuleCall]]]] = []
 
     @property
     def current(self) -> ModuleCall | None:
@@ -52,6 +84,25 @@ class ModuleCalls:
         while self._open and self._open.pop()[0] is not module:
             pass
 
+    def keep(self, checkpoint: Node) -> None:
+        """`checkpoint` was recorded: the calls around it are those in which it will be computed again."""
+        self._kept[checkpoint] = list(self._open)
+
+    def rules_begin(self, node: Node) -> None:
+        """If `node` is a checkpoint, what follows is computed again, in the calls that it was recorded in."""
+        if node.plan.recomputes:
+            self._left.append((node, self._open))
+            self._open = list(self._kept.get(node, []))
+            self._count += 1
+            self._open.append((None, ModuleCall(RECOMPUTED, RECOMPUTED, self._count, self.current)))
+
+    def rules_end(self, node: Node) -> None:
+        """If `node` is a checkpoint, the calls are again those from before."""
+        while node.plan.recomputes and self._left:
+            begun, self._open = self._left.pop()
+            if begun is node:
+                break
+
     def name_of(self, tensor: TensorBase) -> str | None:
         """The dotted name of a parameter or buffer of the model, or of a module that is being called."""
         return self._find(tensor)
@@ -62,7 +113,7 @@ class ModuleCalls:
             name = self._below(self._model).get(id(thing))
             if name is not None:
                 return name or type(thing).__name__
-        for module, call in reversed(self._open):
+        for module, call in reversed([(module, call) for module, call in self._open if module is not None]):
             name = self._below(module).get(id(thing))
             if name:
                 return f"{call.path}.{name}" if module is not self._model else name

@@ -53,15 +53,17 @@ class Tape:
         """Write down what `node` tells."""
         parents = []
         for name, parent in zip(input_names(node), node.parents, strict=True):
-            parents.append((name, parent.number if isinstance(parent, Node) else self._leaf(parent, calls)))
+            parents.append((name, self.number_of(parent, calls)))
         inputs = [(name, tuple(p.shape if isinstance(p, Node) else p._data.shape))
                   for name, p in zip(input_names(node), node.parents, strict=True)]
-        name = "checkpoint" if node.plan.recomputes else node.primitive.name
-        entry = Entry(node.number, name, tuple(node.shape), node.dtype, inputs, parents, read_kept(node))
+        entry = Entry(node.number, node.primitive.name, tuple(node.shape), node.dtype, inputs, parents, read_kept(node))
         self.entries[node.number] = entry
         return entry
 
-    def _leaf(self, tensor: Any, calls: ModuleCalls) -> int:
+    def number_of(self, tensor: Any, calls: ModuleCalls) -> int:
+        """The number of a node, or of a leaf, which gets one here."""
+        if isinstance(tensor, Node):
+            return tensor.number
         number = self._leaf_numbers.get(id(tensor))
         if number is None or self.leaves[number].tensor is not tensor:
             number = self._leaf_numbers[id(tensor)] = -1 - len(self.leaves)
@@ -88,34 +90,56 @@ class _Recorder(Observer):
         self._tape, self._calls = tape, ModuleCalls(model)
         self._firing: list[Node] = []
         self._fired = 0
+        self._first_runs: list[Any] = []  # of checkpoints: what they record is thrown away
+
+    def operation_begins(self, operation: Any, args: Sequence[Any]) -> None:
+        if operation.recomputes:
+            self._first_runs.append(args)
 
     def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
+        if operation.recomputes:
+            while self._first_runs.pop() is not args:
+                pass
         node = None if output is None else output._node
-        if node is None:
+        if node is None or self._first_runs:
             return
-        for parent in node.parents:  # no one tells of a checkpoint
-            if isinstance(parent, Node) and parent.plan.recomputes and parent.number not in self._tape.entries:
-                self._add(parent)
         entry = self._add(node)
-        entry.inputs = read_inputs(operation, args)
+        if operation.recomputes:
+            self._calls.keep(node)
+        else:
+            entry.inputs = read_inputs(operation, args)
 
     def _add(self, node: Node) -> Entry:
         entry = self._tape.add(node, self._calls)
         entry.line, entry.call = current_line(), self._calls.current
-        if self._firing:
+        if self._firing and self._firing[-1].number in self._tape.entries:
             entry.inside = self._firing[-1].number
         return entry
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         entries = self._tape.entries
+        self._firing.append(node)
+        self._calls.rules_begin(node)
         if node.number not in entries:
+            if self._first_runs:
+                return
             self._tape.add(node, self._calls)  # it was recorded before the block
         self._fired += 1
         entry = entries[node.number]
         entry.fired, entry.times, entry._norm = self._fired, entry.times + 1, gradient_norm(gradient)
-        self._firing.append(node)
+
+    def expanded(self, node: Node, target: Node | TensorBase) -> None:
+        entry = self._tape.entries.get(node.number)
+        if entry is not None:
+            entry.expansions.append(self._tape.number_of(target, self._calls))
+
+    def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
+        if not self._first_runs:
+            reached = self._tape.leaves[self._tape.number_of(leaf, self._calls)]
+            reached._norm, reached.times = gradient_norm(gradient), reached.times + 1
 
     def rules_end(self, node: Node) -> None:
+        self._calls.rules_end(node)
         while self._firing.pop() is not node:
             pass
 
@@ -130,7 +154,8 @@ class _Recorder(Observer):
 def record_tape(model: Any = None) -> Iterator[Tape]:
     """Write down all that is recorded inside, and the gradients that come by: ``with record_tape() as t: …; print(t)``.
 
-    The values themselves are not kept. Local to the current thread or task.
+    The values themselves are not kept. Local to the current thread or task. Of an operation or a leaf that several
+    backwards come by, it has the gradient of the last.
 
     Args:
         model: a module, from which dotted names are counted; by default from the outermost module that is called,

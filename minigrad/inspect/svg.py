@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from minigrad.inspect.graph import Box, Edge, Frame, Picture
+from minigrad.inspect.boxes import Box, Edge
+from minigrad.inspect.graph import Frame, Picture
 from minigrad.inspect.layout import Point
 
 PADDING = 12.0
@@ -15,13 +16,14 @@ LEVELS = 6
 # Only plain rules, without variables: drawing programs and converters read them as well as browsers do.
 _STYLE = """\
 .mg text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1b1f24}
-.mg .op{font-size:12px;font-weight:600;text-anchor:middle}
+.mg .title{font-size:12px;font-weight:600;text-anchor:middle}
 .mg .detail{font-size:10px;text-anchor:middle}
 .mg .input{font-size:10px;text-anchor:middle;fill:#57606a}
 .mg .path{font-size:11px;font-weight:600;fill:#57606a}
 .mg .back{fill:#ffffff}
 .mg .box{fill:#ffffff;stroke:#6e7781;stroke-width:1}
 .mg .leaf .box{stroke:#2f8f57;stroke-width:2}
+.mg .module .box{stroke:#5b7fb8;stroke-width:2}
 .mg .frame{fill:#5b7fb8;fill-opacity:.07;stroke:#8fa3c0;stroke-width:1}
 .mg .strip{stroke:#6e7781;stroke-width:.5;fill:none}
 .mg .edge{fill:none;stroke:#57606a;stroke-width:1.1}
@@ -33,6 +35,7 @@ _STYLE = """\
 .mg .back{fill:#12161c}
 .mg .box{fill:#1d232b;stroke:#8b949e}
 .mg .leaf .box{stroke:#4fae7c}
+.mg .module .box{stroke:#7fa2d8}
 .mg .frame{fill:#7fa2d8;fill-opacity:.09;stroke:#4d6488}
 .mg .strip{stroke:#8b949e}
 .mg .edge{stroke:#9aa4af}
@@ -71,16 +74,16 @@ def _heat(boxes: Sequence[Box]) -> dict[int, float]:
 
 
 def _frame(frame: Frame) -> Iterator[str]:
-    name = "" if frame.call is None else f"{frame.call.path} ({frame.call.kind})"
+    name = "" if frame.call is None else frame.call.label
     yield (f'<g><title>{escape(name)}</title><rect class="frame" x="{frame.x:.1f}" y="{frame.y:.1f}" '
            f'width="{frame.width:.1f}" height="{frame.height:.1f}" rx="9"/>'
            f'<text class="path" x="{frame.x + 10:.1f}" y="{frame.y + 16:.1f}">{escape(frame.title)}</text></g>')
 
 
 def _box(box: Box, heat: float) -> Iterator[str]:
-    middle, rounding = box.x + box.width / 2, 13 if box.is_leaf else 4
+    middle, rounding = box.x + box.width / 2, {"leaf": 13, "module": 9, "op": 4}[box.kind]
     rect = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{rounding}"'
-    yield f'<g{" class=" + chr(34) + "leaf" + chr(34) if box.is_leaf else ""}><title>{escape(box.tooltip)}</title>'
+    yield f'<g class="{box.kind}"><title>{escape(box.tooltip)}</title>'
     yield f'<rect class="box" {rect}/>'
     if heat:
         yield f'<rect class="heat" fill-opacity="{heat:.2f}" {rect}/>'
@@ -90,7 +93,7 @@ def _box(box: Box, heat: float) -> Iterator[str]:
         for name, offset in zip(box.inputs, box.ports, strict=True):
             yield f'<text class="input" x="{box.x + offset:.1f}" y="{y + 10.5:.1f}">{escape(name)}</text>'
         y += 14
-    yield f'<text class="op" x="{middle:.1f}" y="{y + 15:.1f}">{escape(box.title)}</text>'
+    yield f'<text class="title" x="{middle:.1f}" y="{y + 15:.1f}">{escape(box.title)}</text>'
     for i, text in enumerate(box.details):
         yield f'<text class="detail" x="{middle:.1f}" y="{y + 28 + 13 * i:.1f}">{escape(text)}</text>'
     yield "</g>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 
 def text_width(text: str) -> int:
@@ -21,13 +21,15 @@ def shorten(text: str, width: int) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str] | str], right: Collection[int] = (),
-          width: int | None = None, flexible: Mapping[int, float] | None = None) -> str:
+          width: int | None = None, flexible: Mapping[int, float] | None = None,
+          cut: Mapping[int, Callable[[str, int], str]] | None = None) -> str:
     """`rows` under `header`, each column as wide as its widest cell; a row that is a string is a heading.
 
     Args:
         right: the columns that are aligned to the right.
         width: of the whole; while it is exceeded, one of the `flexible` columns gives way.
         flexible: the weight of those columns: they come to widths in proportion, where they have to shrink.
+        cut: how the cells of a column are shortened, where not at their ends.
     """
     cells = [header, *[row for row in rows if not isinstance(row, str)]]
     widths = [max(text_width(row[i]) for row in cells) for i in range(len(header))]
@@ -40,7 +42,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str] | str], right: Col
         if isinstance(row, str):
             lines.append(row if width is None else shorten(row, width))
             continue
-        parts = [shorten(cell, widths[i]) for i, cell in enumerate(row)]
+        cutters = (cut or {}) if row is not header else {}
+        parts = [shorten(cutters.get(i, shorten)(cell, widths[i]), widths[i]) for i, cell in enumerate(row)]
         blanks = [" " * (widths[i] - text_width(part)) for i, part in enumerate(parts)]
         aligned = [b + p if i in right else p + b for i, (p, b) in enumerate(zip(parts, blanks, strict=True))]
         lines.append("  ".join(aligned).rstrip())

@@ -9,6 +9,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, primitive
 from minigrad import functional as F
+from minigrad.func import checkpoint
 from minigrad.inspect import AnomalyError, detect_anomaly
 from minigrad.observe import observers
 
@@ -235,3 +236,12 @@ def test_other_observers_go_on_after_an_anomaly():
         mg.exp(leaf([1.0])).sum().backward()
     assert [name for name, _ in seen][-4:] == ["exp", "sum", "sum", "exp"]
     assert times.operations["exp"].backward_calls == 1
+
+
+def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
+    """Its own operations were looked at; a mask of -inf that is no argument of it is no anomaly."""
+    x, mask = Tensor(np.ones(2), requires_grad=True), Tensor([0.0, -np.inf])
+    with mg.detect_anomaly():
+        assert checkpoint(lambda t: t + mask, x).tolist() == [1.0, -np.inf]
+        with pytest.raises(AnomalyError, match="log: an infinity"), np.errstate(divide="ignore"):
+            checkpoint(lambda t: mg.log(t - 1), x)

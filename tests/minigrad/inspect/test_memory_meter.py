@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect
+from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
 from minigrad.func import checkpoint
 
@@ -88,11 +88,47 @@ def test_checkpoints_keep_their_arguments_alone():
         del z
         gc.collect()
         kept = memory.current
-        assert kept == 800  # y, which the checkpoint holds
+        assert kept == memory.peak == 800  # y, which the checkpoint holds; its first run is not the tape's
+        assert memory.by_place == {("checkpoint", ""): 800}
         del y
         loss.backward()
         assert memory.current == 0
-    assert memory.peak >= 2400  # the inside, while it was computed
+    again = "checkpoint (computed again)"  # y for sin, and the outputs of tanh and exp
+    assert memory.peak_by_place == {("checkpoint", ""): 800, ("tanh", again): 800, ("exp", again): 800}
+
+
+def test_a_checkpoint_is_counted_before_anything_uses_it():
+    x = leaf(10, 10)
+    with inspect.memory_meter() as memory:
+        z = checkpoint(mg.exp, x * 2)
+        assert memory.current == 800
+        del z
+        assert memory.current == 0
+
+
+def test_what_leaves_hold_is_told_as_it_was_at_the_peak():
+    x = leaf(4, 10)
+    with inspect.memory_meter() as memory:
+        mg.exp(mg.sin(x)).sum().backward()
+    assert (memory.given, memory.peak_given) == (0, 320)
+    assert "refer to: 320 B then, 0 B now" in str(memory)
+    with inspect.memory_meter() as alone:
+        mg.sin(x).sum().backward()
+    assert (alone.peak, alone.peak_given) == (0, 320)
+
+
+def test_long_tables_are_cut_and_the_rest_summed():
+    x, layers = leaf(10), nn.Sequential(*[nn.Tanh() for _ in range(30)])
+    with inspect.memory_meter() as memory:
+        layers(x).sum().backward()
+
+    def modules(text):
+        return [line for line in text.splitlines() if line.startswith(("Sequential", "…"))]
+
+    assert len(modules(str(memory))) == 21
+    assert modules(str(memory))[-1].split() == ["…", "10", "more", "800", "B", "33.3%", "0", "B"]
+    assert len(modules(memory.text(count=None))) == 30
+    assert modules(memory.text(count=3))[-1].split()[:3] == ["…", "27", "more"]
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -103,7 +139,7 @@ def test_a_training_step_by_operation_and_module(device, fused):
     assert memory.current == memory.given == 0
     assert memory.peak == sum(memory.peak_by_place.values()) > 10_000
     operations = {name for name, _ in memory.peak_by_place}
-    assert ({"attention", "layer_norm"} if fused else {"batched_matmul", "exp", "sqrt"}) <= operations
+    assert ({"attention", "layer_norm"} if fused else {"matmul", "exp", "sqrt"}) <= operations
     assert "encoder.layers.0.self_attention" in {module for _, module in memory.peak_by_place}
     text = str(memory)
     assert "at its peak" in text.splitlines()[0]

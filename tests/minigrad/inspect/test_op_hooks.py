@@ -8,6 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect
 from minigrad import functional as F
+from minigrad.func import checkpoint
 from minigrad.observe import observers
 from minigrad.primitive import Primitive
 
@@ -34,13 +35,13 @@ def test_an_event_has_what_went_in_and_came_out():
     with inspect.op_hook(after=events.append):
         out = mg.masked_fill(x, np.array([True, False, True]), 7.0) @ w
         out.backward(np.ones((2, 4)))
-    fill, product = (e for e in events if e.phase == "forward" and e.name in ("where", "batched_matmul"))
+    fill, product = (e for e in events if e.phase == "forward" and e.name in ("where", "matmul"))
     assert any(value is x for value in fill.inputs)
     assert any(value is not x and isinstance(value, float) and value == 7.0 for value in fill.inputs)  # constants, too
     assert product.output is out
     assert product.node is out._node
     assert product.inputs[1] is w
-    backward = next(e for e in events if e.phase == "backward" and e.name == "batched_matmul")
+    backward = next(e for e in events if e.phase == "backward" and e.name == "matmul")
     assert backward.node is out._node
     assert backward.output is None
     np.testing.assert_array_equal(backward.inputs[0], np.ones((2, 4)))
@@ -56,6 +57,19 @@ def test_the_operations_of_a_rule_happen_inside_it():
     assert inner
     assert all(e.phase == "forward" and e.parent.phase == "backward" for e in inner)
     assert {e.parent.name for e in inner} >= {"tanh"}
+
+
+def test_a_checkpoint_is_an_event_around_its_first_run_and_around_the_second():
+    x, events = leaf(3), []
+    with inspect.op_hook(after=events.append):
+        checkpoint(lambda t, *, factor: mg.exp(t) * factor, x, factor=2.0).sum().backward()
+    first, second = ([e for e in events if e.name == "exp" and e.phase == "forward"])
+    assert (first.parent.name, first.parent.phase, first.transient) == ("checkpoint", "forward", True)
+    assert (second.parent.name, second.parent.phase, second.transient) == ("checkpoint", "backward", False)
+    assert first.parent.node is second.parent.node
+    assert first.parent.node.primitive.name == "checkpoint"
+    assert [value for value in first.parent.inputs if not isinstance(value, Tensor)] == [2.0]
+    assert not [e for e in events if e.phase == "backward" and (e.transient or e.parent is not None)]
 
 
 def test_an_event_names_its_module_both_ways():
