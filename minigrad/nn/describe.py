@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 
 
 def describe(module: Module, note: str = "parameters") -> str:
-    """One line for a leaf, else an indented block; equal numbered neighbours share one, ``(0-5): 6 x …``."""
+    """One line for a leaf, else an indented block: what it says of itself, then its children, one in a line.
+
+    Equal numbered neighbours share one, ``(0-5): 6 x …``.
+    """
     count = module.num_parameters()
     comment = f"  # {count:,} {note}" if count else ""
-    head = f"{type(module).__name__}({module.extra_repr()}"
+    name, extra = type(module).__name__, module.extra_repr()
     parts = []
     # Children that are not numbered never share a line: their names say something.
     runs = groupby(
@@ -29,5 +32,5 @@ def describe(module: Module, note: str = "parameters") -> str:
             label = f"({first[0]}-{last[0]}): {len(children)} x {describe(first[1], 'parameters each')}"
         parts.append("  " + label.replace("\n", "\n  "))
     if not parts:
-        return f"{head}){comment}"
-    return "\n".join([head + comment, *parts, ")"])
+        return f"{name}({extra}){comment}"
+    return "\n".join([f"{name}({comment}", *([f"  {extra}"] if extra else []), *parts, ")"])

@@ -342,6 +342,25 @@ def test_repr_shows_the_tree_with_counts():
     ]
 
 
+def test_repr_of_what_has_children_and_something_to_say_of_itself():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.query = nn.Linear(2, 2, bias=False)
+
+        def extra_repr(self):
+            return "num_heads=4"
+
+    assert repr(nn.Sequential(Attention(), Attention())).splitlines() == [
+        "Sequential(  # 8 parameters",
+        "  (0-1): 2 x Attention(  # 4 parameters each",
+        "    num_heads=4",
+        "    (query): Linear(in_features=2, out_features=2, bias=False)  # 4 parameters",
+        "  )",
+        ")",
+    ]
+
+
 def test_repr_folds_only_equal_numbered_neighbours():
     model = nn.Sequential(nn.Linear(1000, 2), nn.ReLU(), nn.ReLU(), nn.Linear(1000, 2))
     model.extra = nn.ReLU()
