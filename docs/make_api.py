@@ -20,7 +20,8 @@ from minigrad.primitive import Primitive
 NAMESPACES = (
     *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.inspect", "minigrad.nn", "minigrad.nn.init"),
     *("minigrad.optim", "minigrad.random", "minigrad.checkpoint", "minigrad.device"),
-    *("transformer", "transformer.data", "transformer.decode"),
+    *("transformer", "transformer.attention", "transformer.layers", "transformer.data", "transformer.decode"),
+    "transformer.pytorch",
 )
 
 

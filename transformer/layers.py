@@ -21,7 +21,11 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Residual(nn.Module):
-    """A sublayer with its norm, dropout and the path around it; pre- and post-norm are written here, once."""
+    """A sublayer with its norm, dropout and the path around it; pre- and post-norm are written here, once.
+
+    Args:
+        config: says whether the norm comes first or last, and the width, the dropout and the options of the norm.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -37,7 +41,11 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """``activation(x W₁ + b₁) W₂ + b₂``, on each position alone (section 3.3): (B, T, D) → (B, T, D)."""
+    """``activation(x W₁ + b₁) W₂ + b₂``, on each position alone (section 3.3): (B, T, D) → (B, T, D).
+
+    Args:
+        config: has the widths `d_model` and `d_ff`, the activation, the dropout after it, and whether there are biases.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -60,7 +68,11 @@ def _attention(config: TransformerConfig) -> MultiHeadAttention:
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each in a residual connection."""
+    """Self-attention, then feed-forward, each in a residual connection.
+
+    Args:
+        config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -76,7 +88,11 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention to the encoder's output, then feed-forward, each in a residual connection."""
+    """Self-attention, cross-attention to the encoder's output, then feed-forward, each in a residual connection.
+
+    Args:
+        config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()

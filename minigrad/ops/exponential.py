@@ -19,7 +19,11 @@ from minigrad.primitive import primitive
 
 @primitive(floating=True)
 def exp(x):
-    """``eˣ``. Where it overflows even a gradient of 0 becomes NaN: see the module's text."""
+    """``eˣ``.
+
+    Where it overflows, so does its slope, and even a gradient of 0 becomes ``0 · ∞ = NaN``. If overflowing elements are
+    thrown away afterwards, guard the argument as well: ``where(x < 9, exp(where(x < 9, x, 0)), 0)``, or `clip` it.
+    """
     return xp(x).exp(x)
 
 
@@ -28,7 +32,7 @@ exp.gradient(x=lambda g, out: g * out)
 
 @primitive(floating=True)
 def exp2(x):
-    """``2ˣ``. Where it overflows even a gradient of 0 becomes NaN: see the module's text."""
+    """``2ˣ``. Where it overflows even a gradient of 0 becomes NaN, as with `exp`, which says what to do."""
     return xp(x).exp2(x)
 
 

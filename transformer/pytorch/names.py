@@ -68,7 +68,12 @@ BARE = ModelNames("", None, None, None, None, None)
 
 
 class Pair(NamedTuple):
-    """One tensor of PyTorch, and ours: one, or several that it holds stacked along the first axis."""
+    """One tensor of PyTorch, and ours: one, or several that it holds stacked along the first axis.
+
+    Attributes:
+        theirs: its name there.
+        ours: the names of what it holds, here.
+    """
 
     theirs: str
     ours: tuple[str, ...]

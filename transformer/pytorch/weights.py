@@ -73,6 +73,10 @@ def save_pytorch(path: str | os.PathLike[str], module: nn.Module, prefix: str = 
                  names: ModelNames | None = None) -> None:
     """Write `to_pytorch` to a safetensors file, for ``load_state_dict(safetensors.torch.load_file(path))``.
 
+    Args:
+        path: the file, whose directory exists.
+        module, prefix, names: as for `to_pytorch`.
+
     Raises:
         TypeError, ValueError: as `to_pytorch`.
         OSError: the file cannot be written.
