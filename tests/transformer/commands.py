@@ -1,6 +1,7 @@
 """Calling the commands in this process, or starting them in one of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,8 +36,11 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def start(*arguments, **pipes):
+def start(*arguments, **options):
+    """A process that heeds Ctrl-C, even where this one was started in the background, which has it ignored."""
     command = [sys.executable, "-m", "transformer", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | pipes
-    return subprocess.Popen(command, env=environment, **pipes)
+    defaults = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    if os.name == "posix":
+        defaults["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, env=environment, **defaults | options)
