@@ -15,74 +15,52 @@ if TYPE_CHECKING:
     from minigrad.tensor import Tensor
 
 
-# Calling the bound method is quicker than calling the operation, which Python does through several layers.
-_absolute = ops.absolute.__call__
-_add = ops.add.__call__
-_div = ops.div.__call__
-_equal = ops.equal.__call__
-_floor_divide = ops.floor_divide.__call__
-_getitem = ops.getitem.__call__
-_greater = ops.greater.__call__
-_greater_equal = ops.greater_equal.__call__
-_less = ops.less.__call__
-_less_equal = ops.less_equal.__call__
-_logical_and = ops.logical_and.__call__
-_logical_not = ops.logical_not.__call__
-_logical_or = ops.logical_or.__call__
-_mul = ops.mul.__call__
-_neg = ops.neg.__call__
-_not_equal = ops.not_equal.__call__
-_power = ops.power.__call__
-_remainder = ops.remainder.__call__
-_sub = ops.sub.__call__
-
-
 class Operators(TensorBase):
     """What Python's operators do with a Tensor, which inherits them from here."""
 
     __slots__ = ()
 
     def __add__(self, other: Any) -> Tensor:
-        return _add(self, other)
+        return ops.add(self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return _add(other, self)
+        return ops.add(other, self)
 
     def __sub__(self, other: Any) -> Tensor:
-        return _sub(self, other)
+        return ops.sub(self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return _sub(other, self)
+        return ops.sub(other, self)
 
     def __mul__(self, other: Any) -> Tensor:
-        return _mul(self, other)
+        return ops.mul(self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return _mul(other, self)
+        return ops.mul(other, self)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return _div(self, other)
+        return ops.div(self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return _div(other, self)
+        return ops.div(other, self)
 
     def __pow__(self, other: Any) -> Tensor:
-        return _power(self, other)
+        return ops.power(self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return _power(other, self)
+        return ops.power(other, self)
 
     def __mod__(self, other: Any) -> Tensor:
-        return _remainder(self, other)
+        return ops.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return _remainder(other, self)
+        return ops.remainder(other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return _floor_divide(self, other)
+        return ops.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return _floor_divide(other, self)
+        return ops.floor_divide(other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
         return ops.matmul(self, _matrix(other, self))
@@ -91,46 +69,46 @@ class Operators(TensorBase):
         return ops.matmul(_matrix(other, self), self)
 
     def __neg__(self) -> Tensor:
-        return _neg(self)
+        return ops.neg(self)
 
     def __abs__(self) -> Tensor:
-        return _absolute(self)
+        return ops.absolute(self)
 
     def __and__(self, other: Any) -> Tensor:
-        return _logical_and(self, other)
+        return ops.logical_and(self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return _logical_and(other, self)
+        return ops.logical_and(other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return _logical_or(self, other)
+        return ops.logical_or(self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return _logical_or(other, self)
+        return ops.logical_or(other, self)
 
     def __invert__(self) -> Tensor:
-        return _logical_not(self)
+        return ops.logical_not(self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _equal(self, other)
+        return ops.equal(self, other)
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _not_equal(self, other)
+        return ops.not_equal(self, other)
 
     def __lt__(self, other: Any) -> Tensor:
-        return _less(self, other)
+        return ops.less(self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return _less_equal(self, other)
+        return ops.less_equal(self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return _greater(self, other)
+        return ops.greater(self, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return _greater_equal(self, other)
+        return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return _getitem(self, index_on_device(index, device_of(self._data)))
+        return ops.getitem(self, index_on_device(index, device_of(self._data)))
 
 
 def _matrix(value: Any, like: TensorBase) -> Any:

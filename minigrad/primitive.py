@@ -31,8 +31,9 @@ names its ``composition``: the same function written with smaller ops. The compo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,7 +50,7 @@ __all__ = ["Primitive", "Saved", "primitive"]
 _PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 
 
-class Primitive(Rules):
+class Primitive(Rules, functools.partial[Any]):
     """An operation with gradient rules. Made by `primitive`; called like the function it wraps.
 
     Args to `primitive`:
@@ -60,9 +61,19 @@ class Primitive(Rules):
         composition: the same function written with smaller ops (see the module's docstring).
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """A partial of `call`: Python calls one at once, and an object with a ``__call__`` through several layers."""
+        self = super().__new__(cls, cls.call)
+        self.__setstate__((cls.call, (self,), {}, {}))  # type: ignore[attr-defined]
+        return self
+
+    def __reduce__(self) -> str:
+        """Copied and pickled by its name, as a function is."""
+        return self.__qualname__
+
     # ----------------------------------------------------------------- calling
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             if self.variadic:
@@ -87,7 +98,7 @@ class Primitive(Rules):
             elif type(argument) not in _PLAIN:
                 plain = False
             bit <<= 1
-        if not found and not any(isinstance(args[position], TensorBase) for position in self._statics):
+        if not found and not (self._statics and self._has_tensors(args)):
             return self._on_arrays(args)
         if self.composition is not None and not fused_kernels.get():
             return self._composed(args)
@@ -108,6 +119,10 @@ class Primitive(Rules):
                 promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
         run = self._run if not observers() else self._run_observed
         return run(args, raw, needs, inputs, plain)
+
+    def _has_tensors(self, args: tuple[Any, ...]) -> bool:
+        """Whether there are tensors among the arguments without a rule."""
+        return any(isinstance(args[position], TensorBase) for position in self._statics)
 
     def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         statics = self._bind((), kwargs)[1:]
@@ -173,8 +188,10 @@ class Primitive(Rules):
             out, saved_values = out
 
         shares = getattr(out, "base", None) is not None
-        for value in raw:
-            shares = shares or value is out
+        if not shares:
+            for value in raw:
+                if value is out:
+                    shares = True
         tensor = wrap(out, None, shared_tick(out, inputs) if shares else None)
         if not needs or self._never_differentiable or not recording.get():
             return tensor

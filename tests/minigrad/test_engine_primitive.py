@@ -1,5 +1,9 @@
 """`primitive` as its users meet it: an op of one's own, by every kind of rule."""
 
+import copy
+import inspect
+import pickle
+
 import numpy as np
 
 import minigrad as mg
@@ -248,3 +252,12 @@ def test_a_rule_may_return_a_constant_array_under_create_graph():
     first = grad((step(x * 2) * x).sum(), x, create_graph=True)
     np.testing.assert_array_equal(first.numpy(), [1, 0])
     np.testing.assert_array_equal(grad((first * x).sum(), x).numpy(), [1, 0])
+
+
+def test_a_primitive_is_copied_and_pickled_as_a_function_is():
+    """By its name: a module that has one as attribute can be copied."""
+    assert copy.copy(mg.tanh) is copy.deepcopy(mg.tanh) is pickle.loads(pickle.dumps(mg.tanh)) is mg.tanh  # noqa: S301
+    assert copy.deepcopy({"activation": mg.relu})["activation"] is mg.relu
+    assert callable(mg.tanh)
+    assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
+    assert repr(mg.tanh) == "<primitive tanh(x)>"
