@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -28,6 +28,7 @@ from transformer.translator import Translator
 from transformer.validation import Validation
 
 REPORT_EVERY = 10  # steps between looks at the loss: on a GPU each look waits for the device
+LINE_EVERY = 30.0  # seconds between the lines of progress in a file
 
 
 class TrainingError(RuntimeError):
@@ -71,7 +72,7 @@ def fit(trainer: Trainer, show_progress: bool = True) -> None:
                 bar.update(1)
                 if progress.step % REPORT_EVERY == 0:
                     bar.set_postfix_str(f"loss {progress.loss_sum / progress.loss_tokens:.3f}, "
-                                        f"{progress.tokens / progress.seconds:,.0f} tokens/s")
+                                        f"{progress.tokens / progress.seconds:,.0f} tokens/s", refresh=False)
     if options.average > 1:
         trainer.average_checkpoints()
 
@@ -96,8 +97,32 @@ def _finished(trainer: Trainer) -> bool:
 
 
 def _bar(trainer: Trainer, show_progress: bool) -> Any:
+    where: dict[str, Any] = {"file": sys.stderr, "dynamic_ncols": True, "mininterval": 0.5}
+    if not sys.stderr.isatty():
+        where = {"file": _Lines(sys.stderr), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
     return tqdm(total=trainer.total_steps, initial=trainer.progress.step, unit="step", disable=not show_progress,
-                file=sys.stderr, dynamic_ncols=True, mininterval=0.5)
+                **where)
+
+
+class _Lines:
+    """What the bar writes into where it is no terminal, a file or a pipe: a line for each of its states.
+
+    Args:
+        stream: the file or the pipe.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> None:
+        """One state, which begins with a carriage return, or only blanks to wipe it out, or the newline after it."""
+        line = text.strip()
+        if line:
+            self.stream.write(f"{line}\n")
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self.stream.flush()
 
 
 @contextmanager

@@ -30,6 +30,26 @@ def test_the_length_in_epochs_counts_updates(tmp_path):
     assert runs.new_trainer(tmp_path, steps=4, epochs=3).total_steps == 4
 
 
+@pytest.mark.parametrize(("every", "lines"), [(30.0, 2), (0.0, 7)])
+def test_progress_in_a_file_is_a_line_now_and_then(tmp_path, monkeypatch, capsys, every, lines):
+    """A line at the beginning, one at the end, one for each validation, and between them one every so often."""
+    monkeypatch.setattr("transformer.train.LINE_EVERY", every)
+    fit(runs.new_trainer(tmp_path, steps=5, epochs=None, valid_every=3))
+    written = capsys.readouterr().err
+    shown = written.splitlines()
+    validations = [line for line in shown if line.startswith("step ")]
+    assert len(validations) == 2
+    assert "\r" not in written
+    assert len(shown) - len(validations) == lines
+    assert "5/5" in shown[-1]
+
+
+def test_progress_on_a_terminal_is_a_bar(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    fit(runs.new_trainer(tmp_path, steps=2, epochs=None))
+    assert "\r100%" in capsys.readouterr().err
+
+
 def validating(monkeypatch, *metrics):
     """Let the validations of a run find these metrics, one after the other."""
     found = iter(metrics)
