@@ -1,7 +1,6 @@
 """The tape as data and as text: order, lines, shapes, what is saved for which rule, gradients, modules."""
 
 import gc
-import re
 import threading
 import weakref
 
@@ -11,27 +10,10 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
-from minigrad.device import to_numpy
-from minigrad.func import checkpoint
-from minigrad.inspect.lines import Line, short_names, shorten_lines
 from minigrad.observe import observers
 
+from tests.minigrad.inspect.recording import leaf, names, record
 from tests.minigrad.inspect.steps import training_step
-
-
-def leaf(*shape, device="cpu"):
-    return Tensor(np.random.default_rng(1).normal(size=shape), device=device, requires_grad=True)
-
-
-def record(function, **options):
-    with inspect.record_tape(**options) as tape:
-        function()
-    assert observers() == ()
-    return tape
-
-
-def names(tape):
-    return [entry.name for entry in tape.in_firing_order()]
 
 
 def rows(text):
@@ -160,156 +142,6 @@ def test_an_expanded_composition_fires_in_the_place_of_the_fused_operation():
     fused = next(entry for entry in tape.entries.values() if entry.name == "layer_norm")
     expanded = [entry.name for entry in tape.entries.values() if entry.inside == fused.number]
     assert {"sqrt", "div", "mean"} <= set(expanded)
-
-
-def test_leaves_have_the_gradient_of_the_recorded_backward_and_not_the_sum_of_all(device):
-    w = leaf(3, 4, device=device)
-    (w.T * 2).sum().backward()  # before the block
-
-    def run():
-        (w.T * 3).sum().backward()
-
-    tape = record(run)
-    (one,) = tape.leaves.values()
-    transpose = next(entry for entry in tape.entries.values() if entry.name == "transpose")
-    assert one.gradient_norm == transpose.gradient_norm == pytest.approx(3 * np.sqrt(12))
-    assert np.linalg.norm(to_numpy(w.grad.data)) == pytest.approx(5 * np.sqrt(12))
-    assert f"{one.gradient_norm:.2e}" == rows_of_leaves(tape)[0][-1]
-    assert {box.norm for box in inspect.draw(tape).picture.boxes if box.kind == "leaf"} == {one.gradient_norm}
-
-
-def test_of_several_backwards_the_last_one_counts_and_that_is_said():
-    w, unused = leaf(4), leaf(2)
-
-    def run():
-        (w * 2).sum().backward()
-        (w * w.detach() + w).sum().backward()
-        mg.exp(unused)
-        mg.grad((unused * 2).sum(), unused)
-
-    tape = record(run)
-    first, second = tape.leaves.values()
-    assert first.gradient_norm == pytest.approx(np.linalg.norm(w.numpy() + 1))
-    assert (first.times, second.times) == (2, 1)
-    assert rows_of_leaves(tape)[0][-1] == "×2"
-    assert second.gradient_norm == pytest.approx(2 * np.sqrt(2))  # `grad` counts as well, though .grad is not touched
-    assert unused.grad is None
-
-
-def test_leaves_have_their_gradients_after_their_hooks():
-    w = leaf(4)
-    w.register_hook(lambda g: g * 10)
-    (one,) = record(lambda: w.sum().backward()).leaves.values()
-    assert one.gradient_norm == pytest.approx(20)
-
-
-def rows_of_leaves(tape):
-    """The lines of the table of leaves, as lists of cells."""
-    lines = str(tape).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("leaf "))
-    return [line.split() for line in lines[start + 1:]]
-
-
-def test_checkpoints_are_on_the_tape():
-    """Once, where they are computed again, and connected to what stands for them; the first run is not there."""
-    x = leaf(3)
-    tape = record(lambda: (checkpoint(lambda t: mg.exp(mg.sin(t)), x * 2) * 3).sum().backward())
-    assert all(entry.fired for entry in tape.entries.values())
-    assert [name for name in names(tape) if name != "gate"] == ["sum", "mul", "checkpoint", "exp", "sin", "mul"]
-    point = next(entry for entry in tape.entries.values() if entry.name == "checkpoint")
-    again = [entry for entry in tape.entries.values() if entry.inside == point.number]
-    assert {"exp", "sin"} <= {entry.name for entry in again}
-    assert point.line.file == __file__
-    assert set(point.expansions) <= {entry.number for entry in again}
-    assert {entry.call.path for entry in again} == {"checkpoint (computed again)"}
-    text = str(tape)
-    assert "not reached" not in text
-    assert text.count("── checkpoint (computed again)\n") == 1
-    assert "recorded by the backward of checkpoint" not in text
-
-
-def test_a_checkpoint_that_no_backward_came_by_is_one_operation():
-    x = leaf(3)
-    tape = record(lambda: checkpoint(lambda t: mg.exp(mg.sin(t)), x * 2).sum())
-    assert names(tape) == ["sum", "checkpoint", "mul"]
-
-
-def test_nested_checkpoints_in_modules_keep_their_paths():
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(3, 3), nn.Tanh())])
-
-        def forward(self, x):
-            return checkpoint(lambda x: checkpoint(self.blocks[0], x) * 2, x)
-
-    model, x = Model(), Tensor(np.ones((2, 3), np.float32))
-    for options in ({"model": model}, {}):
-        tape = record(lambda: model(x).sum().backward(), **options)
-        assert "not reached" not in str(tape)
-        assert names(tape).count("checkpoint") == 2
-        (linear,) = [entry for entry in tape.entries.values() if entry.name == "linear"]
-        path = "blocks.0.0" if options else "Model.blocks.0.0"
-        assert linear.call.path == path
-        assert [call.kind for call in linear.call.chain if call.kind.startswith("checkpoint")] \
-            == ["checkpoint (computed again)"] * 2
-        assert f"── {path} (Linear), checkpoint (computed again)\n" in str(tape)
-        assert {one.name for one in tape.leaves.values()} == {f"{path}.weight", f"{path}.bias"}
-
-
-def test_a_checkpoint_that_raises_or_gives_no_gradient_leaves_the_recording_whole():
-    x = leaf(3)
-
-    def run():
-        with pytest.raises(ValueError, match="add"):
-            checkpoint(lambda t: mg.exp(t) + leaf(2), x)
-        checkpoint(lambda t: mg.exp(t).detach(), x)
-        mg.sin(x)
-
-    assert names(record(run)) == ["sin"]
-
-
-def test_a_gradient_taken_inside_a_checkpoint_is_not_on_the_tape_twice():
-    x = leaf(3)
-
-    def slope(t):
-        inner = t.detach().requires_grad_()
-        return t * mg.grad((inner ** 3).sum(), inner)
-
-    tape = record(lambda: checkpoint(slope, x).sum().backward())
-    assert names(tape).count("power") == 1
-    assert {entry.times for entry in tape.entries.values()} == {1}
-
-
-def test_lines_keep_their_numbers_where_the_column_is_narrow():
-    q = leaf(2, 5, 4)
-    with mg.fused(False):
-        tape = record(lambda: F.scaled_dot_product_attention(q, q, q).sum().backward())
-    product = next(entry for entry in tape.entries.values() if entry.name == "matmul")
-    numbers = (product.line.number, product.line.inner.number)
-    for width in (80, 100, 120, 300):
-        text = tape.text(width=width)
-        shown = [line.split()[2] for line in text.splitlines() if line.split()[1:2] == ["matmul"]]
-        assert any(re.fullmatch(rf"\S+:{numbers[0]}›\S+:{numbers[1]}", cell) for cell in shown), (width, shown)
-        assert max(map(len, text.splitlines())) <= max(width, 115)
-        assert re.search(r"^ *# +operation +made at", text, re.MULTILINE)
-    assert f"test_tape:{numbers[0]}›attention:{numbers[1]}" in text
-
-
-def test_files_of_one_name_are_told_apart():
-    lines = [Line("/home/ada/model/attention.py", 7, "f", Line("/lib/minigrad/functional/attention.py", 8, "g")),
-             Line("/home/ada/train.py", 9, "h"), Line("/home/bob/model/attention.py", 10, "f")]
-    names = short_names([*lines, lines[0].inner])
-    assert names == {"/home/ada/model/attention.py": "ada/model/attention", "/home/ada/train.py": "train",
-                     "/lib/minigrad/functional/attention.py": "functional/attention",
-                     "/home/bob/model/attention.py": "bob/model/attention"}
-    assert short_names([Line("<stdin>", 1, "f"), Line("<stdin>", 2, "f")]) == {"<stdin>": "<stdin>"}
-    assert str(lines[1]) == "train:9"
-    text = "model/attention:60›functional/attention:1033"
-    assert [shorten_lines(text, width) for width in (len(text), 30, 12, 3)] \
-        == [text, "model/att…:60›functional…:1033", "…:60›f…:1033", "…:60›…:1033"]
-
-
 
 
 @pytest.mark.parametrize("fused", [True, False])
