@@ -92,14 +92,27 @@ def table(results: Mapping[str, Mapping[str, Numbers]], unit: str) -> str:
     return "\n".join(lines)
 
 
+def circumstances(report: Mapping[str, Any]) -> str:
+    """What stands below the table: how many pairs, on which machine, with which versions."""
+    known = ("processor", "cores", "load", "system", "python")
+    processor, cores, load, system, python = (report["machine"][name] for name in known)
+    versions = [f"{name} {version}" for name, version in report["machine"].items() if name not in known]
+    return (f"*{report['rounds']} pairs; {processor}, {cores} cores, load {load} at the end; {system}, "
+            f"{', '.join([f'Python {python}', *versions])}.*")
+
+
 def publish(name: str, report: Mapping[str, Any]) -> None:
-    """Write `report` as RESULTS/name.json, and its results as the table that PAGE has below ``<!-- name -->``."""
+    """Write `report` as RESULTS/name.json, and its results as the table that PAGE has below ``<!-- name -->``.
+
+    The line in italics that is below the table says where it was measured.
+    """
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     shown = table(report["results"], report["unit"])
     print(shown)
     page = PAGE.read_text(encoding="utf-8")
-    page, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*", lambda match: f"{match[1]}{shown}\n", page)
+    page, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*.*\*\n)?",
+                           lambda match: f"{match[1]}{shown}\n\n{circumstances(report)}\n", page)
     if places != 1:
         raise ValueError(f"{PAGE}: one place <!-- {name} --> expected, found {places}")
     PAGE.write_text(page, encoding="utf-8")

@@ -102,7 +102,8 @@ def test_the_page_shows_every_result(load):
     assert sorted(names) == sorted(path.stem for path in (BENCHMARKS / "results").glob("*.json"))
     for name in names:
         saved = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
-        assert load("paired").table(saved["results"], saved["unit"]) in page
+        paired = load("paired")
+        assert f"{paired.table(saved['results'], saved['unit'])}\n\n{paired.circumstances(saved)}\n" in page
         assert saved["rounds"] >= 25
         assert {"processor", "cores", "load", "python", "numpy"} <= saved["machine"].keys()
 
@@ -114,11 +115,13 @@ def test_a_result_is_put_in_its_place(load, tmp_path, monkeypatch):
     monkeypatch.setattr(paired, "PAGE", page)
     monkeypatch.setattr(paired, "RESULTS", tmp_path / "results")
     rounds = [{"us": {"t": 2.0}, "them": {"t": 4.0}}] * 2
-    report = {"unit": "ms", "results": paired.compare(rounds, "us", "them")}
+    where = {"processor": "Abacus", "cores": 2, "load": 0.5, "system": "Wood", "python": "3.14.1", "them": "7.8"}
+    report = {"unit": "ms", "rounds": 2, "machine": where, "results": paired.compare(rounds, "us", "them")}
     for name in ("a", "b", "a"):
         paired.publish(name, report)
     table = paired.table(report["results"], "ms")
     assert "| t | 2.0 | 4.0 | 0.50 | 0.50 – 0.50 |" in table
+    table += "\n\n*2 pairs; Abacus, 2 cores, load 0.5 at the end; Wood, Python 3.14.1, them 7.8.*"
     assert page.read_text(encoding="utf-8") == f"A:\n\n<!-- a -->\n{table}\n\nB:\n\n<!-- b -->\n{table}\n\nEnd\n"
     assert json.loads((tmp_path / "results/a.json").read_text(encoding="utf-8")) == report
     with pytest.raises(ValueError, match="<!-- c --> expected, found 0"):
