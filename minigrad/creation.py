@@ -46,6 +46,7 @@ def _no_length(dtype: Any, operation: str) -> Any:
     return dtype
 
 
+@public
 def zeros(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of zeros of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
     return _filled("zeros", shape, 0, dtype, device, requires_grad)
@@ -69,11 +70,13 @@ def zeros_like(x: Any, dtype: Any = None, device: str | None = None, requires_gr
     return full_like(x, 0, dtype, device, requires_grad)
 
 
+@public
 def ones_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Ones of the shape of `x`, a tensor or an array; of its dtype and on its device, unless others are given."""
     return full_like(x, 1, dtype, device, requires_grad)
 
 
+@public
 def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None,
               requires_grad: bool = False) -> Tensor:
     """A tensor filled with `value`, of the shape of `x`; of its dtype and on its device, unless others are given."""
@@ -82,18 +85,21 @@ def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None
                    like.device if device is None else device, requires_grad)
 
 
+@public
 def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu",
         requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal and zeros elsewhere: (n, m), or (n, n)."""
     return Tensor(np.eye(n, m, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
+@public
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
              requires_grad: bool = False) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included: (num,)."""
     return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
+@public
 def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:
     """Evenly spaced numbers, 1-D.
 

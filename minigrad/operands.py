@@ -33,12 +33,18 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
 
 
 def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
-    """An array, numbers or nested lists of them as an array of `dtype` on a device; TypeError for anything else."""
+    """An array, numbers or nested lists of them as an array of `dtype` on a device.
+
+    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
+    """
     if not is_array(values):
-        values = np.asarray(values, dtype=None if np.size(values) else dtype)
-        if values.dtype.kind not in "biuf":
-            raise TypeError(f"{operation}: cannot use {shown(values.tolist())} as numbers; give a Tensor, an array or "
-                            "numbers")
+        values = values.item() if isinstance(values, np.generic) else values
+        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
+            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
+        try:
+            values = np.asarray(values, dtype=dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{operation}: {error}") from None
     return asarray_on(device, values, dtype)
 
 

@@ -122,6 +122,8 @@ SHAPES = [
     row("squeeze axes", lambda x: mg.squeeze(x, (0, -1)), lambda x: x[0, :, 0], normal(1, 3, 1), view=True),
     row("concatenate", lambda x, y, z: mg.concatenate([x, y, z], axis=1), lambda *xs: np.concatenate(xs, axis=1),
         normal(2, 1), normal(2, 3), normal(2, 0)),
+    row("concatenate, flattened", lambda x, y: mg.concatenate([x, y], axis=None),
+        lambda *xs: np.concatenate(xs, axis=None), normal(2, 3), normal(2)),
     row("concatenate last", lambda x, y: mg.concatenate((x, y), -1), lambda *xs: np.concatenate(xs, -1),
         normal(2, 2, 1), normal(2, 2, 3)),
     row("concatenate with a constant", lambda x: mg.concatenate([constant([[1.0, 2]], x), x]),

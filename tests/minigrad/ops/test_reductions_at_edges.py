@@ -112,6 +112,19 @@ def test_integers_stay_integers(function, device):
 # --- Scans -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("shape", "axis", "expected"), [
+    ((0, 3), 0, [-math.inf] * 3), ((0, 3), None, -math.inf), ((2, 0), (0, 1), -math.inf), ((0, 3), 1, []),
+])
+def test_logsumexp_of_no_elements(shape, axis, expected, device):
+    """The sum of nothing is 0, and its logarithm -inf."""
+    x = leaf(np.zeros(shape), device)
+    out = mg.logsumexp(x, axis)
+    np.testing.assert_array_equal(host(out), expected)
+    assert mg.logsumexp(x, axis, keepdims=True).shape == np.zeros(shape).sum(axis=axis, keepdims=True).shape
+    out.sum().backward()
+    assert x.grad.shape == shape
+
+
 def test_logcumsumexp_neither_overflows_nor_loses_the_small(device):
     x = leaf([-1e4, -1e4, 1e4, 1e4, -1e4], device)
     out = mg.logcumsumexp(x, 0)

@@ -81,6 +81,31 @@ def test_masks_in_every_place(device):
         np.testing.assert_array_equal(host(mg.index_put(x, (slice(None), form), 0)), [[0, 2, 0], [0, 5, 0]])
 
 
+@pytest.mark.parametrize(("dtype", "value", "expected"), [
+    (np.int64, 0.5, np.float32), (np.int32, [0.5], np.float32), (bool, 0.5, np.float32),
+    (np.int64, np.float64(0.5), np.float32),
+    (np.int32, 7, np.int32), (np.uint8, True, np.uint8), (bool, 7, np.int64), (bool, True, bool),
+    (np.float16, 7, np.float16), (np.float32, 0.5, np.float32), (np.float64, [0.5], np.float64),
+])
+def test_numbers_are_written_as_they_are(dtype, value, expected, device):
+    """A fraction is never cut off, a count never made a truth; otherwise the dtype is that of x."""
+    x = Tensor(np.array([[1, 0, 1], [0, 1, 1]], dtype), device=device)
+    number = np.ravel(value)[0]
+    assert mg.index_put(x, 0, value).dtype == expected
+    if np.dtype(expected).kind == "f":  # CuPy adds at places in some dtypes only
+        assert mg.index_put(x, 0, value, accumulate=True).dtype == expected
+    np.testing.assert_array_equal(host(mg.index_put(x, 0, value)), [[number] * 3, host(x)[1]])
+    if not isinstance(value, list):
+        out = mg.scatter(x, 1, [[0, 2]], value)
+        assert out.dtype == expected
+        np.testing.assert_array_equal(host(out)[0], [number, host(x)[0, 1], number])
+
+
+def test_a_number_that_does_not_fit_is_not_wrapped():
+    with pytest.raises(OverflowError, match=r"index_put: .* -1 "):
+        mg.index_put(Tensor(np.zeros(3, np.uint8)), 0, -1)
+
+
 def test_what_is_written_later_does_not_change_what_was_written():
     """index_put copies: neither x nor the index nor the values are looked at again."""
     x, v, places = Tensor(np.zeros(3)), Tensor(np.ones(2)), np.array([0, 2])
