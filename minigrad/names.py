@@ -26,6 +26,7 @@ ELSEWHERE = {
     "new_ones": "minigrad.ones(shape, dtype, device)",
     "new_tensor": "minigrad.Tensor(data, dtype, device)",
     "rand": "minigrad.Tensor(minigrad.random.generator().random(shape))",
+    "logspace": "minigrad.Tensor(numpy.logspace(start, stop, num))",
     "randn": "minigrad.Tensor(minigrad.random.generator().normal(size=shape))",
     "randint": "minigrad.Tensor(minigrad.random.generator().integers(low, high, shape))",
     "randperm": "minigrad.Tensor(minigrad.random.generator().permutation(n))",
@@ -95,6 +96,7 @@ ELSEWHERE = {
     "clamp_min": ".clip(min)",
     "amax": ".max(axis)",
     "amin": ".min(axis)",
+    "quantile": ".median(axis), for the quantile 0.5",
     "values": "the tensor itself: x.max(axis) and x.sort(axis) return the values alone",
     "indices": "x.argmax(axis) or x.argsort(axis), beside x.max(axis) and x.sort(axis), which return values alone",
     # gradients and transforms
@@ -120,6 +122,9 @@ ELSEWHERE = {
 
 # Names that mean one thing in one namespace and something else, or nothing, in others.
 IN: dict[str, dict[str, str]] = {
+    "minigrad": {
+        "utils": "minigrad.func.checkpoint(function, *args) for torch.utils.checkpoint",
+    },
     "minigrad.functional": {
         "pad": "minigrad.pad(x, widths), with a pair (before, after) for every axis, the first axis first",
     },

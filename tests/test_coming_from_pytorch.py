@@ -103,3 +103,20 @@ def test_our_cell_runs(theirs, here):
 @each_row
 def test_both_cells_give_the_same(theirs, here):
     assert_same(plain(ours(here)), plain(pytorchs(theirs)))
+
+
+OWNERS = {"torch": minigrad, "F": minigrad.functional, "nn": nn, "optim": optim, "x": minigrad.Tensor([1.0, 2.0])}
+
+
+def names_of_pytorch():
+    """(what has it, name) for every name in PyTorch's cells: ``torch.cat`` is of `minigrad`, ``x.view`` of a Tensor."""
+    cells = " ".join(theirs for theirs, _ in ROWS)
+    found = re.findall(r"(?<![.\w])(\w+)\.([a-zA-Z_]\w*)", cells)
+    return sorted({(owner, name) for owner, name in found if owner in OWNERS})
+
+
+@pytest.mark.parametrize(("owner", "name"), names_of_pytorch())
+def test_every_name_of_pytorch_is_here_or_says_what_it_is_here(owner, name):
+    if not hasattr(OWNERS[owner], name):
+        with pytest.raises(AttributeError, match=f"has no '{name}'(; here it is|: operations broadcast)"):
+            getattr(OWNERS[owner], name)
