@@ -300,6 +300,22 @@ def test_values_may_be_anything_with_numpys_protocol():
     load_pytorch(other, {name: Tensor(t.numpy()) for name, t in to_pytorch(module).items()})
 
 
+@pytest.mark.parametrize("arguments", [
+    ("weights.safetensors", MultiHeadAttention(4, 2)),
+    ({}, MultiHeadAttention(4, 2)),
+    (object(), "weights.safetensors"),
+])
+def test_exchanged_arguments(arguments):
+    kind = type(arguments[0]).__name__
+    with pytest.raises(TypeError, match=rf"load_pytorch\(module, source\); the first is .* it is a {kind}$"):
+        load_pytorch(*arguments)
+
+
+def test_a_module_is_no_source():
+    with pytest.raises(TypeError, match=r"the source must be .* a state_dict, got a MultiHeadAttention"):
+        load_pytorch(MultiHeadAttention(4, 2), MultiHeadAttention(4, 2))
+
+
 def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_pytorch(MultiHeadAttention(4, 2), tmp_path / "nothing.safetensors")

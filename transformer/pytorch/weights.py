@@ -31,11 +31,14 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     ``safetensors.torch.save_model`` has left out are found by its metadata.
 
     Raises:
-        TypeError: as `pytorch_names`; a value that is no array.
+        TypeError: as `pytorch_names`; a source that is neither file nor state; a value that is no array.
         ValueError: names are missing or unexpected, shapes or dtypes differ, or values differ that are tied here. All
             problems are listed, by PyTorch's names, and nothing was changed.
         FileNotFoundError, minigrad.checkpoint.CheckpointError: there is no such file, or it cannot be read.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError("load_pytorch: the module comes first and what is loaded into it second, load_pytorch(module, "
+                        f"source); the first is no module of minigrad, it is a {type(module).__name__}")
     pairs = pytorch_names(module, prefix, names)
     state, origin = _state(source)
     path = f"{prefix.rstrip('.')}." if prefix else ""
@@ -88,6 +91,9 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str
     """The state as raw arrays by name, and what to call it in messages."""
     if isinstance(source, Mapping):
         return {name: _array(name, value) for name, value in source.items()}, "the state"
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError("load_pytorch: the source must be the path of a safetensors file or a state_dict, got a "
+                        f"{type(source).__name__}")
     arrays, metadata = load_tensors(source)
     for left_out, kept in metadata.items():  # the note of `save_model` that two names share one tensor
         if left_out not in arrays and kept in arrays:
