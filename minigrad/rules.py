@@ -86,11 +86,11 @@ class Rules:
 
     def gradient(self, *unnamed: Any, **rules: Callable[..., Any]) -> None:
         """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
-        self._declare_inputs(list(rules))
-        for name, rule in rules.items():
         if unnamed or not rules:
             form = ", ".join(f"{name}=lambda g, …: …" for name in self.parameters[:2])
             raise TypeError(f"{self.name}: rules are given by the names of the inputs, {self.name}.gradient({form})")
+        self._declare_inputs(list(rules))
+        for name, rule in rules.items():
             self._check_names(rule)
             self._rules[name] = rule
 
