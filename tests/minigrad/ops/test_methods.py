@@ -146,7 +146,7 @@ METHODS = {
 }
 # What is no operation: facts, ways out of the engine, gradients, changes in place.
 OTHERS = {
-    "T", "mT", "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "is_leaf", "item", "ndim",
+    "T", "mT", "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "grad", "is_leaf", "item", "ndim",
     "numpy", "register_hook", "requires_grad", "requires_grad_", "retain_grad", "shape", "size", "tolist",
 }
 
