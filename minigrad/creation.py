@@ -66,20 +66,33 @@ def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu",
 
 @public
 def zeros_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Zeros of the shape of `x`, a tensor or an array; of its dtype and on its device, unless others are given."""
+    """Zeros of the shape of `x`, a tensor or an array.
+
+    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    """
     return full_like(x, 0, dtype, device, requires_grad)
 
 
 @public
 def ones_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Ones of the shape of `x`, a tensor or an array; of its dtype and on its device, unless others are given."""
+    """Ones of the shape of `x`, a tensor or an array.
+
+    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    """
     return full_like(x, 1, dtype, device, requires_grad)
 
 
 @public
 def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None,
               requires_grad: bool = False) -> Tensor:
-    """A tensor filled with `value`, of the shape of `x`; of its dtype and on its device, unless others are given."""
+    """A tensor filled with `value`, of the shape of `x`.
+
+    Args:
+        x: a tensor or an array.
+        value: every element.
+        dtype, device: those of `x`, unless they are given.
+        requires_grad: as for `Tensor`; that of `x` does not matter.
+    """
     like = as_tensor(x)
     return _filled("full_like", like.shape, value, like.dtype if dtype is None else dtype,
                    like.device if device is None else device, requires_grad)
@@ -88,14 +101,20 @@ def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None
 @public
 def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu",
         requires_grad: bool = False) -> Tensor:
-    """Ones on the diagonal and zeros elsewhere: (n, m), or (n, n)."""
+    """Ones on the diagonal and zeros elsewhere, (`n`, `m`), or (n, n).
+
+    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    """
     return Tensor(np.eye(n, m, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
 @public
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
              requires_grad: bool = False) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,)."""
+    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,).
+
+    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    """
     return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
