@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import optim
+from minigrad import Tensor, optim
 from minigrad.device import asarray_on, device_of, to_numpy, xp
 
 from tests.transformer.tiny import BOS, LABELS, SOURCE, assert_same, tiny_model
@@ -125,7 +125,11 @@ def test_moving_a_model_there_and_back_changes_nothing(device):
         np.testing.assert_array_equal(after[name].numpy(), value, err_msg=name)
 
 
-def test_a_mask_on_the_wrong_device_is_refused(stand_in):
-    model = tiny_model(np.float32, "cuda")
-    with pytest.raises(ValueError, match=r"operands on cpu and cuda:0; move one"):
-        model.encoder(asarray_on("cuda", SOURCE), np.ones((1, 1, 1, 5), bool))
+def test_an_array_as_mask_is_sent_to_the_model_and_a_tensor_elsewhere_is_refused(stand_in):
+    model, mask = tiny_model(np.float32, "cuda").eval(), np.ones((1, 1, 1, SOURCE.shape[1]), bool)
+    mask[..., -1] = False
+    source = asarray_on("cuda", SOURCE)
+    np.testing.assert_array_equal(model.encoder(source, mask).numpy(),
+                                  model.encoder(source, asarray_on("cuda", mask)).numpy())
+    with pytest.raises(ValueError, match=r"mask.*cpu.*cuda:0.*\.to\("):
+        model.encoder(source, Tensor(mask))
