@@ -26,7 +26,7 @@ LAYERS = [
     ["minigrad.tap", "minigrad.notebook"],
     ["minigrad.ops"],
     ["minigrad.elementwise_methods"],
-    ["minigrad.operators", "minigrad.methods"],
+    ["minigrad.array_like", "minigrad.operators", "minigrad.methods"],
     ["minigrad.tensor"],
     ["minigrad.creation", "minigrad.bundle"],
     ["minigrad.recompute", "minigrad.inner_call"],
