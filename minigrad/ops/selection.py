@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,11 @@ def keep_where(condition: Any, g: Any, holds: bool = True) -> Any:
     So large host arrays are multiplied, and the product holds if the sum of its squares shows that it is finite.
     """
     if type(g) is np.ndarray and g.size >= 4096:
-        product = g * (condition if holds else ~condition)
-        flat = product.ravel("K")
-        squares = np.dot(flat, flat)
-        if squares - squares == 0:
+        with np.errstate(over="ignore", invalid="ignore"):  # what they would warn of is looked at here
+            product = g * (condition if holds else ~condition)
+            flat = product.ravel("K")
+            squares = np.dot(flat, flat)
+        if math.isfinite(squares):
             return product
     choose = where if type(g) is not np.ndarray else np.where
     return choose(condition, g, 0.0) if holds else choose(condition, 0.0, g)

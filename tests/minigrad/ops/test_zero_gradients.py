@@ -173,3 +173,14 @@ def test_large_arrays_are_no_different(dtype, worst):
         for view in (lambda a: a, lambda a: a.T):
             found = mg.grad(mg.relu(tensor if view(x) is x else tensor.T), tensor, view(g))
             np.testing.assert_array_equal(host(found), np.where(x > 0, g, 0), strict=True)
+
+
+@pytest.mark.parametrize("choose", [mg.relu, lambda x: mg.where(x > 0, x, 0), lambda x: mg.clip(x, 0, 1)],
+                         ids=["relu", "where", "clip"])
+def test_large_arrays_warn_of_nothing(choose):
+    """Nor is there anything to warn of, where an infinite gradient goes to what was chosen."""
+    x = Tensor(np.linspace(-0.5, 0.5, 5000), requires_grad=True)
+    g = np.where(np.arange(5000) % 2, np.inf, 1e300)
+    with np.errstate(all="raise"):
+        found = mg.grad(choose(x), x, g)
+    np.testing.assert_array_equal(host(found), np.where(x.numpy() > 0, g, 0))
