@@ -165,12 +165,13 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
         whole, in_place = segment.run()
     if whole is None:
         return None, in_place
-    reads.add([parent for parent in boundary(gradient_target(whole), oldest) if isinstance(parent, TensorBase)])
+    reached = boundary(gradient_target(whole), oldest)
+    reads.add(reached)
     # Of the tensors that the function reached, those that it made itself die with what it recorded.
-    reached = [weakref.ref(target) for target in boundary(gradient_target(whole), oldest)]
+    references = [weakref.ref(target) for target in reached]
     output = wrap(whole._data, None, whole._tick)
-    del whole
-    parents = tuple([target for target in [reference() for reference in reached] if target is not None])
+    del whole, reached
+    parents = tuple([target for target in [reference() for reference in references] if target is not None])
     ticks = tuple([(tick, tick[0], output._data) for tick in reads.ticks.values()])
     output._node = Node(_recomputation, _plan, parents, (segment,), ticks, output._data.shape, output._data.dtype)
     output._requires_grad = True

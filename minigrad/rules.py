@@ -8,16 +8,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from minigrad.device import is_array
 from minigrad.modes import fused
 from minigrad.plan import Call, Needs, Plan, picker
 from minigrad.signatures import is_ordinary, parameter_names
 from minigrad.tape import Node, TensorBase, wrap
-
-if TYPE_CHECKING:
-    from typing import Self
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minigrad import ops
@@ -73,9 +74,7 @@ def conv1d_gradient_weight(g, input, weight_shape, stride, padding, dilation, gr
 def side_by_side(x: Any) -> Any:
     """The matrices of all of B in a row: (B, g, n, L) -> (g, n, B·L)."""
     *lead, groups, n, length = x.shape
-    count = 1
-    for size in lead:
-        count *= size
+    count = math.prod(lead)
     return x.reshape((count, groups, n, length)).transpose((1, 2, 0, 3)).reshape((groups, n, count * length))
 
 

@@ -18,7 +18,7 @@ from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
 from minigrad.ops.powers import sqrt
 from minigrad.ops.scan import cumprod, delay
-from minigrad.ops.selection import where
+from minigrad.ops.selection import keep_where, where
 from minigrad.ops.shape import broadcast_to, flip, inverse_permutation, reshape, transpose
 from minigrad.primitive import primitive
 
@@ -161,7 +161,7 @@ def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> A
     shape = x.shape
     attains = equal(x, keep_reduced(out, shape, axis, keepdims))
     ties = attains.astype(widened(g).dtype).sum(axis=axis, keepdims=True)
-    return where(attains, divide_by_count(keep_reduced(g, shape, axis, keepdims), ties), 0.0)
+    return keep_where(attains, divide_by_count(keep_reduced(g, shape, axis, keepdims), ties))
 
 
 @primitive
