@@ -6,31 +6,11 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, func, nn
+from minigrad import Tensor, func
 from minigrad import functional as F
 
+from tests.minigrad.functions import close, curve, normal, slope
 from tests.minigrad.ops.row import host
-
-
-def normal(*shape, seed=0, device="cpu"):
-    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape), device=device)
-
-
-A = np.random.default_rng(3).normal(size=(4, 3))
-
-
-def curve(x):
-    """From (3,) to (4,): A tanh x, with the Jacobian A diag(1 - tanh²)."""
-    return Tensor(A, device=x.device) @ mg.tanh(x)
-
-
-def slope(x):
-    return A * (1 - np.tanh(x) ** 2)
-
-
-def close(found, expected, **tolerance):
-    np.testing.assert_allclose(host(found), expected, **(tolerance or {"rtol": 1e-12, "atol": 1e-14}))
-
 
 # --- First derivatives -------------------------------------------------------------------------------
 
@@ -269,94 +249,3 @@ def test_a_transform_inside_a_checkpoint_inside_a_transform():
     with ThreadPoolExecutor(1) as pool:
         inner = func.grad(lambda z: (z ** 4).sum())
         close(func.grad(lambda x: (pool.submit(inner, x).result() * x).sum())(t), expected)
-
-
-# --- Modules -----------------------------------------------------------------------------------------
-
-
-def test_functional_call_makes_a_module_a_function_of_its_parameters(device):
-    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
-    x = normal(5, 3, device=device)
-    parameters = {name: p.detach() for name, p in model.named_parameters()}
-
-    def loss(parameters):
-        return (func.functional_call(model, parameters, x) ** 2).sum()
-
-    found = func.grad(loss)(parameters)
-    (model(x) ** 2).sum().backward()
-    assert found.keys() == parameters.keys()
-    for name, parameter in model.named_parameters():
-        np.testing.assert_array_equal(host(found[name]), host(parameter.grad))
-    tangents = {name: normal(*p.shape, seed=4, device=device) for name, p in parameters.items()}
-    product = func.hvp(loss, parameters, tangents)
-    step = 1e-6
-    ahead, behind = (func.grad(loss)({n: p + tangents[n] * s for n, p in parameters.items()}) for s in (step, -step))
-    for name in parameters:
-        close(product[name], (host(ahead[name]) - host(behind[name])) / (2 * step), rtol=1e-6, atol=1e-7)
-    assert [p is q for p, q in zip(model.parameters(), model.parameters(), strict=True)] == [True] * 4
-
-
-def test_functional_call_and_tied_parameters():
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first = nn.Parameter(np.ones(2))
-            self.second = self.first
-
-        def forward(self, x):
-            return x * self.first + self.second
-
-    tied = Tied()
-    own = tied.first
-    assert func.functional_call(tied, {"second": Tensor([3.0, 4.0], dtype=np.float64)}, 2.0).tolist() == [9.0, 12.0]
-    assert tied.first is tied.second is own
-    with pytest.raises(TypeError, match="mul: cannot use a str"):
-        func.functional_call(tied, {"first": Tensor([3.0, 4.0])}, "text")
-    assert tied.first is own
-
-
-# --- Wrong calls -------------------------------------------------------------------------------------
-
-X = normal(3)
-WRONG = {
-    "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"must return one number, got shape \(3,\)"),
-    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "must return one number, got float"),
-    "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "only floating .* int64"),
-    "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 does not name one of the 1"),
-    "argnums of a wrong type": (lambda: func.grad(mg.sum, 1.0)(X), TypeError, r"argnums must be .* got 1\.0"),
-    "no pair": (lambda: func.grad(mg.exp, has_aux=True)(X), TypeError, r"a pair \(value, auxiliary\), got a Tensor"),
-    "a triple": (lambda: func.grad(lambda x: (x.sum(), 1, 2), has_aux=True)(X), TypeError, "a pair .* got 3"),
-    "other keys": (lambda: func.hvp(lambda d: d["a"].sum(), {"a": X}, {"b": X}), ValueError,
-                   r"hvp: tangents: expected a dictionary with the keys \['a'\], got \['b'\]"),
-    "another nesting": (lambda: func.jvp(lambda d: d["a"], ({"a": X},), ((X,),)), ValueError,
-                        r"jvp: tangents\[0\]: expected a dictionary with the keys \['a'\], got tuple"),
-    "a tuple for a tensor": (lambda: func.hvp(lambda x: x.sum(), X, (X, X)), ValueError,
-                             "hvp: tangents: expected a tensor, got a tuple"),
-    "jvp of integers": (lambda: func.jvp(lambda x: mg.argmax(x), (X,), (X,)), TypeError, "jvp: .* floating .* int64"),
-    "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: the function must return tensors"),
-    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError,
-                   r"vjp: gradients of the results: expected a tuple or list of 2, got 1"),
-    "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"shape \(3,\), the output has shape \(4,\)"),
-    "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals must be a tuple or list"),
-    "jvp tangents": (lambda: func.jvp(curve, (X,), (X, X)), ValueError,
-                     "jvp: tangents: expected a tuple or list of 1, got 2"),
-    "jvp shape": (lambda: func.jvp(curve, (X,), (X[:2],)), ValueError, r"shape \(2,\)"),
-    "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor, got tuple"),
-    "the argument for argnums": (lambda: func.grad(mg.sum, X), TypeError, r"grad: .* got a Tensor; .* grad\(f\)\(x\)"),
-    "the argument of jacobian": (lambda: func.jacobian(mg.sin, X), TypeError, r"jacobian\(f\)\(x\)"),
-    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: .* dict"),
-    "hessian of a vector": (lambda: func.hessian(curve)(X), ValueError, "hessian: the function must return one number"),
-    "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums must be an int"),
-    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: the function must return one number"),
-    "functional_call name": (lambda: func.functional_call(nn.Linear(1, 1), {"w": X}, X), ValueError,
-                             "Linear has no parameter 'w'"),
-    "functional_call shape": (lambda: func.functional_call(nn.Linear(1, 1), {"bias": X}, X), ValueError,
-                              r"'bias' has shape \(1,\), the tensor given for it \(3,\)"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_calls(name):
-    call, error, message = WRONG[name]
-    with pytest.raises(error, match=message):
-        call()

@@ -8,34 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad import Tensor, nn
-from minigrad.checkpoint import CheckpointError, load_tensors
+from minigrad import nn
+from minigrad.checkpoint import load_tensors
 from minigrad.names import IN_TRANSFORMER
 
+from tests.transformer.pytorch_models import make, same, snapshot
 from transformer import MultiHeadAttention, Transformer, TransformerConfig
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.pytorch import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
 from transformer.pytorch.names import CHILDREN
 
 PAGE = Path(__file__).parents[2] / "docs" / "pytorch_weights.md"
-
-
-def make(**changes):
-    options = {"d_model": 4, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2, "d_ff": 3,
-               "norm": "post", "final_norm": True, "output_bias": True, "positions": "learned", "max_length": 5}
-    return Transformer(TransformerConfig(7, 7, **{**options, **changes}))
-
-
-def snapshot(module):
-    return {name: np.array(tensor.to("cpu").numpy()) for name, tensor in module.state_dict().items()}
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
-
-
-def arrays(state):
-    return {name: tensor.numpy() for name, tensor in state.items()}
 
 
 # --- The tables of the page ---------------------------------------------------------------------------------
@@ -193,146 +176,6 @@ def test_one_layer_for_source_and_target():
     apart.decoder.embedding.table.weight[0] = 9.0
     with pytest.raises(ValueError, match=r"two parameters that differ would both be called tokens\.weight"):
         to_pytorch(apart, names=names)
-
-
-# --- What does not fit --------------------------------------------------------------------------------------
-
-
-def test_every_problem_is_listed_and_nothing_is_changed():
-    model = make()
-    before = snapshot(model)
-    state = arrays(to_pytorch(make()))
-    del state["generator.bias"], state["transformer.encoder.norm.weight"]
-    state["generator.extra"] = state["transformer.pe"] = np.zeros(3, np.float32)
-    state["target_embedding.weight"] = np.zeros((9, 4), np.float32)
-    attention = "transformer.decoder.layers.1.self_attn"
-    state[f"{attention}.in_proj_weight"] = np.zeros((4, 12), np.float32)
-    state[f"{attention}.in_proj_bias"] = np.zeros(12)
-    to = ".to(dtype=...)"
-    with pytest.raises(ValueError, match="nothing was changed") as error:
-        load_pytorch(model, state)
-    assert str(error.value).splitlines() == [
-        "load_pytorch: nothing was changed, because the state does not fit the Transformer:",
-        "  missing: transformer.encoder.norm.weight, generator.bias",
-        "  unexpected: generator.extra, transformer.pe",
-        f"  {attention}.in_proj_weight: shape (4, 12) given, (12, 4) needed",
-        f"  {attention}.in_proj_bias: dtype float64 given, float32 needed; cast the values, or the module with {to}",
-        "  target_embedding.weight: shape (9, 4) given, (7, 4) needed",
-    ]
-    assert same(snapshot(model), before)
-
-
-def test_what_has_no_counterpart_can_be_ignored():
-    model, other = make(positions="sinusoidal"), make(positions="sinusoidal")
-    state = {**to_pytorch(model), "positional_encoding.pe": np.zeros((5, 1, 4), np.float32)}
-    with pytest.raises(ValueError, match=r"unexpected: positional_encoding\.pe"):
-        load_pytorch(other, state)
-    load_pytorch(other, state, ignore=["positional_encoding.pe"])
-    assert same(snapshot(model), snapshot(other))
-
-
-def test_a_name_that_was_forgotten_is_missed():
-    """A model with embeddings is not taken for a bare one: its embeddings would stay as they were drawn."""
-    state = to_pytorch(make(), names=ModelNames(source_embedding="src_emb"))
-    with pytest.raises(ValueError, match=r"missing: source_embedding\.weight\n  unexpected: src_emb\.weight"):
-        load_pytorch(make(), state)
-    with pytest.raises(ValueError, match=r"missing: encoder\.layers\.0.*\n  unexpected: transformer\."):
-        load_pytorch(make(), state, names=BARE)
-
-
-def test_attention_of_another_form():
-    with pytest.raises(ValueError, match=r"missing: q_proj_weight.*\n  unexpected: in_proj_weight"):
-        load_pytorch(MultiHeadAttention(4, 2, kdim=3), to_pytorch(MultiHeadAttention(4, 2)))
-    with pytest.raises(ValueError, match=r"unexpected: in_proj_bias, out_proj\.bias"):
-        load_pytorch(MultiHeadAttention(4, 2, bias=False), to_pytorch(MultiHeadAttention(4, 2)))
-
-
-def test_attention_with_learnt_extra_keys():
-    extra = {name: np.zeros((1, 1, 4), np.float32) for name in ("bias_k", "bias_v")}
-    with pytest.raises(ValueError, match=r"unexpected: bias_k, bias_v\n.*add_bias_kv=True has no counterpart here"):
-        load_pytorch(MultiHeadAttention(4, 2), {**to_pytorch(MultiHeadAttention(4, 2)), **extra})
-
-
-def test_tied_values():
-    model = make(tie_output=True, output_bias=False)
-    state = arrays(to_pytorch(make(tie_output=True, output_bias=False)))
-    state["generator.weight"] = state["generator.weight"] + 1
-    with pytest.raises(ValueError, match=r"generator\.weight: differs from target_embedding\.weight"):
-        load_pytorch(model, state)
-    for left_out in ("generator.weight", "target_embedding.weight"):
-        kept = {name: array for name, array in state.items() if name != left_out}
-        load_pytorch(model, kept)
-        (name,) = {"generator.weight", "target_embedding.weight"} - {left_out}
-        assert np.array_equal(model.decoder.embedding.table.weight.numpy(), state[name])
-    del kept["generator.weight"]
-    with pytest.raises(ValueError, match=r"missing: target_embedding\.weight, generator\.weight"):
-        load_pytorch(model, kept)
-
-
-@pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(2, 2)), nn.Dropout(0.5)], ids=["Sequential", "Dropout"])
-def test_modules_of_other_classes(module):
-    with pytest.raises(TypeError, match=f"not for {type(module).__name__}"):
-        load_pytorch(module, {})
-
-
-def test_names_for_a_part():
-    with pytest.raises(TypeError, match=r"names are those of the parts of a Transformer, .* is a MultiHeadAttention"):
-        to_pytorch(MultiHeadAttention(4, 2), names=BARE)
-
-
-def test_a_value_that_is_no_array():
-    state = {**to_pytorch(MultiHeadAttention(4, 2)), "in_proj_bias": [0.0] * 12}
-    with pytest.raises(TypeError, match="load_pytorch: in_proj_bias must be an array or a tensor, got list"):
-        load_pytorch(MultiHeadAttention(4, 2), state)
-
-
-def test_values_may_be_anything_with_numpys_protocol():
-    class Foreign:
-        def __init__(self, array):
-            self.array = array
-
-        def __array__(self, dtype=None, copy=None):
-            return self.array
-
-    module, other = MultiHeadAttention(4, 2), MultiHeadAttention(4, 2)
-    load_pytorch(other, {name: Foreign(t.numpy()) for name, t in to_pytorch(module).items()})
-    assert same(snapshot(module), snapshot(other))
-    load_pytorch(other, {name: Tensor(t.numpy()) for name, t in to_pytorch(module).items()})
-
-
-@pytest.mark.parametrize("arguments", [
-    ("weights.safetensors", MultiHeadAttention(4, 2)),
-    ({}, MultiHeadAttention(4, 2)),
-    (object(), "weights.safetensors"),
-])
-def test_exchanged_arguments(arguments):
-    kind = type(arguments[0]).__name__
-    with pytest.raises(TypeError, match=rf"load_pytorch\(module, source\); the first is .* it is a {kind}$"):
-        load_pytorch(*arguments)
-
-
-def test_a_module_is_no_source():
-    with pytest.raises(TypeError, match=r"the source must be .* a state_dict, got a MultiHeadAttention"):
-        load_pytorch(MultiHeadAttention(4, 2), MultiHeadAttention(4, 2))
-
-
-def test_files_that_are_none(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_pytorch(MultiHeadAttention(4, 2), tmp_path / "nothing.safetensors")
-    (tmp_path / "model.pt").write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(CheckpointError, match=r"model\.pt: not a readable safetensors file"):
-        load_pytorch(MultiHeadAttention(4, 2), tmp_path / "model.pt")
-
-
-def test_loading_counts_as_a_change():
-    """A graph that has saved the old weights says so, as after load_state_dict."""
-    module = MultiHeadAttention(4, 2)
-    state = to_pytorch(MultiHeadAttention(4, 2))
-    x = Tensor(np.ones((1, 2, 4), np.float32), requires_grad=True)
-    loss = module(x, x, x).sum()
-    load_pytorch(module, state)
-    with pytest.raises(RuntimeError, match="changed in place"):
-        loss.backward()
 
 
 # --- PyTorch's classes, looked for in minigrad.nn -----------------------------------------------------------

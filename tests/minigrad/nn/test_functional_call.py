@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, nn
+from minigrad import Tensor, func, nn
 from minigrad.func import functional_call
+
+from tests.minigrad.functions import close, normal
+from tests.minigrad.ops.row import host
 
 
 class Affine(nn.Module):
@@ -83,3 +86,44 @@ def test_wrong_values(values, kind, said):
     with pytest.raises(kind, match=f"functional_call: .*{said}"):
         functional_call(module, values, X)
     assert module(X).tolist() == [12.0, 23.0]
+
+
+def test_functional_call_makes_a_module_a_function_of_its_parameters(device):
+    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
+    x = normal(5, 3, device=device)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters):
+        return (func.functional_call(model, parameters, x) ** 2).sum()
+
+    found = func.grad(loss)(parameters)
+    (model(x) ** 2).sum().backward()
+    assert found.keys() == parameters.keys()
+    for name, parameter in model.named_parameters():
+        np.testing.assert_array_equal(host(found[name]), host(parameter.grad))
+    tangents = {name: normal(*p.shape, seed=4, device=device) for name, p in parameters.items()}
+    product = func.hvp(loss, parameters, tangents)
+    step = 1e-6
+    ahead, behind = (func.grad(loss)({n: p + tangents[n] * s for n, p in parameters.items()}) for s in (step, -step))
+    for name in parameters:
+        close(product[name], (host(ahead[name]) - host(behind[name])) / (2 * step), rtol=1e-6, atol=1e-7)
+    assert [p is q for p, q in zip(model.parameters(), model.parameters(), strict=True)] == [True] * 4
+
+
+def test_functional_call_and_tied_parameters():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Parameter(np.ones(2))
+            self.second = self.first
+
+        def forward(self, x):
+            return x * self.first + self.second
+
+    tied = Tied()
+    own = tied.first
+    assert func.functional_call(tied, {"second": Tensor([3.0, 4.0], dtype=np.float64)}, 2.0).tolist() == [9.0, 12.0]
+    assert tied.first is tied.second is own
+    with pytest.raises(TypeError, match="mul: cannot use a str"):
+        func.functional_call(tied, {"first": Tensor([3.0, 4.0])}, "text")
+    assert tied.first is own

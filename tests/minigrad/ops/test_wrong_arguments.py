@@ -10,6 +10,8 @@ from minigrad import Tensor, nn, ops
 from minigrad import functional as F
 from minigrad.calls import public
 
+from tests.minigrad.ops.wrong_call import refused
+
 # name: call on x (2, 3) and v (3,), both float32; the exception; what the message says, in any order
 CALLS = {
     # axes
@@ -111,16 +113,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments(name):
-    call, kind, said = CALLS[name]
-    x = Tensor(np.arange(6.0).reshape(2, 3), dtype=np.float32, requires_grad=True)
-    v = Tensor(np.arange(3.0), dtype=np.float32, requires_grad=True)
-    with pytest.raises(kind) as caught:
-        call(x, v)
-    message = str(caught.value)
-    assert type(caught.value) is kind
-    for part in said:
-        assert part in message, message
-    assert "\n" not in message
+    assert type(refused(*CALLS[name])) is CALLS[name][1]
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "linear", "gelu"])

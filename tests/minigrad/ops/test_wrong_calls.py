@@ -8,6 +8,8 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, ops
 
+from tests.minigrad.ops.wrong_call import refused
+
 # name: call on x (2, 3) and v (3,), both float32; the exception; what the message says, in any order
 CALLS = {
     # shapes that do not broadcast
@@ -152,16 +154,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_calls(name):
-    call, kind, said = CALLS[name]
-    x = Tensor(np.arange(6.0).reshape(2, 3), dtype=np.float32, requires_grad=True)
-    v = Tensor(np.arange(3.0), dtype=np.float32, requires_grad=True)
-    with pytest.raises(kind) as caught:
-        call(x, v)
-    message = str(caught.value)
-    assert not isinstance(caught.value, AssertionError | AttributeError)
-    for part in said:
-        assert part in message, message
-    assert "\n" not in message
+    assert not isinstance(refused(*CALLS[name]), AssertionError | AttributeError)
 
 
 SOME = ["add", "where shapes", "sum", "reshape", "concatenate", "matmul", "take", "gather too long", "masked_fill mask"]

@@ -7,6 +7,8 @@ import minigrad as mg
 from minigrad import Tensor, ops
 from minigrad import functional as F
 
+from tests.minigrad.ops.wrong_call import refused
+
 # name: call on x (2, 3) and v (3,), both float32; the exception; what the message says, in any order
 CALLS = {
     # reductions
@@ -128,13 +130,4 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_calls(name):
-    call, kind, said = CALLS[name]
-    x = Tensor(np.arange(6.0).reshape(2, 3), dtype=np.float32, requires_grad=True)
-    v = Tensor(np.arange(3.0), dtype=np.float32, requires_grad=True)
-    with pytest.raises(kind) as caught:
-        call(x, v)
-    message = str(caught.value)
-    assert not isinstance(caught.value, AssertionError | AttributeError)
-    for part in said:
-        assert part in message, message
-    assert "\n" not in message
+    assert not isinstance(refused(*CALLS[name]), AssertionError | AttributeError)
