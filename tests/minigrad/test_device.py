@@ -1,4 +1,4 @@
-"""Device names, transfers, namespaces, and what is said when a GPU cannot be used."""
+"""Device names, transfers, namespaces, and the few operations that NumPy and CuPy spell differently."""
 
 import timeit
 from pathlib import Path

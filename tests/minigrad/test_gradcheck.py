@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck pass what is right, and find what is wrong: rules that were broken on purpose."""
+"""gradcheck and gradgradcheck: what is right passes, what the messages say, and which calls are refused."""
 
 import re
 

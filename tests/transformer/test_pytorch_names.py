@@ -1,4 +1,4 @@
-"""Names and errors of loading and saving PyTorch's weights, and the tables of docs/pytorch_weights.md."""
+"""Names of PyTorch's weights, there and back; the tables of docs/pytorch_weights.md."""
 
 import pkgutil
 import re
