@@ -1,4 +1,4 @@
-"""Fixtures for every test: the devices that a test runs on."""
+"""For every test: the devices that it runs on; and what the report says when the browser tests were skipped."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from minigrad import device as minigrad_device
 
 from tests import strict_cupy
+from tests.explorer.browser import NOT_RUN
 
 DEVICES = ["cpu", "stand-in"]
 if minigrad_device.cuda_status().devices:  # elsewhere there is no such test, rather than a skipped one
@@ -28,3 +29,13 @@ def device(request: pytest.FixtureRequest) -> str:
     if request.param == "stand-in":
         request.getfixturevalue("stand_in")
     return "cpu" if request.param == "cpu" else "cuda:0"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """One line above the closing one, where browser tests were skipped for want of a browser: why, and the remedy."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", []) if report.when == "setup"]
+    browserless = [reason.partition(f"{NOT_RUN}: ")[2] for reason in reasons if f"{NOT_RUN}: " in reason]
+    if browserless:
+        number = len(browserless)
+        tests = "1 browser test" if number == 1 else f"{number} browser tests"
+        terminalreporter.write_line(f"{tests} did not run: {browserless[0]}")

@@ -3,6 +3,7 @@
 import configparser
 import importlib.metadata
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from tests.explorer import browser
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("minigrad", "transformer")
@@ -147,7 +150,7 @@ def loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest", "pdoc"}
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest", "pdoc", "playwright"}
 
 
 def test_import_minigrad_loads_numpy_only():
@@ -174,3 +177,86 @@ def test_make_runs_files_that_exist():
     scripts = re.findall(r"\$\(BIN\)/python ([\w/]+\.py)", makefile)
     assert scripts
     assert [name for name in scripts if not (ROOT / name).is_file()] == []
+
+
+# --- .ci/run -----------------------------------------------------------------------------------------------
+
+
+def test_the_ci_script_knows_the_browsers_that_the_tests_know():
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    (names,) = re.findall(r"^BROWSERS=\(\n(.+?)^\)$", text, flags=re.MULTILINE | re.DOTALL)
+    assert tuple(shlex.split(names)) == browser.CANDIDATES
+    assert f"export {browser.REQUIRED}=1\n" in text
+
+
+def run_ci(folder, *, programs, environment=()):
+    """.ci/run where these programs exist and no other; returns its exit status, its lines, and what it called."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", folder / ".ci")
+    path = folder / "bin"
+    path.mkdir()
+    for name in ("bash", "dirname", "cat", "chmod"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    log = folder / "log"
+    for name, body in programs.items():
+        (path / name).write_text(f'#!/bin/bash\necho "{name} $*" >> "{log}"\n{body}\n', encoding="utf-8")
+        (path / name).chmod(0o755)
+    done = subprocess.run([path / "bash", folder / ".ci/run"], capture_output=True, text=True, check=False,
+                          env={"PATH": str(path), **dict(environment)})
+    return done.returncode, done.stdout.splitlines(), log.read_text(encoding="utf-8").splitlines()
+
+
+MAKE = f'echo "make $1, {browser.REQUIRED}=${browser.REQUIRED}"'
+ROOT_USER, SOMEONE = "echo 0", "echo 1000"
+APT_GET = 'if [ "$1" = install ]; then echo "#!/bin/bash" > "${0%/*}/chromium"; chmod +x "${0%/*}/chromium"; fi'
+MADE = [f"make {target}, {browser.REQUIRED}=1" for target in ("lint", "test")]
+without_a_mac = pytest.mark.skipif(any(Path(name).exists() for name in browser.CANDIDATES if name.startswith("/")),
+                                   reason="this machine's browser is found without PATH")
+
+
+@pytest.mark.parametrize("name", ["chromium", "google-chrome-stable"])
+def test_ci_uses_the_browser_that_is_there(tmp_path, name):
+    status, printed, called = run_ci(tmp_path, programs={"make": MAKE, name: "", "apt-get": APT_GET, "id": ROOT_USER})
+    assert (status, printed, called) == (0, MADE, ["make lint", "make test"])
+
+
+def test_ci_uses_the_browser_that_is_named(tmp_path):
+    programs = {"make": MAKE, "apt-get": APT_GET, "id": ROOT_USER}
+    status, printed, called = run_ci(tmp_path, programs=programs, environment={browser.NAMED: "/opt/chrome"}.items())
+    assert (status, printed, called) == (0, MADE, ["make lint", "make test"])
+
+
+@without_a_mac
+@pytest.mark.parametrize(("user", "sudo"), [(ROOT_USER, False), (SOMEONE, True)])
+def test_ci_installs_a_browser_first(tmp_path, user, sudo):
+    programs = {"make": MAKE, "apt-get": APT_GET, "id": user}
+    if sudo:
+        programs["sudo"] = 'shift; "$@"'
+    status, printed, called = run_ci(tmp_path, programs=programs)
+    assert status == 0
+    assert printed[-2:] == MADE
+    apt = ["apt-get update -qq", "apt-get install -qq -y --no-install-recommends chromium"]
+    assert [line for line in called if line.startswith("sudo")] == [f"sudo -n {line}" for line in apt if sudo]
+    assert [line for line in called if not line.startswith(("id", "sudo"))] == [*apt, "make lint", "make test"]
+
+
+@without_a_mac
+@pytest.mark.parametrize("programs", [
+    {"id": ROOT_USER},  # no apt-get
+    {"id": SOMEONE, "apt-get": APT_GET},  # no sudo
+    {"id": SOMEONE, "apt-get": APT_GET, "sudo": "exit 1"},  # it would ask for a password
+    {"id": ROOT_USER, "apt-get": "exit 100"},  # no network
+])
+def test_ci_without_a_browser_says_so_and_runs_the_tests_which_then_fail(tmp_path, programs):
+    make = f'{MAKE}; if [ "$1" = test ]; then exit 2; fi'
+    status, printed, _ = run_ci(tmp_path, programs={"make": make, **programs})
+    assert status == 2
+    assert printed[-2:] == MADE
+    assert printed[-3] == (".ci/run: no Chromium or Chrome here, and none could be installed: the browser tests will "
+                           f"fail; install one, or name it: {browser.NAMED}=/path/to/chrome")
+
+
+def test_ci_fails_when_only_the_linters_do(tmp_path):
+    make = f'{MAKE}; if [ "$1" = lint ]; then exit 2; fi'
+    status, printed, _ = run_ci(tmp_path, programs={"make": make, "chromium": ""})
+    assert (status, printed) == (2, MADE)

@@ -1,0 +1,133 @@
+"""The browser that the tests of the page drive: a Chromium or Chrome that the machine has. None is ever downloaded."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMED = "EXPLORER_BROWSER"  # environment: the browser's path, where it is none of the candidates
+REQUIRED = "EXPLORER_BROWSER_REQUIRED"  # environment: 1 where a run without a browser is a failure (.ci/run)
+CANDIDATES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+# No traffic of the browser's own, and no dialogue of a first run.
+FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+NOT_RUN = "no browser"  # how the reason of every skipped browser test begins
+REMEDY = f"install Chromium or Chrome (apt install chromium), or name one: {NAMED}=/path/to/chrome"
+
+
+class NoBrowserError(Exception):
+    """There is no browser here, or none that can be driven; the message says why."""
+
+
+def find_browser(environment: Mapping[str, str] = os.environ) -> str:
+    """The path of the browser.
+
+    Raises:
+        NoBrowserError: there is none.
+        ValueError: the environment names one, and it is no program.
+    """
+    path = environment.get("PATH")
+    named = environment.get(NAMED)
+    if named:
+        found = shutil.which(named, path=path)
+        if found is None:
+            raise ValueError(f"{NAMED}={named} is no program that can be run")
+        return found
+    for candidate in CANDIDATES:
+        found = shutil.which(candidate, path=path)
+        if found is not None:
+            return found
+    raise NoBrowserError("no Chromium or Chrome found")
+
+
+@contextmanager
+def launch() -> "Iterator[Browser]":
+    """A headless browser, closed at the end.
+
+    While it is open, playwright's event loop counts as running in this thread: asyncio.run() is refused there.
+
+    Raises:
+        NoBrowserError: there is none, or playwright cannot drive it.
+    """
+    program = find_browser()
+    check_driver()
+    from playwright.sync_api import Error, sync_playwright
+
+    # Only root needs to do without the sandbox, which refuses to run as root.
+    sandbox = not hasattr(os, "geteuid") or os.geteuid() != 0
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=sandbox, args=FLAGS)
+        except Error as error:
+            raise NoBrowserError(f"{program} does not start under playwright ({first_line(str(error))})") from error
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@cache
+def check_driver() -> None:
+    """Run playwright's driver, in a process of its own: a start that fails in this one leaves an event loop behind.
+
+    Raises:
+        NoBrowserError: playwright is not installed, or its driver is not for this machine.
+    """
+    if find_spec("playwright") is None:
+        raise NoBrowserError("playwright is not installed (pip install 'minigrad[test]')")
+    command = [sys.executable, "-m", "playwright", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+        raise NoBrowserError(f"playwright's driver does not run here ({last[0]})")
+
+
+def first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def watched_page(browser: "Browser", path: Path, problems: list[str], width: int = 1280, height: int = 800,
+                 dark: bool = False, reduced_motion: bool = False, **options: Any) -> "Page":
+    """The HTML file at ``path``, opened from disk in a browser that is offline and remembers nothing.
+
+    Whatever a page that is whole in itself never does is added to ``problems``, until the page is closed: an error that
+    it throws or writes to the console, and a request for anything but the file. Further options are those of
+    playwright's ``Browser.new_context``.
+    """
+    context = browser.new_context(viewport={"width": width, "height": height}, offline=True,
+                                  color_scheme="dark" if dark else "light",
+                                  reduced_motion="reduce" if reduced_motion else "no-preference", **options)
+    url = path.resolve().as_uri()
+    context.on("request", lambda request: urldefrag(request.url).url == url or problems.append(
+        f"a request for {request.url}"))
+    page = context.new_page()
+    page.on("websocket", lambda socket: problems.append(f"a connection to {socket.url}"))
+    page.on("pageerror", lambda error: problems.append(f"an error that the page did not catch: {error.stack or error}"))
+    page.on("console", lambda message: message.type != "error" or problems.append(
+        f"an error in the console: {message.text}"))
+    page.on("crash", lambda _: problems.append("the page crashed"))
+    page.goto(url)
+    return page

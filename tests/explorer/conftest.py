@@ -1,0 +1,61 @@
+"""Fixtures of the tests that look at the explorer's page in a browser."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless browser; where there is none the test is skipped, or fails if the environment says so.
+
+    One for each file, not one for the run: the tests of other files may need the thread's event loop to themselves.
+    """
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(launch())
+        except NoBrowserError as error:
+            stop = pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip
+            stop(f"{NOT_RUN}: {error}; {REMEDY}")
+        yield opened
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """``open_page(path, width=1280, height=800, dark=False, reduced_motion=False)`` opens an HTML file from disk.
+
+    The playwright page that it returns makes the test fail when it throws or logs an error, and when it asks for
+    anything but its own file.
+    """
+    problems: list[str] = []
+    pages = []
+
+    def open_it(path: str | os.PathLike[str], **options: Any) -> Any:
+        pages.append(watched_page(browser, Path(path), problems, **options))
+        assert problems == []  # at once: a page that did not load would only be waited for in vain
+        return pages[-1]
+
+    yield open_it
+    for page in pages:
+        page.context.close()
+    assert problems == []
+
+
+@pytest.fixture(scope="session")
+def explorer_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a small model: two heads, two sentences of unequal lengths, one of them padded on each side."""
+    from transformer import trace
+
+    model = tiny_model().eval()
+    with trace(model) as traced:
+        model.loss(SOURCE, LABELS).backward()
+    path = tmp_path_factory.mktemp("explorer") / "page.html"
+    traced.to_html(path)
+    return path
