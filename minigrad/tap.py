@@ -4,6 +4,8 @@ The readable compositions name their steps: ``scores = tap("scores", q @ k.mT)``
 call returns its argument and costs one look at a context variable. Inside, the visitor sees every named tensor in
 order, may keep it (and, after ``retain_grad()`` and a backward, its gradient), and may return another tensor to use
 in its place: that is how a finite difference nudges an inner value. If it returns nothing, the tensor goes on as it is.
+
+What a step needs beside tensors, such as a mask, is shown by `note`, to a second function that only looks.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from minigrad.modes import fused, fused_kernels
 from minigrad.tape import TensorBase
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
+Reader = Callable[[str, Any], None]
 
 _visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
+_reader: ContextVar[Reader | None] = ContextVar("minigrad.note", default=None)
 
 
 def tap(name: str, tensor: T) -> T:
@@ -35,18 +39,27 @@ def tap(name: str, tensor: T) -> T:
     return replacement  # type: ignore[return-value]
 
 
+def note(name: str, array: Any) -> None:
+    """Show a constant of a step, a raw array such as a mask, under its `name`, to the reader of `tapping`, if any."""
+    reader = _reader.get()
+    if reader is not None and not fused_kernels.get():
+        reader(name, array)
+
+
 @contextlib.contextmanager
-def tapping(visitor: Visitor) -> Iterator[None]:
+def tapping(visitor: Visitor, reader: Reader | None = None) -> Iterator[None]:
     """Send every tapped tensor inside the block to ``visitor(name, tensor)``; runs on compositions.
 
-    What the visitor returns, a tensor of that shape, is used in the tensor's place; None leaves it.
+    What the visitor returns, a tensor of that shape, is used in the tensor's place; None leaves it. Constants that are
+    noted go to ``reader(name, array)``.
 
-    Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps. Inside,
-    ``with fused(True):`` hides what it encloses.
+    Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps, and its
+    reader, if it has one, the constants. Inside, ``with fused(True):`` hides what it encloses.
     """
-    token = _visitor.set(visitor)
+    token, reading = _visitor.set(visitor), _reader.set(reader)
     try:
         with fused(False):
             yield
     finally:
+        _reader.reset(reading)
         _visitor.reset(token)

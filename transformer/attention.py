@@ -51,12 +51,13 @@ class MultiHeadAttention(nn.Module):
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The projected keys and values of every head, each (B, H, S, D/H): what decoding computes once, and caches."""
+        key, value = tap("key_input", key), tap("value_input", value)
         return tap("keys", self.split_heads(self.key(key))), tap("values", self.split_heads(self.value(value)))
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None,
                return_weights: bool = False) -> Any:
         """Attend from `query` (B, T, D) to keys and values that are projected and split already."""
-        queries = tap("queries", self.split_heads(self.query(query)))
+        queries = tap("queries", self.split_heads(self.query(tap("query_input", query))))
         result = F.scaled_dot_product_attention(queries, keys, values, mask, self.p if self.training else 0.0,
                                                 return_weights=return_weights)
         context, weights = result if return_weights else (result, None)

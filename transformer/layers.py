@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minigrad import Tensor, nn
+from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 from minigrad.nn import init
 
@@ -35,9 +35,10 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """``x + dropout(sublayer(norm(x)))``, post-norm ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D)."""
+        x = tap("stream", x)
         if self.pre:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return tap("result", x + self.dropout(sublayer(self.norm(x))))
+        return tap("result", self.norm(x + self.dropout(sublayer(x))))
 
 
 class FeedForward(nn.Module):
@@ -119,9 +120,9 @@ class DecoderLayer(nn.Module):
         """
 
         def to_itself(y: Tensor) -> Tensor:
-            keys, values = self.self_attention.keys_and_values(y, y)
-            if cache is not None:
-                keys, values = cache.extend(keys, values)
+            if cache is None:
+                return self.self_attention(y, y, y, mask)
+            keys, values = cache.extend(*self.self_attention.keys_and_values(y, y))
             return self.self_attention.attend(y, keys, values, mask)
 
         def to_memory(y: Tensor) -> Tensor:

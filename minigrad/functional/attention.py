@@ -19,7 +19,7 @@ from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfol
 from minigrad.functional.normalization import row_dot
 from minigrad.functional.softmax import softmax
 from minigrad.primitive import Saved, primitive
-from minigrad.tap import tap
+from minigrad.tap import note, tap
 from minigrad.tape import TensorBase
 
 
@@ -27,8 +27,10 @@ def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
     """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, queries, keys)."""
     scores = tap("scores", ops.matmul(query, key.mT))  # (B, H, T, D/H) @ (B, H, D/H, S) -> (B, H, T, S)
     scaled = tap("scaled", scores * scale)
-    masked = scaled if mask is None else tap("masked", ops.where(mask, scaled, -math.inf))
-    return tap("weights", softmax(masked, axis=-1))
+    if mask is None:
+        return tap("weights", softmax(scaled, axis=-1))
+    note("mask", mask)
+    return tap("weights", softmax(tap("masked", ops.where(mask, scaled, -math.inf)), axis=-1))
 
 
 def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
@@ -38,8 +40,11 @@ def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any
 
 
 def drop(weights: Any, dropped: Any, p: float) -> Any:
-    """The weights after dropout with the mask `dropped` (None: unchanged)."""
-    return weights if dropped is None else tap("dropped_weights", dropout_with_mask(weights, dropped, p))
+    """The weights after dropout with the mask `dropped`, True = kept (None: unchanged)."""
+    if dropped is None:
+        return weights
+    note("dropped", dropped)
+    return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
 
 
 @primitive(floating=True, composition=attention_by_steps)

@@ -239,7 +239,8 @@ def traced(kind, dropout):
     inner = defaultdict(list)
 
     def keep(name, tensor):
-        tensor.retain_grad()
+        if tensor.requires_grad:
+            tensor.retain_grad()
         inner[name].append(tensor)
         return tensor
 

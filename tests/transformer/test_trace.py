@@ -1,0 +1,173 @@
+"""What a trace of attention gives: the numbers of the forward, and gradients that finite differences confirm."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+
+from tests.transformer.tiny import LABELS, SOURCE
+from tests.transformer.traces import LAYERS, NAMES, made, traced
+from transformer.traced import TAPS
+
+
+def pulled_back(norm, x, gradient):
+    """The gradient of x where norm(x) has `gradient`."""
+    x = mg.Tensor(x, requires_grad=True)
+    return mg.grad((norm(x) * mg.Tensor(gradient)).sum(), x).numpy()
+
+
+@pytest.fixture(scope="module", params=[("pre", 0.3), ("post", 0.3), ("pre", 0.0), ("post", 0.0)], ids=str)
+def example(request):
+    norm, dropout = request.param
+    model = made(norm=norm, dropout=dropout)
+    return model, *traced(model)
+
+
+def test_names_and_kinds(example):
+    _, t, _ = example
+    assert t.names == list(t) == list(NAMES)
+    assert {name: t[name].kind for name in t} == NAMES
+    assert len(t) == 3 * LAYERS
+    assert "encoder.layers.0.self_attention" in t
+    assert all(t[name].num_heads == 2 and t[name].batch_size == 2 for name in t)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_gradient_is_that_of_finite_differences(example, name):
+    """Two directions: the smallest slope of one may hide an error that the other shows."""
+    _, t, loss = example
+    rng = np.random.default_rng(7)
+    for tap in TAPS:
+        gradient = t[name].gradient(tap).numpy()
+        for _ in range(2):
+            direction = rng.choice([-1.0, 1.0], gradient.shape) / np.sqrt(gradient.size)
+            numeric = t.finite_difference(loss, name, tap, direction)
+            scale = max(abs(gradient).max(), 1e-4)
+            assert abs(numeric - (gradient * direction).sum()) <= 1e-6 * scale, tap
+
+
+def test_a_gradient_that_is_slightly_wrong_is_found(example):
+    _, t, loss = example
+    name = "decoder.layers.1.cross_attention"
+    gradient = t[name].gradient("values").numpy()
+    direction = np.sign(gradient)
+    numeric = t.finite_difference(loss, name, "values", direction)
+    assert abs(numeric / (gradient * direction).sum() - 1) < 1e-8
+    assert abs(numeric / (1.0001 * gradient * direction).sum() - 1) > 9e-5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_matrices_of_a_head_are_the_formulas(example, name):
+    """Forward and backward once more in NumPy, from X, M, the parameters, the masks and dY alone."""
+    _, t, _ = example
+    attention = t[name]
+    scale = 1 / np.sqrt(attention.queries.shape[-1])
+    keep = 1 - attention.p
+    for item in range(2):
+        heads = list(attention.heads(item))
+        for number, head in enumerate(heads):
+            v, d = head.values, head.gradients
+            x, m = v["X"], v.get("M", v["X"])
+            allowed = attention.mask[item, number] if attention.mask is not None else np.ones(v["R"].shape, bool)
+            kept = attention.dropped[item, number] / keep if attention.dropped is not None else 1.0
+            columns = slice(number * 4, number * 4 + 4)
+            same = {
+                "Q": x @ v["WQ"] + v["bQ"], "K": m @ v["WK"] + v["bK"], "V": m @ v["WV"] + v["bV"],
+                "R": v["Q"] @ v["K"].T, "S": v["R"] * scale, "Sm": np.where(allowed, v["S"], -np.inf),
+                "Ad": v["A"] * kept, "O": v["Ad"] @ v["V"], "Y": v["C"] @ v["WO"] + v["bO"],
+            }
+            exponentials = np.where(allowed, np.exp(v["S"] - v["S"].max()), 0)
+            same["A"] = exponentials / exponentials.sum(-1, keepdims=True)
+            back = {
+                "C": d["Y"] @ v["WO"].T, "O": d["C"][:, columns], "V": v["Ad"].T @ d["O"], "Ad": d["O"] @ v["V"].T,
+                "A": d["Ad"] * kept, "Sm": v["A"] * (d["A"] - (v["A"] * d["A"]).sum(-1, keepdims=True)),
+                "S": np.where(allowed, d["Sm"], 0), "R": d["S"] * scale, "Q": d["R"] @ v["K"], "K": d["R"].T @ v["Q"],
+            }
+            for symbol, expected in same.items():
+                np.testing.assert_allclose(v[symbol], expected, rtol=1e-12, atol=1e-14, err_msg=symbol)
+            for symbol, expected in back.items():
+                np.testing.assert_allclose(d[symbol], expected, rtol=1e-11, atol=1e-15, err_msg=f"d{symbol}")
+        np.testing.assert_array_equal(heads[0].values["C"], np.hstack([head.values["O"] for head in heads]))
+        by_query = sum(head.gradients["Q"] @ head.values["WQ"].T for head in heads)
+        by_memory = sum(head.gradients["K"] @ head.values["WK"].T + head.gradients["V"] @ head.values["WV"].T
+                        for head in heads)
+        found = heads[0].gradients
+        expected = {"X": by_query + by_memory} if attention.is_self else {"X": by_query, "M": by_memory}
+        for symbol, value in expected.items():
+            np.testing.assert_allclose(found[symbol], value, rtol=1e-11, atol=1e-15, err_msg=f"d{symbol}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_of_parameters_sum_over_the_batch(example, name):
+    _, t, _ = example
+    for number in range(2):
+        both = [t[name].head(item, number) for item in range(2)]
+        inputs = [head.values.get("M", head.values["X"]) for head in both]
+        for symbol, left in (("Q", [head.values["X"] for head in both]), ("K", inputs), ("V", inputs)):
+            upstream = [head.gradients[symbol] for head in both]
+            weight = sum(x.T @ g for x, g in zip(left, upstream, strict=True))
+            bias = sum(g.sum(0) for g in upstream)
+            largest = abs(weight).max()
+            np.testing.assert_allclose(both[0].gradients[f"W{symbol}"], weight, rtol=0, atol=1e-12 * largest)
+            np.testing.assert_allclose(both[0].gradients[f"b{symbol}"], bias, rtol=0, atol=1e-12 * largest)
+    outputs = [t[name].head(item) for item in range(2)]
+    np.testing.assert_allclose(outputs[0].gradients["WO"],
+                               sum(head.values["C"].T @ head.gradients["Y"] for head in outputs),
+                               rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(outputs[0].gradients["bO"], sum(head.gradients["Y"].sum(0) for head in outputs),
+                               rtol=1e-11, atol=1e-15)
+
+
+def test_identities_of_every_attention(example):
+    _, t, _ = example
+    for name in t:
+        a = t[name]
+        weights, context, value = (a.value(tap).numpy() for tap in ("weights", "context", "values"))
+        d_weights, d_scaled, d_context = (a.gradient(tap).numpy() for tap in ("weights", "scaled", "context"))
+        assert abs(d_scaled).max() > 1e-6
+        np.testing.assert_allclose(d_scaled.sum(-1), 0, atol=1e-15)
+        np.testing.assert_allclose((weights * d_weights).sum(-1), (d_context * context).sum(-1), rtol=1e-9, atol=1e-15)
+        if a.mask is not None:
+            assert (d_scaled[~a.mask] == 0).all()
+            if not a.p:
+                assert abs(d_weights[~a.mask]).max() > 0
+        lone = np.broadcast_to((weights > 0).sum(-1) == 1, weights.shape[:-1])
+        assert (a.gradient("queries").numpy()[lone] == 0).all()
+        key_bias = a.module.key.bias.grad.numpy()
+        np.testing.assert_allclose(key_bias, 0, atol=1e-15 * max(1, abs(value).max()))
+
+
+def test_masks_are_those_of_the_batch(example):
+    _, t, _ = example
+    real = SOURCE != 0
+    for name in t:
+        a = t[name]
+        if a.kind == "cross" or a.kind == "encoder self":
+            expected = np.broadcast_to(real[:, None, None, :], a.scores.shape)
+        else:
+            read = np.hstack([[[True]] * 2, (LABELS != 0)[:, :-1]])  # the labels, shifted
+            expected = np.broadcast_to(np.tri(4, dtype=bool) & read[:, None, None, :], a.scores.shape)
+        np.testing.assert_array_equal(a.mask, expected)
+        np.testing.assert_array_equal(a.mask, ~np.isneginf(a.masked.numpy()))
+        assert (a.dropped is None) == (a.p == 0)
+
+
+def test_the_residual_around(example):
+    """Pre-norm: x gets what arrives above and what comes back through the norm. Post-norm: norm first, then the sum."""
+    model, t, _ = example
+    for name in t:
+        a = t[name]
+        around = a.residual
+        assert around.module is dict(model.named_modules())[name + "_residual"]
+        paths = a.gradient("query_input").numpy()
+        if a.is_self:
+            paths = paths + a.gradient("key_input").numpy() + a.gradient("value_input").numpy()
+        stream, arrives, norm = around.stream.numpy(), around.result.grad.numpy(), around.module.norm
+        if around.module.pre:
+            np.testing.assert_allclose(norm(around.stream).numpy(), a.query_input.numpy(), rtol=1e-12)
+            expected = arrives + pulled_back(norm, stream, paths)
+        elif around.module.dropout.p == 0:  # with dropout the sum before the norm is not known here
+            expected = pulled_back(norm, stream + a.output.numpy(), arrives) + paths
+        else:
+            continue
+        np.testing.assert_allclose(around.stream.grad.numpy(), expected, rtol=1e-9, atol=1e-14)

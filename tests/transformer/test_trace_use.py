@@ -1,0 +1,209 @@
+"""Using a trace: what it leaves alone, several calls, checkpoints, devices, and what wrong use is told."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import func, nn
+from minigrad.device import device_of, to_numpy
+
+from tests.transformer.tiny import LABELS, SOURCE
+from tests.transformer.traces import LAYERS, NAMES, made, traced
+from transformer import MultiHeadAttention, trace
+from transformer.decode import beam_search
+from transformer.traced import PER_HEAD, TAPS
+
+
+def test_a_traced_run_has_the_numbers_of_an_untraced_one():
+    model = made()
+    t, loss = traced(model)
+    gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters()}
+    model.zero_grad()
+    mg.manual_seed(4)
+    loss().backward()
+    for name, parameter in model.named_parameters():
+        np.testing.assert_allclose(parameter.grad.numpy(), gradients[name], rtol=1e-9, atol=1e-13, err_msg=name)
+    assert len(t.calls("encoder.layers.0.self_attention")) == 1
+
+
+def test_nothing_is_left_behind():
+    """No state on modules, and nothing recorded outside of the block."""
+    model = made(dropout=0.0)
+    before = {name: set(vars(module)) for name, module in model.named_modules()}
+    t, loss = traced(model)
+    first = t["decoder.layers.0.cross_attention"].weights.numpy().copy()
+    assert {name: set(vars(module)) for name, module in model.named_modules()} == before
+    loss()
+    assert len(t.calls("decoder.layers.0.cross_attention")) == 1
+    np.testing.assert_array_equal(t["decoder.layers.0.cross_attention"].weights.numpy(), first)
+
+
+def test_the_backward_may_come_after_the_block():
+    model = made(dropout=0.0)
+    with trace(model) as t:
+        loss = model.loss(SOURCE, LABELS)
+    with pytest.raises(ValueError, match=r"^no gradient has reached weights of encoder.layers.0.self_attention yet: "):
+        t["encoder.layers.0.self_attention"].gradient("weights")
+    loss.backward()
+    assert abs(t["encoder.layers.0.self_attention"].gradient("weights").numpy()).max() > 0
+
+
+def test_without_recording_there_are_values_and_no_gradients():
+    model = made(dropout=0.0)
+    with trace(model) as t, mg.no_grad():
+        model.loss(SOURCE, LABELS)
+    attention = t["decoder.layers.1.self_attention"]
+    np.testing.assert_allclose(attention.weights.numpy().sum(-1), 1, rtol=1e-14)
+    with pytest.raises(ValueError, match="no gradient has reached output"):
+        attention.gradient("output")
+
+
+def test_several_calls_are_kept_apart():
+    model = made(dropout=0.0)
+    with trace(model) as t:
+        model.loss(SOURCE, LABELS).backward()
+        model.loss(SOURCE[:1], LABELS[:1]).backward()
+    calls = t.calls("encoder.layers.1.self_attention")
+    assert [call.batch_size for call in calls] == [2, 1]
+    assert t["encoder.layers.1.self_attention"] is calls[1]
+    direction = np.ones(calls[1].keys.shape)
+
+    def both():
+        model.loss(SOURCE, LABELS)
+        return model.loss(SOURCE[:1], LABELS[:1])
+
+    numeric = t.finite_difference(both, "encoder.layers.1.self_attention", "values", direction)
+    assert numeric == pytest.approx(calls[1].gradient("values").numpy().sum(), rel=1e-7)
+
+
+def test_a_lone_attention_and_inputs_without_gradients():
+    mg.manual_seed(2)
+    attention = MultiHeadAttention(8, 2)
+    rng = np.random.default_rng(5)
+    x, memory = mg.Tensor(rng.normal(size=(1, 3, 8))), mg.Tensor(rng.normal(size=(1, 5, 8)))
+    attention.to(dtype=np.float64)
+    with trace(attention) as t:
+        (attention(x, memory, memory) ** 2).sum().backward()
+    traced_call = t["MultiHeadAttention"]
+    assert traced_call.kind == "cross"
+    assert traced_call.residual is None
+    assert traced_call.mask is None
+    assert traced_call.dropped is None
+    np.testing.assert_array_equal(traced_call.masked.numpy(), traced_call.scaled.numpy())
+    np.testing.assert_array_equal(traced_call.dropped_weights.numpy(), traced_call.weights.numpy())
+    head = traced_call.head()
+    assert head.gradients["X"].shape == (3, 8)
+    assert head.gradients["M"].shape == (5, 8)
+    assert x.grad is None
+    with trace(attention) as t:
+        attention(x, x, x).sum().backward()
+    assert t["MultiHeadAttention"].kind == "self"
+    assert "M" not in t["MultiHeadAttention"].head().values
+
+
+def test_frozen_parameters_have_no_gradient_and_no_entry():
+    model = made(dropout=0.0)
+    attention = model.encoder.layers[0].self_attention
+    attention.query.weight.requires_grad = False
+    t, _ = traced(model)
+    gradients = t["encoder.layers.0.self_attention"].head().gradients
+    assert "WQ" not in gradients
+    assert "bQ" in gradients
+
+
+def test_inside_a_checkpoint_the_second_run_counts():
+    model = made(dropout=0.0)
+    expected, _ = traced(model)
+    name = "encoder.layers.0.self_attention"
+    layer = model.encoder.layers[0]
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x, mask):
+            return func.checkpoint(lambda y: self.layer(y, mask), x)
+
+    model.encoder.layers[0] = Checkpointed()
+    with trace(model) as t:
+        model.loss(SOURCE, LABELS, label_smoothing=0.1).backward()
+    for tap in PER_HEAD.values():
+        np.testing.assert_allclose(t["encoder.layers.0.layer.self_attention"].gradient(tap).numpy(),
+                                   expected[name].gradient(tap).numpy(), rtol=1e-11, atol=1e-15)
+
+
+def test_a_forward_that_fails_leaves_what_had_ended():
+    model = made(dropout=0.0)
+    broken = model.decoder.layers[0].cross_attention.output
+    handle = broken.register_forward_hook(lambda *_: 1 / 0)
+    with trace(model) as t, pytest.raises(ZeroDivisionError):
+        model.loss(SOURCE, LABELS)
+    assert t.names == [*list(NAMES)[:LAYERS], "decoder.layers.0.self_attention"]
+    handle.remove()
+    t, _ = traced(model)
+    assert t.names == list(NAMES)
+
+
+def test_cached_decoding_is_not_traced():
+    model = made(dropout=0.0)
+    with trace(model) as t:
+        beam_search(model, SOURCE, 1)
+    assert t.names == ["encoder.layers.0.self_attention", "encoder.layers.1.self_attention"]
+
+
+def test_on_every_device_the_same_numbers_in_its_memory(device):
+    host, _ = traced(made())
+    t, loss = traced(made().to(device))
+    for name in t:
+        a = t[name]
+        for tap in TAPS:
+            for mine, theirs in ((a.value(tap), host[name].value(tap)), (a.gradient(tap), host[name].gradient(tap))):
+                assert mine.device == device
+                np.testing.assert_allclose(mine.to("cpu").numpy(), theirs.numpy(), rtol=1e-9, atol=1e-14, err_msg=tap)
+        head, expected = a.head(1, 1), host[name].head(1, 1)
+        for mine, theirs in ((head.values, expected.values), (head.gradients, expected.gradients)):
+            assert {device_of(array) for array in mine.values()} == {device}
+            for symbol, array in mine.items():
+                np.testing.assert_allclose(to_numpy(array), theirs[symbol], rtol=1e-9, atol=1e-14, err_msg=symbol)
+        assert device_of(a.mask) == device_of(a.dropped) == device
+    name = "encoder.layers.1.self_attention"
+    direction = np.ones(t[name].weights.shape)
+    assert t.finite_difference(loss, name, "weights", direction) == pytest.approx(
+        t[name].gradient("weights").to("cpu").numpy().sum(), rel=1e-7)
+
+
+# ------------------------------------------------------------------ wrong use, in one line
+
+
+def test_wrong_use_says_so():
+    model = made(dropout=0.0)
+    t, loss = traced(model)
+    name = "decoder.layers.0.cross_attention"
+    with pytest.raises(KeyError) as unknown:
+        t["decoder.layers.9.cross_attention"]
+    message = str(unknown.value)
+    assert message.startswith("no attention 'decoder.layers.9.cross_attention' was traced; there are encoder.layers.0.")
+    assert "\n" not in message
+    with pytest.raises(IndexError, match=r"^there is no head 2 in decoder.layers.0.cross_attention: it has 2, counted"):
+        t[name].head(0, 2)
+    with pytest.raises(IndexError, match=r"^there is no batch item -1 in "):
+        t[name].head(-1)
+    with pytest.raises(ValueError, match=r"^there is no 'wieghts' in an attention; there are query_input, "):
+        t[name].gradient("wieghts")
+    with pytest.raises(ValueError, match=r"keys of decoder.layers.0.cross_attention has shape \(2, 2, 5, 4\), the dir"):
+        t.finite_difference(loss, name, "keys", np.ones(3))
+    with pytest.raises(ValueError, match="the loss did not come by keys"):
+        t.finite_difference(lambda: 1.0, name, "keys", np.ones((2, 2, 5, 4)))
+    with pytest.raises(TypeError, match=r"^trace: a module expected, got Tensor$"), trace(loss()):
+        pass
+    linear = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"^trace: there is no MultiHeadAttention in this Linear$"), trace(linear):
+        pass
+    model.zero_grad()
+    with pytest.raises(ValueError, match=r"a parameter of decoder.layers.0.cross_attention has no gradient: was ze"):
+        _ = t[name].head().gradients
+    with trace(model) as empty:
+        pass
+    with pytest.raises(KeyError, match="there are none"):
+        empty[name]

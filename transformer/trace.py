@@ -1,0 +1,236 @@
+"""See what goes on inside attention: every tensor of every head, and its gradient.
+
+    with trace(model) as t:
+        model.loss(source, labels).backward()
+    attention = t["decoder.layers.0.cross_attention"]
+    attention.weights, attention.gradient("weights")  # A and dA, each (B, H, T, S)
+
+The model inside the block runs on compositions (`minigrad.tapping`); outside it, nothing is kept and nothing is slower.
+No module holds a result. What was traced is in transformer/traced.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from minigrad import Tensor, is_grad_enabled, nn, no_grad, random, tapping
+from minigrad.observe import Observer, observing
+from minigrad.tape import TensorBase
+
+from transformer.attention import MultiHeadAttention
+from transformer.layers import Residual
+from transformer.traced import INPUTS, TAPS, AttentionTrace, ResidualTrace
+
+
+class UnknownAttention(KeyError):
+    """There is no attention of that name in the model, or it did not run in the block."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Trace:
+    """The attentions that ran inside a `trace` block, by their dotted names, in the order in which they first ran.
+
+    Attributes:
+        model: the module that was traced.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self._calls: dict[str, list[AttentionTrace]] = {}
+        self._state = random.get_state()
+
+    @property
+    def names(self) -> list[str]:
+        """The dotted names of the attentions that ran."""
+        return list(self._calls)
+
+    def calls(self, name: str) -> list[AttentionTrace]:
+        """Every call of one attention, in order; UnknownAttention (a KeyError) if there was none."""
+        if name not in self._calls:
+            known = ", ".join(self._calls) or "none: no attention of the model ran to its end inside the block"
+            raise UnknownAttention(f"no attention {name!r} was traced; there are {known}")
+        return self._calls[name]
+
+    def __getitem__(self, name: str) -> AttentionTrace:
+        """The latest call of the attention with this name."""
+        return self.calls(name)[-1]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._calls
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __repr__(self) -> str:
+        return f"<Trace of {', '.join(self._calls) or 'nothing'}>"
+
+    def finite_difference(self, loss: Callable[[], Any], name: str, tap: str, direction: Any,
+                          step: float = 1e-5) -> float:
+        """The derivative of `loss` as one tensor inside an attention moves along `direction`, by a central difference.
+
+        ``(L(T + h·direction) − L(T − h·direction)) / 2h``: what ``(attention.gradient(tap) * direction).sum()`` must
+        be. Only float64 leaves digits enough to compare. Dropout masks are those of the block, if `loss` draws what
+        the block drew.
+
+        Args:
+            loss: computes the loss of the block again, from the start: a scalar Tensor.
+            name: of the attention; of several calls, the latest moves.
+            tap: which tensor, a name of `traced.TAPS`.
+            direction: of the tensor's shape, an array or Tensor.
+            step: h.
+
+        Raises:
+            UnknownAttention (a KeyError): `name` was not traced.
+            ValueError: `tap` is unknown or did not happen there, or `direction` has another shape.
+        """
+        traced = self[name]
+        shape = traced.value(tap).shape
+        moved = direction if isinstance(direction, Tensor) else Tensor(direction, device=traced.output.device)
+        if moved.shape != shape:
+            raise ValueError(f"finite_difference: {tap} of {name} has shape {tuple(shape)}, the direction "
+                             f"{tuple(moved.shape)}")
+        number, taken = len(self._calls[name]), traced.taken(tap)
+        return (self._loss_at(loss, name, number, taken, moved * step)
+                - self._loss_at(loss, name, number, taken, moved * -step)) / (2 * step)
+
+    def _loss_at(self, loss: Callable[[], Any], name: str, number: int, tap: str, change: Tensor) -> float:
+        """The loss when `change` is added to one tensor of call `number` of an attention."""
+        followed = _Follower(self.model)
+        happened = False
+
+        def move(tapped: str, tensor: Any) -> Any:
+            nonlocal happened
+            if tapped != tap or followed.attention != name or followed.counts[name] != number:
+                return None
+            happened = True
+            return tensor + change
+
+        with random.fork(), no_grad(), observing(followed), tapping(move):
+            random.set_state(self._state)
+            value = float(loss())
+        if not happened:
+            raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
+                             "was traced, and take the step that was asked for")
+        return value
+
+
+@contextlib.contextmanager
+def trace(model: nn.Module) -> Iterator[Trace]:
+    """Record what every `MultiHeadAttention` of `model` computes inside the block: ``with trace(model) as t: …``.
+
+    The backward may come inside the block or after it; of a model with gradient checkpointing, inside. Gradients are
+    those of ``loss.backward()``; `minigrad.grad` fills none. Cached decoding is not traced. Local to the current thread
+    or task. The trace keeps the graph of the forward alive until it is dropped.
+
+    Args:
+        model: any module with attentions in it: a Transformer, a stack, one attention.
+
+    Raises:
+        TypeError: not a module.
+        ValueError: there is no attention in it.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"trace: a module expected, got {type(model).__name__}")
+    if not any(isinstance(module, MultiHeadAttention) for module in model.modules()):
+        raise ValueError(f"trace: there is no MultiHeadAttention in this {type(model).__name__}")
+    traced = Trace(model)
+    recorder = _Recorder(traced)
+    with observing(recorder), tapping(recorder.tensor, recorder.constant):
+        yield traced
+
+
+class _Follower(Observer):
+    """Knows which attention of a model a tap belongs to."""
+
+    follows_gradients = False
+
+    def __init__(self, model: nn.Module) -> None:
+        self._names = {module: name or type(module).__name__ for name, module in model.named_modules()
+                       if isinstance(module, MultiHeadAttention)}
+        self._open: list[Any] = []
+        self.counts: Counter[str] = Counter()  # how many calls of each attention have begun
+
+    @property
+    def attention(self) -> str | None:
+        """The name of the attention that is under way. Its projections are modules inside it."""
+        return next((self._names[module] for module in reversed(self._open) if module in self._names), None)
+
+    @property
+    def innermost(self) -> Any:
+        """The module that is under way."""
+        return self._open[-1] if self._open else None
+
+    def module_begins(self, module: Any) -> None:
+        self._open.append(module)
+        if module in self._names:
+            self.counts[self._names[module]] += 1
+
+    def module_ends(self, module: Any) -> None:
+        while self._open and self._open.pop() is not module:
+            pass  # the ends of what is inside were not told, because an observer raised
+
+
+class _Recorder(_Follower):
+    """Fills a `Trace`."""
+
+    def __init__(self, traced: Trace) -> None:
+        super().__init__(traced.model)
+        self._traced = traced
+        self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
+        self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
+
+    def module_begins(self, module: Any) -> None:
+        super().module_begins(module)
+        if module in self._names or isinstance(module, Residual):
+            self._tensors.append({})
+        if isinstance(module, Residual):
+            self._inside.append([])
+
+    def tensor(self, name: str, tensor: Any) -> Any:
+        """The visitor of `tapping`."""
+        residual = isinstance(self.innermost, Residual) and name in ("stream", "result")
+        if not residual and (self.attention is None or name not in TAPS):
+            return None
+        seen = self._tensors[-1]
+        if name in INPUTS:
+            seen[f"{name} given"] = tensor
+        if name in INPUTS or name == "stream":
+            tensor = _own(tensor)
+        if tensor.requires_grad:
+            tensor.retain_grad()
+        seen[name] = tensor
+        return tensor
+
+    def constant(self, name: str, array: Any) -> None:
+        """The reader of `tapping`."""
+        if self.attention is not None:
+            self._tensors[-1][name] = array._data if isinstance(array, TensorBase) else array
+
+    def module_ends(self, module: Any) -> None:
+        super().module_ends(module)
+        if module in self._names:
+            seen = self._tensors.pop()
+            if "output" in seen:  # it did not raise
+                attention = AttentionTrace(self._names[module], module, seen)
+                self._traced._calls.setdefault(attention.name, []).append(attention)
+                for attentions in self._inside[-1:]:
+                    attentions.append(attention)
+        elif isinstance(module, Residual):
+            seen, attentions = self._tensors.pop(), self._inside.pop()
+            for attention in attentions if "result" in seen else []:
+                attention.residual = ResidualTrace(module, seen["stream"], seen["result"])
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A copy, whose gradient is what comes along one path alone; of data that needs no gradient, one that has one."""
+    if tensor.requires_grad or not is_grad_enabled():
+        return tensor.clone()
+    return Tensor(tensor, requires_grad=True)
