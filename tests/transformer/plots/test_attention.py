@@ -1,52 +1,23 @@
-"""The pictures: what is drawn, what is refused, and that nothing is left behind."""
+"""The picture of attention: what is drawn, what is refused; and the weights of the decoder's look at the source."""
 
-import sys
-
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 import minigrad
 
-from tests.transformer.tiny import tiny_model
-from transformer.plots import cross_attention, plot_attention, plot_history
-
-ROWS = [{"step": 100 * i, "train_loss": 3 / i, "valid_loss": 4 / i, "metric": i / 10} for i in (1, 2, 3)]
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import trace
+from transformer.plots import cross_attention, plot_attention
 
 
 def weights(heads, rows, columns):
     return np.random.default_rng(5).dirichlet(np.ones(columns), (heads, rows))
 
 
-def test_history_shows_the_losses_and_the_metric():
-    left, right = plot_history(ROWS).axes
-    training, validation = left.get_lines()
-    assert training.get_xdata().tolist() == [100, 200, 300]
-    assert training.get_ydata().tolist() == [3, 1.5, 1]
-    assert validation.get_ydata().tolist() == [4, 2, 4 / 3]
-    assert right.get_lines()[0].get_ydata().tolist() == [10, 20, pytest.approx(30)]
-    assert "exact match (%)" in right.get_title()
-
-
-def test_history_from_a_file(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("step,train_loss,valid_loss,metric,seconds\n10,2.5,2,31.5,1\n20,1.5,1,33.5,2\n", encoding="utf-8")
-    figure = plot_history(path, metric="bleu")
-    assert figure.axes[1].get_lines()[0].get_ydata().tolist() == [31.5, 33.5]
-    assert "BLEU" in figure.axes[1].get_title()
-
-
-def test_history_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="the log has no rows yet"):
-        plot_history([])
-    with pytest.raises(ValueError, match="metric must be one of exact_match, bleu, got 'wer'"):
-        plot_history(ROWS, metric="wer")
-
-
 def test_attention_has_a_panel_for_each_head(tmp_path):
     attention = weights(3, 2, 4)
     figure = plot_attention(attention, ["a", " ", "$x$", "<eos>"], ["b", "<eos>"])
-    assert [axes.get_title() for axes in figure.axes] == ["head 1", "head 2", "head 3"]
+    assert [axes.get_title() for axes in figure.axes] == ["head 0", "head 1", "head 2"]
     for axes, head in zip(figure.axes, attention, strict=True):
         np.testing.assert_array_equal(axes.images[0].get_array(), head)
         assert axes.images[0].get_clim() == (0, 1)
@@ -61,6 +32,25 @@ def test_attention_of_one_head_has_no_title():
     assert axes.get_title() == ""
 
 
+def test_a_traced_attention_is_drawn(device):
+    model = tiny_model(device=device)
+    with trace(model) as traced:
+        model.loss(SOURCE, LABELS)
+    traced_weights = traced["decoder.layers.0.cross_attention"].weights  # (2, 2, 4, 5)
+    figure = plot_attention(traced_weights[1], "abcde", "wxyz")
+    assert [axes.get_title() for axes in figure.axes] == ["head 0", "head 1"]
+    for axes, head in zip(figure.axes, traced_weights.numpy()[1], strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), head)
+    with pytest.raises(ValueError, match=r"got \(2, 2, 4, 5\) \(of a batch, take one item: weights\[0\]\)"):
+        plot_attention(traced_weights, "abcde", "wxyz")
+
+
+def test_weights_that_require_gradients_are_drawn():
+    drawn = minigrad.Tensor([[0.25, 0.75]], requires_grad=True)
+    [axes] = plot_attention(drawn, "ab", "c").axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), [[0.25, 0.75]])
+
+
 def test_japanese_is_drawn_without_a_missing_character(tmp_path):
     """A missing one is a warning, and warnings are errors here."""
     source, target = "2021年9月1日(水)", "2021-09-01"
@@ -72,19 +62,6 @@ def test_japanese_is_drawn_without_a_missing_character(tmp_path):
 def test_labels_that_do_not_fit(shape):
     with pytest.raises(ValueError, match=r"labels for \(T, S\) = \(3, 2\)"):
         plot_attention(np.zeros(shape), ["a", "b"], ["x", "y", "z"])
-
-
-def test_settings_are_left_as_they_were():
-    before = dict(mpl.rcParams)
-    plot_history(ROWS)
-    plot_attention(weights(1, 1, 1), "a", "b")
-    assert dict(mpl.rcParams) == before
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'minigrad\[plot\]'"):
-        plot_history(ROWS)
 
 
 def test_cross_attention_is_what_the_layer_uses():

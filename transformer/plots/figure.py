@@ -1,0 +1,45 @@
+"""Figures that belong to no window, and the font for characters that the usual one lacks.
+
+matplotlib is imported when a figure is made; the extra ``plot`` brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@contextmanager
+def new_figure(size: tuple[float, float]) -> Iterator[Figure]:
+    """A new figure, ``size`` in inches; text made inside the block may be Japanese.
+
+    Nothing is shown, and matplotlib's settings are left as they were.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: install it with  pip install 'minigrad[plot]'") from error
+    with matplotlib.rc_context():
+        matplotlib.rcParams["font.family"] = [*matplotlib.rcParams["font.family"], *japanese_font()]
+        yield Figure(figsize=size, layout="constrained")
+
+
+def japanese_font() -> list[str]:
+    """The name of the font for Japanese, if it is installed; without it such characters are drawn as boxes."""
+    from matplotlib import rc_context
+    from matplotlib.font_manager import FontProperties
+
+    try:
+        with rc_context():  # the first import registers the font, and makes it the only one
+            from matplotlib_fontja import get_font_ttf_path
+    except ImportError:
+        return []
+    return [FontProperties(fname=get_font_ttf_path()).get_name()]
