@@ -1,0 +1,209 @@
+"""The exercise on the backward of attention: a right solution passes; the checker says what is wrong with others."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor
+from minigrad import functional as F
+
+LESSONS = Path(__file__).parents[2] / "examples" / "lessons"
+EXERCISE = LESSONS / "exercise_attention_backward.py"
+CHECKER = LESSONS / "check_attention_backward.py"
+
+SOLUTION = {
+    ("linear_backward", "dX"): "dY @ W.T",
+    ("linear_backward", "dW"): "(X.mT @ dY).sum(axis=0)",
+    ("linear_backward", "db"): "dY.sum(axis=(0, 1))",
+    ("context_backward", "dAd"): "dO @ V.mT",
+    ("context_backward", "dV"): "Ad.mT @ dO",
+    ("dropout_backward", "dA"): "dAd * kept / (1 - p)",
+    ("softmax_backward", "dSm"): "A * (dA - (A * dA).sum(axis=-1, keepdims=True))",
+    ("mask_backward", "dS"): "np.where(mask, dSm, 0.0)",
+    ("scores_backward", "dQ"): "dS @ K / math.sqrt(Q.shape[-1])",
+    ("scores_backward", "dK"): "dS.mT @ Q / math.sqrt(Q.shape[-1])",
+    ("memory_backward", "dM"): "dM_keys + dM_values",
+    ("self_backward", "dX"): "dX_queries + dX_keys + dX_values",
+}
+
+
+def filled(expressions):
+    """The text of the exercise with expressions in the place of its Nones."""
+    functions = re.split(r"(?m)^(?=def )", EXERCISE.read_text(encoding="utf-8"))
+    for (function, gradient), expression in expressions.items():
+        (i,) = [i for i, text in enumerate(functions) if text.startswith(f"def {function}(")]
+        hole = f"\n    {gradient} = None  #"
+        assert functions[i].count(hole) == 1, f"{gradient} in {function} cannot be filled in"
+        functions[i] = functions[i].replace(hole, hole.replace("None", expression))
+    return "".join(functions)
+
+
+@pytest.fixture
+def verdicts(tmp_path, monkeypatch):
+    """What the checker says of a solution with some expressions changed."""
+    monkeypatch.syspath_prepend(str(LESSONS))
+    checker = runpy.run_path(str(CHECKER))
+
+    def check(changes):
+        path = tmp_path / "solution.py"
+        path.write_text(filled({**SOLUTION, **changes}), encoding="utf-8")
+        return checker["check"](runpy.run_path(str(path)))
+
+    return check
+
+
+def run(*arguments, cwd):
+    return subprocess.run([sys.executable, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_unfilled_exercise_runs_and_says_what_to_do(tmp_path):
+    result = run(EXERCISE, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("not filled in yet") == len(SOLUTION)
+    assert result.stdout.splitlines()[-1] == (
+        "0 of 12 gradients are right. Next: dX in linear_backward, then run the file again.")
+    for function, _ in SOLUTION:
+        assert function in result.stdout
+
+
+def test_a_right_solution_passes(tmp_path):
+    (tmp_path / "mine.py").write_text(filled(SOLUTION), encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "12 of 12 gradients are right." in result.stdout
+    error = re.search(r"they are the gradients of the engine's attention, to (\S+):", result.stdout).group(1)
+    assert float(error) < 1e-13
+
+
+def test_a_wrong_solution_gives_a_status(tmp_path):
+    (tmp_path / "mine.py").write_text(filled({**SOLUTION, ("memory_backward", "dM"): "dM_keys"}), encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "11 of 12 gradients are right. Next: dM in memory_backward" in result.stdout
+
+
+def test_the_checker_without_a_file_says_how_to_call_it(tmp_path):
+    result = run(CHECKER, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "FILE" in result.stderr
+
+
+def test_right_steps_in_a_wrong_whole_are_noticed(tmp_path):
+    text = filled(SOLUTION)
+    assert "linear_backward(join_heads(dK), M" in text
+    changed = text.replace("linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M")
+    (tmp_path / "mine.py").write_text(changed, encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "attention_backward as a whole is not, in the gradients of X, M, WK" in result.stdout
+
+
+ROOT_DK = r"is 2.236 times the right one: √d_k\?"
+WRONG = [  # (function, gradient), what is filled in, what the checker says
+    ("linear_backward", "dX", "None", "not filled in yet"),
+    ("linear_backward", "dX", "...", "not filled in yet"),
+    ("linear_backward", "dX", "'dY'", "is a str; an array"),
+    ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
+    ("linear_backward", "dX", "-dY @ W", "W is transposed.*; and then it is -1 times the right one: the sign is wrong"),
+    ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
+    ("linear_backward", "dX", "0 * dY @ W.T", "is 0 everywhere"),
+    ("linear_backward", "dX", "dY @ W.T / 0.3", r"is 3.333 times the right one$"),
+    ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
+    ("linear_backward", "dX", "dY * X", r"is wrong in 210 of 210 numbers, most at \[\d, \d, \d\]: yours is "),
+    ("linear_backward", "dX", "dY @ W.T + (np.arange(3) == 1)[:, None, None]", "wrong in 70 of 210.*0, 2 are right"),
+    ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
+    ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times the right one: 1/B, with B = 3 sentences"),
+    ("linear_backward", "dW", "-(X.mT @ dY).mean(axis=0)", "-0.3333 times.*1/B.*; and the sign is wrong"),
+    ("linear_backward", "dW", "(dY.mT @ X).sum(axis=0)", "it is the transpose of the right one"),
+    ("linear_backward", "dW", "(X @ dY).sum(axis=0)", r"raises ValueError: matmul.*given dY \(3, 7, 10\), X"),
+    ("linear_backward", "db", "dY", "the sum over the batch and the tokens is missing"),
+    ("linear_backward", "db", "dY.sum(axis=(0, 1), keepdims=True)", r"must have \(10,\): the numbers are right"),
+    ("linear_backward", "db", "dY.mean(axis=(0, 1))", r"is 0.04762 times the right one: 1/\(B·T\), with B·T = 21"),
+    ("context_backward", "dV", "Ad @ dO", "Ad is transposed: a ᵀ is missing"),
+    ("context_backward", "dAd", "V @ dO.mT", "it is the transpose of the right one"),
+    ("dropout_backward", "dA", "dAd", "the dropout mask is not applied.*; and then it is 0.8 times .* 1 − p"),
+    ("dropout_backward", "dA", "dAd / (1 - p)", "the dropout mask is not applied"),
+    ("dropout_backward", "dA", "dAd * ~kept / (1 - p)", "the dropout mask is upside down"),
+    ("dropout_backward", "dA", "dAd * kept", "is 0.8 times the right one: 1 − p"),
+    ("dropout_backward", "dA", "dAd * kept * (1 - p)", r"is 0.64 times the right one: \(1 − p\)²"),
+    ("dropout_backward", "dA", "dAd * kept / (1 - p) ** 2", r"is 1.25 times the right one: 1/\(1 − p\)"),
+    ("softmax_backward", "dSm", "A * dA", r"−D is missing: the sums of your rows reach \d\.\d+, and all must be 0"),
+    ("softmax_backward", "dSm", "A * (dA + (A * dA).sum(-1, keepdims=True))", "D is added, and must be subtracted"),
+    ("softmax_backward", "dSm", "A * (dA - dA.sum(-1, keepdims=True))", "what is subtracted in each row is not its D"),
+    ("softmax_backward", "dSm", "A * (dA - (A * dA).mean(-1, keepdims=True))", "subtracted in each row is not its D"),
+    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
+    ("softmax_backward", "dSm", "dA - (A * dA).sum(-1, keepdims=True)", "the factor A is missing"),
+    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) / 3", "1/B, with B = 3 sentences"),
+    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
+     "is right but for 126 numbers, which must be 0"),
+    ("softmax_backward", "dSm", "A * (1 - A) * dA", "is wrong in 1.. of 294 numbers"),
+    ("mask_backward", "dS", "dSm", "the mask is not applied"),
+    ("mask_backward", "dS", "np.where(mask, 0.0, dSm)", "the mask is upside down"),
+    ("mask_backward", "dS", "dSm * mask / len(dSm)", "is 0.3333 times the right one: 1/B"),
+    ("scores_backward", "dQ", "dS @ K", ROOT_DK),
+    ("scores_backward", "dQ", "dS @ K / Q.shape[-1]", r"is 0.4472 times the right one: 1/√d_k\?"),
+    ("scores_backward", "dQ", "dS @ K * math.sqrt(Q.shape[-1])", r"is 5 times the right one: d_k\?"),
+    ("scores_backward", "dQ", "dS.mT @ K / math.sqrt(Q.shape[-1])", "dS is transposed: a ᵀ is missing"),
+    ("scores_backward", "dK", "dS @ Q / math.sqrt(Q.shape[-1])", "dS is transposed: a ᵀ is missing"),
+    ("scores_backward", "dK", "dS @ Q", f"dS is transposed.*; and then it {ROOT_DK}"),
+    ("scores_backward", "dK", "dS.mT @ Q[:1] / math.sqrt(Q.shape[-1])", "is wrong in 140 of 210.*; sentences 0 are right"),
+    ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
+    ("memory_backward", "dM", "(dM_keys + dM_values) / 2", "is 0.5 times the right one: 1/H.*added up, not averaged"),
+    ("self_backward", "dX", "dX_queries", "what came through the keys and the values is missing"),
+    ("self_backward", "dX", "dX_queries + dX_values", "what came through the keys is missing"),
+]
+
+
+@pytest.mark.parametrize(("function", "gradient", "expression", "expected"), WRONG)
+def test_a_wrong_gradient_gets_its_diagnosis(verdicts, function, gradient, expression, expected):
+    found = verdicts({(function, gradient): expression})
+    assert found.keys() == SOLUTION.keys()
+    verdict = found.pop((function, gradient))
+    assert re.search(expected, verdict), verdict
+    others = {(f, g): verdict for (f, g), verdict in found.items() if verdict is not None}
+    if "raises" in verdict:  # then the function returns nothing
+        assert {f for f, _ in others} <= {function}
+    else:
+        assert others == {}
+
+
+def test_a_shape_that_only_cross_attention_shows(verdicts):
+    """With T = S this is right by chance; with T ≠ S it is not."""
+    found = verdicts({("context_backward", "dV"): "(Ad.mT @ dO)[:, :, :dO.shape[2]]"})
+    assert found["context_backward", "dV"] == "has the shape (3, 2, 4, 5), and must have (3, 2, 6, 5)"
+
+
+def test_a_function_that_changes_its_argument_is_told(verdicts):
+    changing = "np.multiply(A, np.subtract(dA, (A * dA).sum(-1, keepdims=True), out=dA))"
+    found = verdicts({("softmax_backward", "dSm"): changing})
+    assert found["softmax_backward", "dSm"] == (
+        "is right, but softmax_backward changes its argument dA: make a new array instead")
+
+
+def test_a_wrong_number_of_results_is_told(monkeypatch):
+    monkeypatch.syspath_prepend(str(LESSONS))
+    functions = {**runpy.run_path(str(EXERCISE)), "scores_backward": lambda dS, Q, K: dS @ K}
+    del functions["mask_backward"]
+    found = runpy.run_path(str(CHECKER))["check"](functions)
+    assert found["scores_backward", "dK"] == "scores_backward returns 1 results, and must return dQ, dK"
+    assert found["mask_backward", "dS"] == "there is no function mask_backward"
+
+
+def test_the_forward_pass_of_the_exercise_is_that_of_the_engine():
+    """So that the exercise is about this attention, and no other."""
+    functions = runpy.run_path(str(EXERCISE))
+    rng = np.random.default_rng(0)
+    X, M = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4))
+    weights = {name: rng.normal(size=(4, 4) if name[0] == "W" else 4)
+               for name in ("WQ", "bQ", "WK", "bK", "WV", "bV", "WO", "bO")}
+    mask, kept = rng.random((2, 1, 1, 5)) < 0.7, rng.random((2, 2, 3, 5)) < 0.5
+    mask[..., 0] = True
+    found = functions["attention_forward"](X, M, weights, mask, kept, 0.5, 2)
+    context = F.scaled_dot_product_attention(*(Tensor(found[name]) for name in "QKV"), mask, 0.5, dropped=kept)
+    out = functions["join_heads"](context.numpy()) @ weights["WO"] + weights["bO"]
+    np.testing.assert_allclose(found["Y"], out, rtol=1e-12)
