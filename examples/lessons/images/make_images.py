@@ -16,9 +16,9 @@ HERE = Path(__file__).parent
 
 
 def keep(picture: Path) -> None:
-    """Copy a picture here; a PNG with 64 colours."""
+    """Copy a picture here; a PNG with 256 colours."""
     if picture.suffix == ".png":
-        Image.open(picture).convert("RGB").quantize(64).save(HERE / picture.name, optimize=True)
+        Image.open(picture).convert("RGB").quantize(256).save(HERE / picture.name, optimize=True)
     else:
         shutil.copy(picture, HERE)
     print(f"{picture.name}: {(HERE / picture.name).stat().st_size / 1000:.0f} kB")
@@ -32,7 +32,8 @@ def main(numbers: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, lesson], cwd=folder, stdout=subprocess.DEVNULL, check=True)
             for picture in Path(folder).glob(f"runs/lessons/{lesson.stem}.*"):
-                keep(picture)
+                if picture.suffix in (".png", ".gif"):
+                    keep(picture)
 
 
 if __name__ == "__main__":
