@@ -72,9 +72,9 @@ print(f"by hand: dy = {dy:.4f}, dz = {dz:.4f}, dw = {dw:.4f}, db = {db:.4f}, dx 
 print(f"hand and trial differ by {abs(dw - tried_w):.0e} and {abs(db - tried_b):.0e}")
 
 # %% [markdown]
-# Two things to notice. Each line needed a number from the forward pass: y for the tanh, x for the product. And dz was
-# computed once and used three times: walking *backwards* from the single loss, every further slope costs one more
-# multiplication. Walking forwards, from w or from b, we would have to start again for each.
+# Two things to notice. The slopes are made of numbers from the forward pass: y for the tanh, x and w for the product.
+# And dz was computed once and used three times: walking *backwards* from the single loss, every further slope costs
+# one more multiplication. Walking forwards, from w or from b, we would have to start again for each.
 #
 # ## The tape
 #

@@ -93,9 +93,9 @@ print(f"J - Jᵀ: {np.abs(J - J.T).max():.0e}; sums of the rows: {np.abs(J.sum(a
 #
 # $$dx = \mathrm{diag}(a)\,da - a\,(a^\top da) = a \circ (da - D), \qquad D = \sum_k a_k\, da_k$$
 #
-# Read it aloud: **D is the average of da, weighted by a. A score is pushed up if its da is above the average and down
-# if it is below, and in proportion to its own weight.** Note the sign of a lesson: gradients point uphill, training
-# goes against them.
+# Read it aloud: **D is the average of da, weighted by a. A score whose da lies above the average gets a positive
+# gradient, one below it a negative one, and each in proportion to its own weight.** Training goes against the
+# gradient: it raises the scores whose weight would lower the loss *more than the average does*.
 
 # %%
 da = np.array([-1.0, 0.5, 0.0, 0.3])  # more weight on the first word would lower the loss
@@ -168,7 +168,7 @@ figure
 # %% [markdown]
 # ## A question
 #
-# Every classifier ends in a softmax. Suppose one is sure of the fourth class, with our scores, and the truth is the
+# Most classifiers end in a softmax. Suppose one is sure of the fourth class, with our scores, and the truth is the
 # third, to which it gave two billionths. By all that was said, it should be deaf to its mistake. Yet classifiers
 # recover from such mistakes at once. What saves them, and why does it not save attention?
 

@@ -69,7 +69,7 @@ for name, matrix in [("R", R), ("S", S), ("A", A), ("O", O)]:
 # [2, 0]. As a loss, with o for the last row of O: L = ½ ‖o − [2, 0]‖².
 #
 # Backward we read the forward lines from the last to the first. A product Y = MN has two rules, dM = dY Nᵀ and dN =
-# Mᵀ dY; the shapes leave no other choice. For softmax we have lesson 2, row by row. That is all there is.
+# Mᵀ dY; the shapes leave hardly another choice. For softmax we have lesson 2, row by row. That is all there is.
 
 # %%
 target = np.array([2.0, 0.0])

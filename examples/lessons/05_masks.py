@@ -130,6 +130,10 @@ out = F.softmax(where(np.zeros(4, dtype=bool), row, -np.inf))
 print("here:", out.detach().numpy(), "and its gradient", np.abs(row.grad.numpy()))
 print("with -1e9:", F.softmax(Tensor(np.full(4, -1e9))).numpy())
 
+# %% [markdown]
+# The picture is the whole lesson. Look at the hatched cells, which the queries may not see: gradient arrives there,
+# dA, and none leaves, dS.
+
 # %%
 GREY = "#777777"
 figure = Figure(figsize=(9, 3), layout="constrained")

@@ -104,7 +104,7 @@ print(f"the gradients of the learned table and of the words differ by "
 #
 # A task that is nothing but order: four words in all 24 orders, and the question whether word 0 comes before word 1.
 # The network is an embedding, one layer of attention, the mean over the words, and a linear layer. Without places,
-# all 24 sentences give the same answer, so half of them must be wrong, however long we train.
+# all 24 sentences give the same answer, so half of the answers are wrong, however long we train.
 
 # %%
 class Reader(nn.Module):
@@ -141,6 +141,11 @@ for name, make in [("no places", lambda: None), ("sinusoidal", lambda: Sinusoida
         optimizer.step()
     curves[name] = right
     print(f"{name:10s}: {right[-1]:.0f} % right after {len(right)} updates")
+
+# %% [markdown]
+# Above, attention of the sentence in its two orders: without places every number moves along with its word; with
+# places the numbers change. Below, the sinusoidal table, its dot products, which depend on the distance from the
+# diagonal alone, and the three networks learning.
 
 # %%
 figure = Figure(figsize=(9, 6.2), layout="constrained")
