@@ -1,5 +1,6 @@
 """Every lesson: it runs, saves its picture, reads in five minutes, and its words quote the numbers that it prints."""
 
+import os
 import re
 import struct
 import subprocess
@@ -95,7 +96,8 @@ def test_every_link_of_the_list_leads_somewhere():
 
 
 def test_as_a_program_from_any_folder(tmp_path):
-    done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, capture_output=True, text=True,
-                          encoding="utf-8", check=True)
+    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, env=environment, text=True,
+                          capture_output=True, encoding="utf-8", check=True)
     assert done.stderr == ""
     assert (tmp_path / f"runs/lessons/{PATHS[0].stem}.png").exists()
