@@ -1,10 +1,10 @@
 """The exercise on the backward of attention: a right solution passes; the checker says what is wrong with others."""
 
+import os
 import re
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ import pytest
 from minigrad import Tensor
 from minigrad import functional as F
 
-LESSONS = Path(__file__).parents[2] / "examples" / "lessons"
+from tests.examples.conftest import LESSONS, cells
+
 EXERCISE = LESSONS / "exercise_attention_backward.py"
 CHECKER = LESSONS / "check_attention_backward.py"
 
@@ -58,7 +59,9 @@ def verdicts(tmp_path, monkeypatch):
 
 
 def run(*arguments, cwd):
-    return subprocess.run([sys.executable, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1"}
+    return subprocess.run([sys.executable, "-W", "error", *map(str, arguments)], cwd=cwd, env=environment, text=True,
+                          encoding="utf-8", capture_output=True, check=False)
 
 
 def test_the_unfilled_exercise_runs_and_says_what_to_do(tmp_path):
@@ -69,6 +72,13 @@ def test_the_unfilled_exercise_runs_and_says_what_to_do(tmp_path):
         "0 of 12 gradients are right. Next: dX in linear_backward, then run the file again.")
     for function, _ in SOLUTION:
         assert function in result.stdout
+
+
+def test_it_opens_as_a_notebook():
+    found = cells(EXERCISE)
+    assert found[0].text.startswith("# Exercise: ")
+    holes = [cell for cell in found if cell.kind == "code" and " = None  #" in cell.text]
+    assert len(holes) == len({function for function, _ in SOLUTION})  # a cell for each function
 
 
 def test_a_right_solution_passes(tmp_path):
@@ -87,8 +97,9 @@ def test_a_wrong_solution_gives_a_status(tmp_path):
     assert "11 of 12 gradients are right. Next: dM in memory_backward" in result.stdout
 
 
-def test_the_checker_without_a_file_says_how_to_call_it(tmp_path):
-    result = run(CHECKER, cwd=tmp_path)
+@pytest.mark.parametrize("arguments", [[], ["nowhere.py"]])
+def test_the_checker_without_a_file_says_how_to_call_it(tmp_path, arguments):
+    result = run(CHECKER, *arguments, cwd=tmp_path)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert "FILE" in result.stderr
 
