@@ -1,4 +1,4 @@
-"""Teach a Transformer to read dates of five languages, and see where it looks: what ``make demo`` runs.
+"""Teach a Transformer to read dates of five languages, and see where it looks and why: what ``make demo`` runs.
 
     python examples/translate_dates.py
 """
@@ -13,6 +13,7 @@ import click
 from transformer.checkpoints import is_run
 from transformer.cli.command import Command, device_option
 from transformer.data import EOS, get_task
+from transformer.explain.translation import explain
 from transformer.plots import cross_attention, plot_attention
 from transformer.recipes import RECIPES, task_pairs, task_tokenizers
 from transformer.train import train
@@ -30,28 +31,28 @@ def main(out: Path, steps: int, device: str) -> None:
     """Train on human-written dates → ISO 8601, then read 1,000 that were never seen."""
     if is_run(out):
         print(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
-    recipe, task = RECIPES["dates"], get_task("dates")
+    recipe = RECIPES["dates"]
     train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
-    tokenizers = task_tokenizers(task, train_pairs)  # characters to numbers and back
-    options = replace(recipe.options, steps=steps)
-    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, options,
-                       recipe.data("dates", seed=1), device, resume=is_run(out)).translator
-
-    test_pairs = task.pairs("test", 1000, seed=1)
+    tokenizers = task_tokenizers(get_task("dates"), train_pairs)  # characters to numbers and back
+    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs,
+                       replace(recipe.options, steps=steps), recipe.data("dates", seed=1), device,
+                       resume=is_run(out)).translator
+    test_pairs = get_task("dates").pairs("test", 1000, seed=1)
     right = translator.evaluate(test_pairs)["exact_match"]
     print(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
     for source, target in test_pairs[:10]:
         [[best]] = translator.translate([source])
         print(f"  {source:32} → {best.text}" + ("" if best.text == target else f"  (wrong: it is {target})"))
 
-    # Each row of the picture is a character that the decoder writes, each column one of the source that it looks at.
+    # A row of the picture is a character that the decoder writes, a column one of the source that it looks at.
     [[best]] = translator.translate([PICTURED])
-    source_ids, target_ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
-    weights = cross_attention(translator.model, source_ids, target_ids)
-    plot_attention(weights, tokenizers[0].tokens(source_ids), tokenizers[1].tokens(target_ids)).savefig(
-        out / "attention.png", dpi=150)
+    ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
+    labels = [tokenizer.tokens(side) for tokenizer, side in zip(tokenizers, ids, strict=True)]
+    plot_attention(cross_attention(translator.model, *ids), *labels).savefig(out / "attention.png", dpi=150)
+    explain(translator, PICTURED, folder=out).to_html(out / "explain.html")
     print(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
           f"\n      {out}/history.png    (loss and exact match during training)"
+          f"\n      {out}/explain.html   (open it: how the gradient runs back through every attention)"
           f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {out}")
 
 

@@ -131,7 +131,8 @@ def test_the_wheel_holds_both_packages_whole(tmp_path):
     (wheel,) = tmp_path.glob(f"minigrad-{version()}-*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     sources = {path.relative_to(ROOT).as_posix() for package in PACKAGES for path in modules(package)}
-    assert names == sources | {"minigrad/py.typed", "transformer/py.typed"}
+    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "transformer/explain/page").iterdir()}
+    assert names == sources | page | {"minigrad/py.typed", "transformer/py.typed"}
 
 
 # --- Dependencies ------------------------------------------------------------------------------------------

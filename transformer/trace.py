@@ -12,8 +12,8 @@ No module holds a result. What was traced is in transformer/traced.py.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterator
+from os import PathLike
 from typing import Any
 
 from minigrad import Tensor, is_grad_enabled, nn, no_grad, random, tapping
@@ -21,6 +21,9 @@ from minigrad.observe import Observer, observing
 from minigrad.tape import TensorBase
 
 from transformer.attention import MultiHeadAttention
+from transformer.explain.checks import replay
+from transformer.explain.explanation import Explanation, tokens_of
+from transformer.explain.notebook import frame
 from transformer.layers import Residual
 from transformer.traced import INPUTS, TAPS, AttentionTrace, ResidualTrace
 
@@ -101,22 +104,70 @@ class Trace:
         return (self._loss_at(loss, name, number, taken, moved * step)
                 - self._loss_at(loss, name, number, taken, moved * -step)) / (2 * step)
 
+    def explanation(self, source_tokens: Any = None, target_tokens: Any = None,
+                    loss: Callable[[], Any] | None = None) -> Explanation:
+        """What was traced with labels, to be shown as a page or as text. Arguments and errors as of `to_html`."""
+        tokens = tokens_of(self, source_tokens, target_tokens)
+        value = None if loss is None else replay(self, loss)
+        return Explanation(self, tokens, f"Attention of a {type(self.model).__name__}", value, loss)
+
+    def to_html(self, path: str | PathLike[str], source_tokens: Any = None, target_tokens: Any = None,
+                loss: Callable[[], Any] | None = None) -> list[str]:
+        """Write the explorer of what was traced to `path`: one page that opens in a browser.
+
+        Args:
+            path: of the file.
+            source_tokens, target_tokens: what labels rows and columns: what the encoder and the decoder read, a list of
+                texts for each batch item, or one list if there is only one item. None: positions.
+            loss: computes the loss of the block again, from the start; then every gradient on the page is held to
+                finite differences of it. Only float64 leaves digits enough to compare.
+
+        Returns:
+            The attentions that the page, of 2.5 MB at most, has no room for; none in a small model.
+
+        Raises:
+            ValueError: there was no backward yet, or labels that do not fit.
+            OSError: the file cannot be written.
+        """
+        return self.explanation(source_tokens, target_tokens, loss).to_html(path)
+
+    def _repr_html_(self) -> str | None:
+        """In a notebook, the explorer; before the backward, None: the notebook then shows the repr."""
+        backward_done = any(attention.reached for attention in (self[name] for name in self))
+        return frame(self.explanation().page().html) if backward_done else None
+
     def _loss_at(self, loss: Callable[[], Any], name: str, number: int, tap: str, change: Tensor) -> float:
-        """The loss when `change` is added to one tensor of call `number` of an attention."""
-        followed = _Follower(self.model)
-        happened = False
+        """The loss when `change` is added to one tensor of call `number` of an attention.
+
+        That call alone runs on compositions, so that the rest of the model is as fast as ever.
+        """
+        module, calls, moved = self[name].module, 0, 0
 
         def move(tapped: str, tensor: Any) -> Any:
-            nonlocal happened
-            if tapped != tap or followed.attention != name or followed.counts[name] != number:
+            nonlocal moved
+            if tapped != tap:
                 return None
-            happened = True
+            moved += 1
             return tensor + change
 
-        with random.fork(), no_grad(), observing(followed), tapping(move):
+        def begin(module: nn.Module, args: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                inside.enter_context(tapping(move))
+
+        def end(module: nn.Module, args: Any, output: Any) -> None:
+            inside.close()
+
+        with contextlib.ExitStack() as inside, random.fork(), no_grad():
             random.set_state(self._state)
-            value = float(loss())
-        if not happened:
+            handles = [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
+            try:
+                value = float(loss())
+            finally:
+                for handle in handles:
+                    handle.remove()
+        if not moved:
             raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
                              "was traced, and take the step that was asked for")
         return value
@@ -156,7 +207,6 @@ class _Follower(Observer):
         self._names = {module: name or type(module).__name__ for name, module in model.named_modules()
                        if isinstance(module, MultiHeadAttention)}
         self._open: list[Any] = []
-        self.counts: Counter[str] = Counter()  # how many calls of each attention have begun
 
     @property
     def attention(self) -> str | None:
@@ -170,8 +220,6 @@ class _Follower(Observer):
 
     def module_begins(self, module: Any) -> None:
         self._open.append(module)
-        if module in self._names:
-            self.counts[self._names[module]] += 1
 
     def module_ends(self, module: Any) -> None:
         while self._open and self._open.pop() is not module:

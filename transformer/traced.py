@@ -89,6 +89,11 @@ class AttentionTrace:
         return f"{stack} self" if stack in ("encoder", "decoder") else "self"
 
     @property
+    def reached(self) -> bool:
+        """Whether a gradient has reached it."""
+        return self._recorded["output"].grad is not None
+
+    @property
     def batch_size(self) -> int:
         """B."""
         return int(self.scores.shape[0])

@@ -71,7 +71,8 @@ def test_reverse(tmp_path):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_dates(tmp_path):
+def test_dates(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.explain.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
     result = run_example("translate_dates.py", "--steps", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "of 1,000 unseen dates are right" in result.stdout
@@ -79,6 +80,8 @@ def test_dates(tmp_path):
     for name in ("attention.png", "history.png"):
         assert f"{tmp_path}/{name}" in result.stdout
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    assert f"{tmp_path}/explain.html" in result.stdout
+    assert "le 1er septembre 2021" in (tmp_path / "explain.html").read_text(encoding="utf-8")
 
 
 def test_text(tmp_path):

@@ -1,9 +1,10 @@
-"""The commands: ``python -m transformer train | translate | evaluate | info``.
+"""The commands: ``python -m transformer train | translate | evaluate | explain | info``.
 
     command.py      what all commands share: errors in one line, grouped help, --device and --threads
     train.py        train; its options are in training_options.py
     translate.py    standard input to standard output
     evaluate.py     scores as JSON
+    explain.py      backpropagation through attention, as a page or in the terminal
     info.py         what is in a folder
 """
 
@@ -15,6 +16,7 @@ from minigrad import __version__
 
 from transformer.cli.command import Group
 from transformer.cli.evaluate import evaluate as evaluate_command
+from transformer.cli.explain import explain as explain_command
 from transformer.cli.info import info as info_command
 from transformer.cli.train import train as train_command
 from transformer.cli.translate import translate as translate_command
@@ -22,7 +24,7 @@ from transformer.cli.translate import translate as translate_command
 __all__ = ["main"]
 
 
-COMMANDS = [train_command, translate_command, evaluate_command, info_command]
+COMMANDS = [train_command, translate_command, evaluate_command, explain_command, info_command]
 
 
 @click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)

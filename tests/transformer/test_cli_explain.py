@@ -1,0 +1,153 @@
+"""The command ``explain``: a page, or text; and what is refused in one line."""
+
+import io
+import re
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.transformer.commands import call, refused
+from tests.transformer.explain.test_page import data_of
+from transformer.cli import main
+from transformer.cli.explain import terminal
+from transformer.explain import explanation
+from transformer.explain.data import decode_array
+
+CROSS = "decoder.layers.0.cross_attention"
+NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
+
+
+def read(path):
+    return data_of(path.read_text(encoding="utf-8"))
+
+
+def test_a_page(run, tmp_path):
+    path = tmp_path / "page.html"
+    result = call("explain", run, "three one", "--html", path)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert re.fullmatch(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
+    data = read(path)
+    assert [entry["name"] for entry in data["attentions"]] == NAMES
+    assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
+    assert data["tokens"]["target"] == [["<bos>", "三", "一"]]
+    assert data["tokens"]["next"] == [["三", "一", "<eos>"]]
+    assert max(check["error"] for entry in data["attentions"] for found in entry["checks"].values()
+               for check in found) < 1e-6
+
+
+def test_a_target_and_attentions_by_name(run, tmp_path):
+    path = tmp_path / "page.html"
+    result = call("explain", run, "three", "一 二", "--html", path, "--attention", "decoder", "--attention", CROSS)
+    assert result.exit_code == 0, result.output
+    data = read(path)
+    assert data["tokens"]["next"] == [["一", "二", "<eos>"]]
+    assert [entry["name"] for entry in data["attentions"]] == NAMES[1:]
+    assert data["leftOut"] == NAMES[:1]
+    assert data["loss"] > 1
+    assert "left out" not in result.stderr  # it was not asked for
+
+
+def test_what_has_no_room_is_named(run, tmp_path, monkeypatch):
+    page = explanation.Explanation.page
+    monkeypatch.setattr(explanation.Explanation, "page", lambda self, attentions=(): page(self, attentions, limit=1))
+    result = call("explain", run, "three", "--html", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[1:] == [
+        f"left out, for want of room: {', '.join(NAMES[:2])}; --attention NAME shows one of them instead"]
+
+
+def test_text(run):
+    result = call("explain", run, "three one", "--text")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{CROSS} (cross attention), item 0, head 0 of 4: 3 queries, 3 keys, d_k = 8")
+    assert "\x1b" not in result.stdout
+    for line in ("dS = A∘(dA − D)", "✓ the rows of dS sum to 0"):
+        assert line in result.stdout
+
+
+def test_one_step_and_one_cell(run, tmp_path):
+    result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ",
+                  "--cell", "2,1", "--html", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{NAMES[1]} (decoder self attention), item 0, head 3 of 4")
+    measured, said = (float(number.replace("−", "-")) for number in re.search(
+        r"that cell, moved alone: measured (\S+), the gradient says (\S+):", result.stdout).groups())
+    assert measured == pytest.approx(said, rel=1e-5)
+    [entry] = read(tmp_path / "page.html")["attentions"]
+    assert entry["name"] == NAMES[1]
+
+
+@pytest.mark.parametrize(("is_terminal", "setting", "expected"), [
+    (True, None, (True, 77)), (True, "", (True, 77)), (True, "1", (False, 77)), (False, None, (False, 120))])
+def test_colour_is_for_terminals(is_terminal, setting, expected, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "77")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("NO_COLOR", setting)
+    output = io.StringIO()
+    monkeypatch.setattr(output, "isatty", lambda: is_terminal, raising=False)
+    assert terminal(output) == expected
+
+
+def test_colour_reaches_the_terminal(run, monkeypatch):
+    monkeypatch.setattr(sys.modules[terminal.__module__], "terminal", lambda output: (True, 60))
+    result = CliRunner().invoke(main, ["explain", str(run), "one", "--text", "--step", "dS"], color=True)
+    assert "\x1b[" in result.stdout
+
+
+@pytest.mark.parametrize("which", ["best", "latest", "00000120"])
+def test_the_checkpoint_can_be_chosen(run, which):
+    result = call("explain", run, "one", "--text", "--step", "A", "--checkpoint", which)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["one"], "say what to make: --html FILE writes a page, --text writes to the terminal"),
+    (["", "--text"], "the source is empty; give a text for the model to read"),
+    (["  ", "一", "--text"], "the source is empty"),
+    (["one", "", "--text"], "the target is empty; leave it out"),
+    (["one " * 8, "--text"], "the source is too long: 9 source tokens with end-of-sentence, more than the model's 8"),
+    (["one", "一 " * 8, "--text"], "the target is too long: 9 target tokens with end-of-sentence"),
+    (["one", "--text", "--attention", "decoder.layers.1"],
+     f"there is no attention 'decoder.layers.1'; there are {', '.join(NAMES)}"),
+    (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention, got 2 times"),
+    (["one", "--text", "--attention", "decoder"], f"'decoder' names several attentions: {NAMES[1]}, {CROSS}"),
+    (["one", "--text", "--head", 4], f"there is no head 4 in {CROSS}: it has 4, counted from 0"),
+    (["one", "--text", "--item", 1], "there is no batch item 1 in"),
+    (["one", "--text", "--head", -1], "-1 is not in the range x>=0"),
+    (["one", "--text", "--step", "dZ"], f"there is no step 'dZ' in {CROSS}; there are X"),
+    (["one", "--text", "--step", "dS", "--cell", "0,9"], "there is no cell 0,9"),
+    (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column, counted from 0, such as 2,1"),
+    (["one", "--text", "--step", "dS", "--cell", "-1,0"], "'-1,0' is no row and column"),
+    (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step, such as --step dS"),
+    (["one", "--html", "page.html", "--step", "dS"], "--step is of --text; the page shows every step"),
+    (["one", "--text", "--checkpoint", "00000007"], "the checkpoint 00000007 is missing"),
+    (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder to write it to"),
+    (["one", "--html", "."], ".: is a folder; name a file in it"),
+    ([], "Missing argument 'SOURCE'"),
+])
+def test_refused(run, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("explain", run, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    assert "not the folder of a training run" in refused("explain", tmp_path, "one", "--text")
+
+
+def test_a_file_that_cannot_be_written(run, tmp_path):
+    path = tmp_path / "page.html"
+    path.symlink_to(tmp_path / "missing" / "page.html")
+    assert refused("explain", run, "one", "--html", path) == f"Error: {path}: No such file or directory\n"
+
+
+def test_the_numbers_of_the_terminal_are_those_of_the_page(run, tmp_path):
+    result = call("explain", run, "three one", "--text", "--step", "A", "--html", tmp_path / "page.html")
+    weights = np.array([[float(number) for number in line.split()[-3:]]
+                        for line in result.stdout.splitlines() if re.match(r"\d \S+ +\d", line)])
+    history = read(tmp_path / "page.html")["attentions"][-1]["history"][-1]["weights"]
+    np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)

@@ -1,0 +1,112 @@
+"""``explain``: backpropagation through the attentions of a model, as a page or in the terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.explain.explanation import Explanation
+from transformer.explain.translation import explain as explain_translation
+from transformer.translator import TooLong, Translator
+
+
+class Cell(click.ParamType):
+    """``I,J``: a row and a column, counted from 0."""
+
+    name = "I,J"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """The two numbers, or a mistake of the user's."""
+        parts = value.split(",")
+        if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+            self.fail(f"{value!r} is no row and column, counted from 0, such as 2,1", param, ctx)
+        return int(parts[0]), int(parts[1])
+
+
+@click.command(cls=Command)
+@folder_argument
+@click.argument("source")
+@click.argument("target", required=False)
+@option("--html", metavar="FILE", type=click.Path(path_type=Path), section="Output",
+        help="Write the explorer: one page that opens in a browser, without a network.")
+@option("--text", is_flag=True, section="Output",
+        help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
+@option("--attention", "attentions", metavar="NAME", multiple=True, section="What to show",
+        help="Such as decoder.layers.0.cross_attention; for --html any number, and decoder.layers.0 means all of that "
+             "layer.  [default: --html as many as fit into 2.5 MB, --text the last cross-attention]")
+@option("--head", type=click.IntRange(0), default=0, section="What to show", help="For --text; counted from 0.")
+@option("--item", type=click.IntRange(0), default=0, section="What to show",
+        help="For --text; which sentence of the batch. There is one: 0.")
+@option("--step", metavar="NAME", section="What to show",
+        help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
+@option("--cell", type=Cell(), section="What to show",
+        help="For --text --step: write out how this cell is computed, and measure it.")
+@option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
+        help="Which weights: those that validated best, the newest, or a checkpoint's, such as 00000400.")
+@device_option
+@threads_option
+def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
+            head: int, item: int, step: str | None, cell: tuple[int, int] | None, checkpoint: str,
+            device: str) -> None:
+    """Show how the gradient of a translation runs back through every attention of the model in DIR.
+
+    SOURCE is a text, TARGET the translation whose loss is explained; without one it is what the model writes itself.
+    All is computed in float64, and every gradient is held to finite differences of the loss. The checkpoints that the
+    run kept give the history.
+
+    \b
+    python -m transformer explain runs/dates "March 3rd, 2021" --html page.html
+    python -m transformer explain runs/dates "March 3rd, 2021" --text --step dS --cell 2,1
+    """
+    if html is None and not text:
+        raise click.UsageError("say what to make: --html FILE writes a page, --text writes to the terminal")
+    _check_options(html, text, attentions, step, cell)
+    translator = Translator.load(folder, device, checkpoint)
+    try:
+        explanation = explain_translation(translator, source, target, folder if html is not None else None)
+        if text:
+            colour, width = terminal(sys.stdout)
+            name = attentions[0] if attentions else None
+            click.echo(explanation.text(name, item, head, step, cell, colour, width), color=colour)
+        if html is not None:
+            _write(explanation, html, attentions)
+    except TooLong as error:
+        raise click.UsageError(f"the {('source', 'target')[error.side]} is too long: {error.problem}") from error
+    except (ValueError, IndexError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def terminal(output: TextIO) -> tuple[bool, int]:
+    """Whether to write colours to `output` (https://no-color.org), and how many columns there are."""
+    if not output.isatty():
+        return False, 120
+    return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
+
+
+def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], step: str | None,
+                   cell: tuple[int, int] | None) -> None:
+    """What is wrong whatever the model is, before it is loaded."""
+    if cell is not None and step is None:
+        raise click.UsageError("--cell belongs to a --step, such as --step dS")
+    if step is not None and not text:
+        raise click.UsageError("--step is of --text; the page shows every step")
+    if text and len(attentions) > 1:
+        raise click.UsageError(f"--text shows one attention, got {len(attentions)} times --attention")
+    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
+        problem = "is a folder; name a file in it" if html.is_dir() else "there is no such folder to write it to"
+        raise click.UsageError(f"{html}: {problem}")
+
+
+def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) -> None:
+    page = explanation.page(attentions)
+    path.write_text(page.html, encoding="utf-8")
+    click.echo(f"wrote {path}: {explanation.title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
+    if page.left_out and not attentions:
+        names = ", ".join(page.left_out)
+        click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)

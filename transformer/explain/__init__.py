@@ -1,0 +1,15 @@
+"""The explorer of backpropagation through attention: as a page, in a terminal, in a notebook.
+
+    translation.py  explain: a trained model translates a sentence, and every step is kept
+    explanation.py  Explanation: a trace with its tokens; from it the page, the text, the notebook's view
+    checks.py       gradients held to finite differences of the whole model's loss
+    identities.py   facts that hold in every attention
+    history.py      the same sentence at each checkpoint of the training
+    data.py         what the page is given: JSON with arrays in it
+    page.py         the HTML, from the files in page/
+    notebook.py     the page inside a notebook
+    text.py         the same in a terminal; its steps are in steps.py, the sum of a cell in worked.py
+
+An `Explanation` needs a trace and nothing else, and stands below `transformer.trace`, whose ``to_html`` makes one;
+`explain`, which needs a translator, stands above.
+"""
