@@ -198,15 +198,18 @@ def trace(model: nn.Module) -> Iterator[Trace]:
         yield traced
 
 
-class _Follower(Observer):
-    """Knows which attention of a model a tap belongs to."""
+class _Recorder(Observer):
+    """Fills a `Trace`: as an observer it knows which attention a tapped tensor belongs to."""
 
     follows_gradients = False
 
-    def __init__(self, model: nn.Module) -> None:
-        self._names = {module: name or type(module).__name__ for name, module in model.named_modules()
+    def __init__(self, traced: Trace) -> None:
+        self._traced = traced
+        self._names = {module: name or type(module).__name__ for name, module in traced.model.named_modules()
                        if isinstance(module, MultiHeadAttention)}
         self._open: list[Any] = []
+        self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
+        self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
 
     @property
     def attention(self) -> str | None:
@@ -220,23 +223,6 @@ class _Follower(Observer):
 
     def module_begins(self, module: Any) -> None:
         self._open.append(module)
-
-    def module_ends(self, module: Any) -> None:
-        while self._open and self._open.pop() is not module:
-            pass  # the ends of what is inside were not told, because an observer raised
-
-
-class _Recorder(_Follower):
-    """Fills a `Trace`."""
-
-    def __init__(self, traced: Trace) -> None:
-        super().__init__(traced.model)
-        self._traced = traced
-        self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
-        self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
-
-    def module_begins(self, module: Any) -> None:
-        super().module_begins(module)
         if module in self._names or isinstance(module, Residual):
             self._tensors.append({})
         if isinstance(module, Residual):
@@ -263,7 +249,8 @@ class _Recorder(_Follower):
             self._tensors[-1][name] = array._data if isinstance(array, TensorBase) else array
 
     def module_ends(self, module: Any) -> None:
-        super().module_ends(module)
+        while self._open and self._open.pop() is not module:
+            pass  # the ends of what is inside were not told, because an observer raised
         if module in self._names:
             seen = self._tensors.pop()
             if "output" in seen:  # it did not raise
