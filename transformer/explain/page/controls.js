@@ -1,0 +1,131 @@
+"use strict";
+// The selectors (kind, layer, head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
+
+const KINDS = [["encoder self", "encoder self"], ["decoder self", "decoder self"], ["cross", "cross"]];
+
+/** Draw the controls; `verdict` says which gradients are wrong: see verdictOf. */
+function renderControls(container, view, verdict) {
+  const selectors = make("div", "controls",
+    segments("Attention", "kind", KINDS.filter(([kind]) => page.attentions.some((other) => other.kind === kind)),
+      view.attention.kind, (kind) => setState({attention: closest(view, kind)})),
+    segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
+      (layer) => setState({attention: layersOf(view).find(([other]) => other === layer)[1]})),
+    segments("Head", "head", view.result.heads.map((_, head) => [head, String(head)]), view.state.head, (head) => setState({head})),
+    menu("Sentence", "item", view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(view, item)}`]), view.state.item,
+      (item) => setState({item: Number(item)})));
+  const applicable = BREAKAGES.filter((breakage) => breakage.applies(view.result.problem));
+  const switches = make("div", "controls switches",
+    checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),
+    checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys", view.attention.mask === null),
+    menu("Break it", "broken", [["", "no, all is right"], ...applicable.map(({key, title}) => [key, title])],
+      view.state.broken ?? "", (key) => setState({broken: key || null})),
+    checkbox("common", ["one colour scale for all gradients"], view.state.common, "One colour scale for all gradients"),
+    ...(view.state.edit ? [editChip(view.state.edit)] : []),
+    verdictText(verdict));
+  container.replaceChildren(selectors, switches);
+  const broken = BREAKAGES.find(({key}) => key === view.state.broken);
+  if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation)));
+}
+
+/** The index of the attention of a kind in the layer nearest to the present one. */
+function closest(view, kind) {
+  const found = page.attentions.map((attention, index) => ({attention, index})).filter(({attention}) => attention.kind === kind);
+  const distance = ({attention}) => Math.abs(attention.layer - view.attention.layer);
+  return found.reduce((best, other) => (distance(other) < distance(best) ? other : best)).index;
+}
+
+/** [layer, index] of the attentions of the present kind. */
+function layersOf(view) {
+  return page.attentions.map(({kind, layer}, index) => [kind, layer, index])
+    .filter(([kind]) => kind === view.attention.kind).map(([, layer, index]) => [layer, index]);
+}
+
+/** The words of a batch item, for its entry in the menu. */
+function sentenceOf(view, item) {
+  const words = (page.tokens[view.attention.keys][item] ?? []).filter((token) => !/^<.*>$/.test(token)).join(" ");
+  return words.length > 42 ? `${words.slice(0, 40)}…` : words;
+}
+
+/** A group of radio buttons that looks like one bar. */
+function segments(title, name, entries, chosen, onChange) {
+  const group = make("fieldset", "segments", make("legend", "", title));
+  const bar = make("div", "bar");
+  for (const [value, text] of entries) {
+    const input = make("input");
+    Object.assign(input, {type: "radio", name, value: String(value), checked: value === chosen});
+    input.dataset.key = `${name}:${value}`;
+    input.addEventListener("change", () => onChange(value));
+    bar.append(make("label", "", input, make("span", "", text)));
+  }
+  group.append(bar);
+  return group;
+}
+
+function menu(title, name, entries, chosen, onChange) {
+  const select = make("select");
+  select.name = name;
+  select.dataset.key = `menu:${name}`;
+  for (const [value, text] of entries) {
+    const option = make("option", "", text);
+    option.value = String(value);
+    select.append(option);
+  }
+  select.value = String(chosen);
+  select.addEventListener("change", () => onChange(select.value));
+  return make("label", `menu ${name}`, make("span", "", title), select);
+}
+
+function checkbox(name, text, checked, description, disabled = false) {
+  const input = make("input");
+  Object.assign(input, {type: "checkbox", name, checked, disabled});
+  input.dataset.key = `switch:${name}`;
+  input.setAttribute("aria-label", description);
+  input.addEventListener("change", () => setState({[name]: input.checked}));
+  return make("label", "switch", input, make("span", "", ...text));
+}
+
+/** What is edited, with a button that takes it back. */
+function editChip({symbol, row, col, value}) {
+  const {label} = TENSORS[symbol === "G" ? "dY" : symbol];
+  const undo = make("button", "small", "undo");
+  undo.type = "button";
+  undo.dataset.key = "undo-edit";
+  undo.setAttribute("aria-label", `Undo the change of ${symbol}[${row}, ${col}]`);
+  undo.addEventListener("click", () => setState({edit: null}));
+  return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}] set to ${formatNumber(value)} `, undo);
+}
+
+const NONE_WRONG = new Set();
+const verdicts = new WeakMap(); // by result: a check takes many forward passes
+
+/** Which gradients of the present selection disagree with finite differences: {wrong: Set, count, measured, worst}. */
+function verdictOf(view) {
+  if (!view.state.broken) return {wrong: NONE_WRONG, ...engineChecks(view.attention)};
+  if (!verdicts.has(view.result)) {
+    const found = checks(page, view.state.attention, view.state.item, optionsOf(view.state));
+    const tiles = gradientSymbols(view);
+    const wrong = new Set(found.filter(({ok}) => !ok).map(({symbol}) => `d${symbol}`).filter((symbol) => tiles.includes(symbol)));
+    verdicts.set(view.result, {wrong, count: tiles.length, measured: "here"});
+  }
+  return verdicts.get(view.result);
+}
+
+/** The finite differences that the engine made when the page was written. */
+function engineChecks({checks: measured}) {
+  const errors = Object.values(measured).flat().map(({error}) => error);
+  return {count: Object.keys(measured).length, worst: Math.max(0, ...errors), measured: "engine"};
+}
+
+function verdictText({wrong, count, worst, measured}) {
+  const text = make("span", `verdict ${wrong.size ? "bad" : "good"}`);
+  text.setAttribute("role", "status");
+  if (wrong.size) {
+    const names = [...wrong].flatMap((symbol, n) => [n ? ", " : "", ...withSubscripts(TENSORS[symbol].label)]);
+    text.append(`✗ ${wrong.size} of ${count} gradients are wrong: `, ...names);
+  } else if (count && measured === "engine") {
+    text.append(`✓ ${count} gradients checked by finite differences; largest relative error ${formatNumber(worst, 2)}`);
+  } else if (count) {
+    text.append(`✓ no check fails: here this mistake changes nothing`);
+  }
+  return text;
+}

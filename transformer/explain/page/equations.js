@@ -1,0 +1,89 @@
+"use strict";
+// What stands on the stage: the equation of each step, with its operands.
+//
+// How to use:
+//   equationOf(view, symbol) -> [{text} or {symbol, matrix, name, transposed, head, note}], left of the equals sign
+//   formulasOf(view, symbol) -> {forward, backward, replaced}, as text; replaced: "break it" has changed the formula
+//   workedCell(view, symbol, row, col) -> what explainCell says
+//
+// Without dropout A′ is A. The page then shows A and dA alone, where the mathematics computes A′ and dA′ as well.
+
+// A symbol is drawn as a grid ("ᵀ" after it: its transpose is meant, but it is drawn as it is, queries from top to bottom);
+// "O*" is the O of every head, "+dXq" is summed over the heads; the rest is written as it stands.
+const EQUATIONS = {
+  Q: "X · WQ + bQ", K: "M · WK + bK", V: "M · WV + bV", R: "Q · Kᵀ", S: "R ÷ √d_k", Sm: "mask( S )", A: "softmax( Sm )",
+  Ad: "A ∘ kept/(1−p)", O: "Ad · V", C: "O*", Y: "C · WO + bO",
+  dWO: "Cᵀ · G", dbO: "Σ_rows G", dC: "G · WOᵀ", dO: "columns_of dC", dV: "Adᵀ · dO", dAd: "dO · Vᵀ", dA: "dAd ∘ kept/(1−p)",
+  D: "Σ_keys A ∘ dA", dSm: "A ∘ ( dA − D )", dS: "mask( dSm )", dR: "dS ÷ √d_k", dQ: "dR · K", dK: "dRᵀ · Q",
+  dWQ: "Xᵀ · dQ", dbQ: "Σ_rows dQ", dWK: "Mᵀ · dK", dbK: "Σ_rows dK", dWV: "Mᵀ · dV", dbV: "Σ_rows dV",
+  dXq: "dQ · WQᵀ", dXk: "dK · WKᵀ", dXv: "dV · WVᵀ", dX: "+dXq + +dXk + +dXv", dM: "+dXk + +dXv",
+};
+// As the rules of "break it" have them; what is missing here is a product that its rule describes.
+const BROKEN_EQUATIONS = {
+  batch: {dSm: "A ∘ ( dA − D ) ÷ B"},
+  rowsum: {dSm: "A ∘ dA"},
+  mask: {D: "Σ_keys unmaskedA ∘ dA", dSm: "unmaskedA ∘ ( dA − D )", dS: "dSm"},
+};
+TENSORS.unmaskedA = {...TENSORS.A, symbol: "unmaskedA", label: "Ã", name: "weights without the mask"};
+TENSORS.unmaskedAd = {...TENSORS.Ad, symbol: "unmaskedAd", label: "Ã′", name: "weights without the mask, after dropout"};
+
+const hasDropout = (view) => view.attention.dropped !== null;
+const withoutPrimes = (view, text) => (hasDropout(view) ? text : text.replaceAll("A′", "A").replaceAll("Ã′", "Ã"));
+
+/** The symbol whose rule makes a tensor: without dropout dA comes straight from dO Vᵀ. */
+const ruleSymbol = (view, symbol) => (symbol === "dA" && !hasDropout(view) ? "dAd" : symbol);
+
+/** The symbol under which the page shows a tensor. */
+const shownSymbol = (view, symbol) => (hasDropout(view) ? symbol : {Ad: "A", dAd: "dA", unmaskedAd: "unmaskedA"}[symbol] ?? symbol);
+
+/** The breakage's own rule for a tensor, or undefined. */
+const brokenRule = ({result}, symbol) => (result.broken ? result.broken.replaces(result.problem)[symbol] : undefined);
+
+function formulasOf(view, symbol) {
+  const {label, name, forward} = TENSORS[ruleSymbol(view, symbol)];
+  const {backward} = TENSORS[hasDropout(view) ? symbol : {A: "Ad", dA: "dAd"}[symbol] ?? symbol];
+  const broken = brokenRule(view, symbol);
+  const write = (formula) => {
+    const spelled = withoutPrimes(view, spell(formula, view.result));
+    return view.state.scaling ? spelled : spelled.replace("/√d_k", "");
+  };
+  const made = forward.includes("=") || isGradient(symbol) ? forward : `${label}, the ${name}`;
+  return {forward: write(made), backward: write(broken ? broken.formula : backward), replaced: Boolean(broken)};
+}
+
+function equationText(view, symbol) {
+  const broken = brokenRule(view, symbol);
+  if (!broken) return symbol === "dX" && view.attention.m !== null ? "+dXq" : EQUATIONS[ruleSymbol(view, symbol)] ?? "";
+  const {left, right} = broken.rule;
+  if (!left) return BROKEN_EQUATIONS[view.result.broken.key][symbol];
+  return [left, right].map((operand) => operand.symbol + (operand.transposed ? "ᵀ" : "")).join(" · ");
+}
+
+function equationOf(view, symbol) {
+  const text = view.state.scaling ? equationText(view, symbol) : equationText(view, symbol).replace("÷ √d_k", "÷ 1");
+  const parts = text.split(" ").filter(Boolean).flatMap((word) => partsOf(view, word));
+  // A bias that the model has not leaves its + behind.
+  return parts.at(-1)?.text === "+" ? parts.slice(0, -1) : parts;
+}
+
+function partsOf(view, word) {
+  if (word === "O*") {
+    return view.result.heads.map((head, h) => ({symbol: "O", matrix: head.O, name: `O (head ${h})`, head: h, note: `head ${h}`}));
+  }
+  if (word.length > 1 && word.startsWith("+")) {
+    const symbol = word.slice(1);
+    return [{symbol, matrix: view.result.shared[symbol], name: `${symbol} (all heads)`, note: "all heads"}];
+  }
+  const transposed = word.endsWith("ᵀ");
+  const named = transposed ? word.slice(0, -1) : word;
+  const symbol = shownSymbol(view, named === "M" && view.attention.m === null ? "X" : named);
+  if (!Object.hasOwn(TENSORS, symbol)) return [{text: word.replace(/_(rows|keys|of)/, " $1")}];
+  const matrix = matrixOf(view, symbol);
+  return matrix ? [{symbol, transposed, matrix, name: symbol}] : [];
+}
+
+function workedCell(view, symbol, row, col) {
+  const worked = explainCell(view.result, view.state.head, ruleSymbol(view, symbol), row, col);
+  const highlights = worked.highlights.map((part) => ({...part, symbol: shownSymbol(view, part.symbol)}));
+  return {...worked, highlights, formula: withoutPrimes(view, worked.formula)};
+}

@@ -1,0 +1,24 @@
+"use strict";
+// Keys that work anywhere on the page: the arrows walk along the strip. Grids, menus, sliders and fields keep theirs.
+
+function listenToKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    if (!event.key.startsWith("Arrow") || event.target.closest("input, select, textarea, [role=tab], .grid")) return;
+    const onStrip = event.target.closest(".tile");
+    if (!onStrip && ["ArrowUp", "ArrowDown"].includes(event.key)) return; // elsewhere they scroll the page
+    event.preventDefault();
+    setState({symbol: symbolAfter(event.key, currentView())});
+    if (onStrip) document.querySelector(".tile[aria-current]").focus();
+  });
+}
+
+/** The key of the element with the focus, to find its successor after a redraw. */
+const focusedKey = () => document.activeElement?.dataset.key;
+
+/** Give the focus back to the element with that key, if the redraw took it away. */
+function restoreFocus(key) {
+  if (!key || focusedKey() === key) return;
+  const successor = [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === key);
+  successor?.focus({preventScroll: true});
+}

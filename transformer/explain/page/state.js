@@ -1,0 +1,122 @@
+"use strict";
+// The state of the page, and what is drawn from it.
+//
+// How to use:
+//   setState({symbol: "dV", cell: {row: 2, col: 0}})   changes fields of `state`, recomputes what must be, and redraws
+//   currentView() -> {page, state, attention, result, head, labels, mask, commonScale}
+//       page       the decoded data                      attention  its entry for the selected attention
+//       result     compute(…) for the current options    head       result.heads[state.head]
+//       labels     {query: [token…], key: [token…]}      mask       Matrix of 0/1 (1 = may attend), or null
+//       commonScale  the one scale of all gradients if the reader chose so, else null: grid(m, {scale: view.commonScale ?? undefined})
+//   matrixOf(view, symbol) -> the Matrix with that symbol, of the head or shared by the heads
+//
+// A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
+// `render` gets an empty container each time something changed, and is called for the open panel only. Give an element
+// that can have the keyboard focus a data-key of its own ("softmax:row:3"): after a redraw the focus returns to it.
+
+const PANELS = [];
+
+const state = {
+  attention: 0,      // index into page.attentions
+  item: 0,           // of the batch
+  head: 0,
+  symbol: "dV",      // the tile on the stage
+  cell: {row: 0, col: 0}, // of the result that is written out, or null
+  row: 0,            // the query row of the softmax panel
+  terms: null,       // how many outer products the slider has added; null: not asked for, all of them
+  scaling: true,     // divide by √d_k
+  masking: true,
+  edit: null,        // {symbol: "Q" | "K" | "V" | "G", head, row, col, value}
+  broken: null,      // a key of BREAKAGES
+  nudge: null,       // {difference, gradient}: ΔL/ε of the chosen cell, once asked for
+  epsilon: 1e-4,
+  common: false,     // one colour scale for all gradients
+  theme: "auto",     // "auto" | "light" | "dark"
+  panel: "softmax",
+};
+
+let page = null;
+const computed = new Map(); // results by what they depend on; a few, the oldest dropped first
+
+/** The options of `compute` that the switches stand for. */
+const optionsOf = ({scaling, masking, edit, broken}) => ({scaling, masking, edit, broken});
+
+/** What `compute` says for the selection; kept, since every redraw asks. */
+function currentResult() {
+  const options = optionsOf(state);
+  const key = JSON.stringify([state.attention, state.item, options]);
+  if (!computed.has(key)) {
+    if (computed.size >= 8) computed.delete(computed.keys().next().value);
+    computed.set(key, compute(page, state.attention, state.item, options));
+  }
+  return computed.get(key);
+}
+
+/** The tokens of an axis of `length`; what the data does not name is padding. */
+function tokenLabels(side, item, length) {
+  const tokens = page.tokens[side][item] ?? [];
+  return Array.from({length}, (_, position) => tokens[position] ?? "<pad>");
+}
+
+function currentView() {
+  const attention = page.attentions[state.attention];
+  const result = currentResult();
+  const head = result.heads[state.head];
+  const labels = {
+    query: tokenLabels(attention.queries, state.item, head.S.rows),
+    key: tokenLabels(attention.keys, state.item, head.S.cols),
+  };
+  const view = {page, state, attention, result, head, labels, mask: head.mask, commonScale: null};
+  if (state.common) view.commonScale = Math.max(...gradientSymbols(view).map((symbol) => extent(matrixOf(view, symbol))));
+  return view;
+}
+
+/** The matrix of a symbol, from the head or from what the heads share. */
+function matrixOf(view, symbol) {
+  return tensorAt(view.result, view.state.head, symbol);
+}
+
+/** Change fields of the state and redraw; fields that a change makes meaningless go back to their defaults. */
+function setState(changes) {
+  const moved = ["attention", "item", "head"].some((field) => field in changes && changes[field] !== state[field]);
+  const elsewhere = moved || ("symbol" in changes && changes.symbol !== state.symbol);
+  if (elsewhere) Object.assign(state, {cell: null, terms: null});
+  if (moved) Object.assign(state, {edit: null});
+  if (["scaling", "masking", "edit", "broken", "cell"].some((field) => field in changes) || elsewhere) state.nudge = null;
+  Object.assign(state, changes);
+  keepInRange();
+  document.documentElement.dataset.theme = state.theme;
+  writeHash();
+  redraw();
+}
+
+/** A smaller attention may lack the selected head, item or row. */
+function keepInRange() {
+  state.attention = Math.min(state.attention, page.attentions.length - 1);
+  const attention = page.attentions[state.attention];
+  const [items, queries] = attention.x.shape;
+  state.head = Math.min(state.head, attention.numHeads - 1);
+  state.item = Math.min(state.item, items - 1);
+  state.row = Math.min(state.row, queries - 1);
+}
+
+const IN_HASH = ["attention", "item", "head", "symbol", "panel"];
+
+/** The selection in the address, so that a link or a reload comes back to it. */
+function writeHash() {
+  if (!["file:", "http:", "https:"].includes(location.protocol)) return; // in a notebook the page has no address
+  const hash = new URLSearchParams(IN_HASH.map((field) => [field, state[field]]));
+  history.replaceState(null, "", `#${hash}`);
+}
+
+/** The fields the address names; anything else in it is ignored. */
+function readHash() {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const changes = {};
+  for (const field of ["attention", "item", "head"]) {
+    if (/^\d+$/.test(hash.get(field) ?? "")) changes[field] = Number(hash.get(field));
+  }
+  if (Object.hasOwn(TENSORS, hash.get("symbol") ?? "")) changes.symbol = hash.get("symbol");
+  if (PANELS.some((panel) => panel.id === hash.get("panel"))) changes.panel = hash.get("panel");
+  return changes;
+}
