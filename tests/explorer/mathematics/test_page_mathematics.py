@@ -1,0 +1,163 @@
+"""The numbers of the page are the engine's: every tensor and gradient under every switch, and the sum of every cell."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.explorer.mathematics.asking import BREAKAGES, CASES, EDITS, NAMES, ask, assert_same
+from tests.explorer.mathematics.one_attention import D_MODEL, HEADS, WIDTH, engine
+
+
+def assert_all_same(found, expected):
+    """Every matrix by symbol, of one head; none is missing, and there is none too many."""
+    aliases = {"G": expected["dY"]}
+    if "M" not in expected:  # self-attention: M is X
+        aliases |= {"M": expected["X"]}
+    inputs = {path: expected.get("M" if path != "Xq" else "X", expected["X"]) for path in ("Xq", "Xk", "Xv")}
+    wanted = {symbol: value for symbol, value in expected.items() if not symbol.startswith("sum of")} | aliases | inputs
+    assert found.keys() == wanted.keys()
+    for symbol, value in wanted.items():
+        assert_same(found[symbol], value, symbol)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("scaling", "masking"), list(product([True, False], repeat=2)))
+def test_every_tensor_and_gradient_is_the_engines(page, name, scaling, masking):
+    expected = engine(CASES[name], scaling, masking)
+    for item, heads in enumerate(expected):
+        found = ask(page, name, "allTensors(result)", item, scaling=scaling, masking=masking)
+        assert len(found) == HEADS
+        for head, matrices in enumerate(heads):
+            assert_all_same(found[head], matrices)
+        surrogate = sum((of_item[0]["G"] * of_item[0]["Y"]).sum() for of_item in expected)
+        assert ask(page, name, "result.surrogate", item, scaling=scaling, masking=masking) == pytest.approx(
+            surrogate, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["causal", "dropout"])
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit["symbol"])
+@pytest.mark.parametrize("switches", [{}, {"scaling": False, "masking": False}], ids=["", "switched off"])
+def test_an_edited_entry_goes_on_from_there(page, name, edit, switches):
+    expected = engine(CASES[name], edit=edit, item=1, **switches)
+    found = ask(page, name, "allTensors(result)", item=1, edit=edit, **switches)
+    for head in range(HEADS):
+        assert_all_same(found[head], expected[1][head])
+    assert found[edit["head"]][edit["symbol"]][edit["row"]][edit["col"]] == pytest.approx(edit["value"], rel=1e-14)
+    others = ask(page, name, "result.items[0].heads.map(({dQ}) => dQ.toNested())", item=1, edit=edit, **switches)
+    for head in range(HEADS):
+        assert_same(others[head], engine(CASES[name], **switches)[0][head]["dQ"], "the other item")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_three_paths_are_kept_apart_and_summed_over_the_heads(page, name):
+    for path in ("dXq", "dXk", "dXv"):
+        found = ask(page, name, f"result.shared.{path}.toNested()")
+        assert_same(found, engine(CASES[name])[0][0][f"sum of {path}"], path)
+
+
+def test_a_query_that_may_attend_to_nothing(page):
+    found = ask(page, "dropout", "allTensors(result)", item=1)
+    for matrices in found:
+        assert matrices["Sm"][2] == [-np.inf] * 6
+        for symbol in ("A", "Ad", "dSm", "dS", "dR"):
+            assert matrices[symbol][2] == [0] * 6
+        assert matrices["O"][2] == matrices["dQ"][2] == [0] * WIDTH
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{}, {"scaling": False, "masking": False}, {"edit": EDITS[0]}],
+                         ids=["", "switched off", "edited"])
+def test_the_sum_written_out_for_a_cell_is_the_engines_number(page, name, options):
+    item = len(CASES[name].x) - 1
+    expected = engine(CASES[name], item=item, **options)[item]
+    found = ask(page, name, "allCells(result, ({sum}) => sum)", item, **options)
+    for head in range(HEADS):
+        assert_all_same(found[head], expected[head])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("broken", [None, *BREAKAGES])
+def test_a_sum_adds_what_it_shows(page, name, broken):
+    """Terms add up to the sum and are the products of their factors, which are entries of the tensors they name."""
+    worst = """Math.max(...allCells(result, ({terms, aside, sum}, head) => {
+      const entryOf = ({symbol, i, j, item, head: other}) => {
+        const of = item === undefined ? result : result.items[item];
+        return (of.heads[other ?? head][symbol] ?? of.shared[symbol]).at(i, j);
+      };
+      const faultOf = (factor) => {
+        if (factor.kind === undefined) return factor.symbol && factor.value !== entryOf(factor) ? Infinity : 0;
+        const [a, b] = factor.of.map((inner) => inner.value);
+        const value = {difference: a - b, exponential: Math.exp(a - b), reciprocal: 1 / a}[factor.kind];
+        return Math.abs(factor.value - value) + factor.of.reduce((fault, inner) => fault + faultOf(inner), 0);
+      };
+      const faultOfSum = (parts, whole) => (parts.length === 0 ? 0
+        : Math.abs(whole - parts.reduce((total, {product}) => total + product, 0)));
+      const faults = [...terms, ...(aside ? aside.terms : [])].map(({factors, product}) => (
+        Math.abs(product - factors.reduce((total, {value}) => total * value, 1))
+        + factors.reduce((fault, factor) => fault + faultOf(factor), 0)));
+      return Math.max(0, ...faults) + faultOfSum(terms, sum) + (aside ? faultOfSum(aside.terms, aside.sum) : 0);
+    }).flatMap((matrices) => Object.values(matrices).flat(2)))"""
+    assert ask(page, name, worst, broken=broken) == 0
+    sums = ask(page, name, "allCells(result, ({sum}) => sum)", broken=broken)
+    tensors = ask(page, name, "allTensors(result)", broken=broken)
+    for head in range(HEADS):
+        for symbol, matrix in tensors[head].items():
+            assert_same(sums[head][symbol], np.array(matrix), symbol, tolerance=1e-12)
+
+
+def test_a_sum_in_words(page):
+    read = "explainCell(result, 1, 'dSm', 3, 1)"
+    cell = ask(page, "causal", read)
+    assert cell["formula"] == "dS̄ = A∘(dA − D)"
+    assert cell["highlights"] == [{"symbol": "A", "row": 3, "col": 1}, {"symbol": "dA", "row": 3, "col": 1},
+                                  {"symbol": "D", "row": 3, "col": 0}]
+    [term] = cell["terms"]
+    assert [factor.get("kind") for factor in term["factors"]] == [None, "difference"]
+    text = ask(page, "causal", f"{read}.terms[0].factors.map((factor) => factorText(factor, (x) => x.toFixed(3)))")
+    head = engine(CASES["causal"])[0][1]
+    assert text == [f"{head['A'][3, 1]:.3f}", f"({head['dA'][3, 1]:.3f} − {head['D'][3, 0]:.3f})"]
+
+    cell = ask(page, "causal", "explainCell(result, 0, 'K', 2, 1)")
+    assert cell["formula"] == "K = X W_K + b_K"  # in self-attention M is X
+    assert cell["highlights"] == [{"symbol": "X", "row": 2, "col": None}, {"symbol": "WK", "row": None, "col": 1},
+                                  {"symbol": "bK", "row": 0, "col": 1}]
+    assert len(cell["terms"]) == D_MODEL + 1
+    assert ask(page, "cross", "explainCell(result, 0, 'K', 2, 1).formula") == "K = M W_K + b_K"
+
+    cell = ask(page, "causal", "explainCell(result, 0, 'Sm', 1, 3)")
+    assert (cell["sum"], cell["terms"]) == (-np.inf, [])
+    assert cell["note"].startswith("Masked")
+
+    cell = ask(page, "causal", "explainCell(result, 0, 'A', 4, 2)")
+    assert len(cell["aside"]["terms"]) == 5
+    assert cell["highlights"] == [{"symbol": "Sm", "row": 4, "col": None}]
+
+    edited = ask(page, "causal", "explainCell(result, 1, 'Q', 2, 0)", edit=EDITS[0])
+    assert edited["terms"][-1]["factors"][0]["label"] == "your edit"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_accumulate_token_by_token(page, name):
+    case, item = CASES[name], len(CASES[name].x) - 1
+    expected = engine(case)[item][1]
+    expected.setdefault("M", expected["X"])  # in self-attention
+    # Outer products of rows of these two, over the queries or over the keys.
+    factors = {"dV": ("Ad", "dO"), "dK": ("dR", "Q"), "dWQ": ("X", "dQ"), "dWK": ("M", "dK"), "dWV": ("M", "dV"),
+               "dWO": ("C", "dY")}
+    found = ask(page, name, """Object.fromEntries(
+      Object.keys(TENSORS).filter((symbol) => accumulates(symbol, result)).map((symbol) => {
+        const tokens = summands(result, 1, symbol).map(({item, index}) => [item, index]);
+        const sums = [0, 1, 2, tokens.length].map((n) => partialSum(result, 1, symbol, n).toNested());
+        return [symbol, {tokens, sums}];
+      }))""", item)
+    assert found.keys() == factors.keys()
+    for symbol, (left, right) in factors.items():
+        count = len(expected[left])
+        tokens = found[symbol]["tokens"]
+        assert tokens[:count] == [[item, index] for index in range(count)]  # the chosen item first
+        assert len(tokens) == count * (len(case.x) if symbol.startswith("dW") else 1)
+        *first, whole = found[symbol]["sums"]
+        for n, partial in enumerate(first):
+            assert_same(partial, expected[left][:n].T @ expected[right][:n], f"{symbol}, {n} tokens")
+        assert_same(whole, expected[symbol], symbol)
