@@ -10,6 +10,8 @@ import pytest
 
 from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import trace
+from transformer.explain.explanation import Explanation, tokens_of
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +53,12 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="session")
 def explorer_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a small model: two heads, two sentences of unequal lengths, one of them padded on each side."""
-    from transformer import trace
-
     model = tiny_model().eval()
     with trace(model) as traced:
         model.loss(SOURCE, LABELS).backward()
+    tokens = tokens_of(traced, [["私", "は", "学校へ", "行きます", "</s>"], ["hello", "world", "</s>"]],
+                       [["<s>", "I", "go", "</s>"], ["<s>", "hallo", "Welt", "!"]])
+    explanation = Explanation(traced, tokens, "私は学校へ行きます → I go", again=lambda: model.loss(SOURCE, LABELS))
     path = tmp_path_factory.mktemp("explorer") / "page.html"
-    traced.to_html(path)
+    explanation.to_html(path)
     return path
