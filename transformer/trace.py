@@ -123,7 +123,7 @@ class Trace:
                 finite differences of it. Only float64 leaves digits enough to compare.
 
         Returns:
-            The attentions that the page, of 2.5 MB at most, has no room for; none in a small model.
+            The attentions that the page, of about 2 MB, has no room for; none in a small model.
 
         Raises:
             ValueError: there was no backward yet, or labels that do not fit.

@@ -19,9 +19,9 @@ from transformer.explain.worked import number
 if TYPE_CHECKING:
     from transformer.trace import Trace
 
-# Bytes of a page, unless what is asked for by name is larger. All attentions of the model that learns dates take 1.2 MB
-# for a sentence of 12 tokens, 2.2 MB for one of 60.
-LIMIT = 2_500_000
+# Bytes of a page, unless what is asked for by name is larger: for a sentence of 12 tokens, and for each one more. All
+# attentions of the model that learns dates take 1.2 MB for a sentence of 12 tokens, 2.2 MB for one of 60.
+LIMIT, LIMIT_TOKENS, LIMIT_PER_TOKEN = 2_000_000, 12, 20_000
 CHECKS = 6_000  # bytes that the checks of an attention take, at most
 
 
@@ -106,17 +106,21 @@ class Explanation:
 
     # ------------------------------------------------------------------ how it is shown
 
-    def page(self, attentions: Sequence[str] = (), limit: int = LIMIT) -> Page:
+    def page(self, attentions: Sequence[str] = (), limit: int | None = None) -> Page:
         """The page.
 
         Args:
             attentions: those to show, by name or by the beginning of it; if none is named, as many as `limit` has room
                 for, in the order of `preferred`, and at least one.
-            limit: bytes. History is left out, evenly, where it would not fit.
+            limit: bytes; None: 2 MB for a sentence of 12 tokens, 20 kB more for each token more. History is left out,
+                evenly, where it would not fit.
 
         Raises:
             ValueError: an unknown attention, or no gradient yet.
         """
+        if limit is None:
+            longest = max((len(row) for rows in (self.tokens.source, self.tokens.target) for row in rows), default=0)
+            limit = LIMIT + LIMIT_PER_TOKEN * max(0, longest - LIMIT_TOKENS)
         names = self.matching(attentions) if attentions else self._fitting(limit)
         left_out = [name for name in self.names if name not in names]
         bare = self._html(names, left_out, [])

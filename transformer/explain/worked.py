@@ -93,7 +93,8 @@ class _Worker:
 
     def product(self, product: Product) -> Worked:
         lefts, rights = self.factors(product, self.values)
-        bias = None if product.bias not in self.values else float(self.values[product.bias][self.column])
+        has_bias = product.bias in self.values
+        bias = float(self.values[str(product.bias)][self.column]) if has_bias else None
         return self.summed([("", lefts, rights)], bias)
 
     def factors(self, product: Product, values: Matrices) -> tuple[Any, Any]:
@@ -194,7 +195,8 @@ class _Worker:
 
     def dropout(self) -> Worked:
         source, label = {"Ad": ("A", "A"), "dA": ("dAd", "dA′")}[self.step.symbol]
-        if not self.attention.dropped[self.item, self.head, self.row, self.column]:
+        dropped = self.attention.dropped
+        if dropped is not None and not dropped[self.item, self.head, self.row, self.column]:
             return Worked([f"{self.left} = 0: this weight was dropped"], 0.0)
         return self.line(f"{self.name(label)} / (1 − p)", f"{number(self.at(source))} / {1 - self.attention.p:g}",
                          self.at(source) / (1 - self.attention.p))
