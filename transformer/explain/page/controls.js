@@ -5,14 +5,15 @@ const KINDS = [["encoder self", "encoder self"], ["decoder self", "decoder self"
 
 /** Draw the controls; `verdict` says which gradients are wrong: see verdictOf. */
 function renderControls(container, view, verdict) {
+  const heads = view.result.heads.map((_, head) => [head, String(head)]);
+  const items = view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(view, item)}`]);
   const selectors = make("div", "controls",
     segments("Attention", "kind", KINDS.filter(([kind]) => page.attentions.some((other) => other.kind === kind)),
       view.attention.kind, (kind) => setState({attention: closest(view, kind)})),
     segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
       (layer) => setState({attention: layersOf(view).find(([other]) => other === layer)[1]})),
-    segments("Head", "head", view.result.heads.map((_, head) => [head, String(head)]), view.state.head, (head) => setState({head})),
-    menu("Sentence", "item", view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(view, item)}`]), view.state.item,
-      (item) => setState({item: Number(item)})));
+    segments("Head", "head", heads, view.state.head, (head) => setState({head})),
+    menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)})));
   const applicable = BREAKAGES.filter((breakage) => breakage.applies(view.result.problem));
   const switches = make("div", "controls switches",
     checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),
@@ -29,9 +30,9 @@ function renderControls(container, view, verdict) {
 
 /** The index of the attention of a kind in the layer nearest to the present one. */
 function closest(view, kind) {
-  const found = page.attentions.map((attention, index) => ({attention, index})).filter(({attention}) => attention.kind === kind);
-  const distance = ({attention}) => Math.abs(attention.layer - view.attention.layer);
-  return found.reduce((best, other) => (distance(other) < distance(best) ? other : best)).index;
+  const distance = (index) => Math.abs(page.attentions[index].layer - view.attention.layer);
+  const found = [...page.attentions.keys()].filter((index) => page.attentions[index].kind === kind);
+  return found.reduce((best, other) => (distance(other) < distance(best) ? other : best));
 }
 
 /** [layer, index] of the attentions of the present kind. */
@@ -85,14 +86,15 @@ function checkbox(name, text, checked, description, disabled = false) {
 }
 
 /** What is edited, with a button that takes it back. */
-function editChip({symbol, row, col, value}) {
+function editChip({symbol, head, row, col, value}) {
   const {label} = TENSORS[symbol === "G" ? "dY" : symbol];
   const undo = make("button", "small", "undo");
   undo.type = "button";
   undo.dataset.key = "undo-edit";
   undo.setAttribute("aria-label", `Undo the change of ${symbol}[${row}, ${col}]`);
   undo.addEventListener("click", () => setState({edit: null}));
-  return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}] set to ${formatNumber(value)} `, undo);
+  const ofHead = symbol === "G" ? "" : ` of head ${head}`;
+  return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}]${ofHead} set to ${formatNumber(value)} `, undo);
 }
 
 const NONE_WRONG = new Set();
@@ -104,7 +106,8 @@ function verdictOf(view) {
   if (!verdicts.has(view.result)) {
     const found = checks(page, view.state.attention, view.state.item, optionsOf(view.state));
     const tiles = gradientSymbols(view);
-    const wrong = new Set(found.filter(({ok}) => !ok).map(({symbol}) => `d${symbol}`).filter((symbol) => tiles.includes(symbol)));
+    const failed = found.filter(({ok}) => !ok).map(({symbol}) => `d${symbol}`);
+    const wrong = new Set(failed.filter((symbol) => tiles.includes(symbol)));
     verdicts.set(view.result, {wrong, count: tiles.length, measured: "here"});
   }
   return verdicts.get(view.result);

@@ -13,7 +13,8 @@
 const EQUATIONS = {
   Q: "X · WQ + bQ", K: "M · WK + bK", V: "M · WV + bV", R: "Q · Kᵀ", S: "R ÷ √d_k", Sm: "mask( S )", A: "softmax( Sm )",
   Ad: "A ∘ kept/(1−p)", O: "Ad · V", C: "O*", Y: "C · WO + bO",
-  dWO: "Cᵀ · G", dbO: "Σ_rows G", dC: "G · WOᵀ", dO: "columns_of dC", dV: "Adᵀ · dO", dAd: "dO · Vᵀ", dA: "dAd ∘ kept/(1−p)",
+  dWO: "Cᵀ · G", dbO: "Σ_rows G", dC: "G · WOᵀ", dO: "columns_of dC",
+  dV: "Adᵀ · dO", dAd: "dO · Vᵀ", dA: "dAd ∘ kept/(1−p)",
   D: "Σ_keys A ∘ dA", dSm: "A ∘ ( dA − D )", dS: "mask( dSm )", dR: "dS ÷ √d_k", dQ: "dR · K", dK: "dRᵀ · Q",
   dWQ: "Xᵀ · dQ", dbQ: "Σ_rows dQ", dWK: "Mᵀ · dK", dbK: "Σ_rows dK", dWV: "Mᵀ · dV", dbV: "Σ_rows dV",
   dXq: "dQ · WQᵀ", dXk: "dK · WKᵀ", dXv: "dV · WVᵀ", dX: "+dXq + +dXk + +dXv", dM: "+dXk + +dXv",
@@ -34,7 +35,8 @@ const withoutPrimes = (view, text) => (hasDropout(view) ? text : text.replaceAll
 const ruleSymbol = (view, symbol) => (symbol === "dA" && !hasDropout(view) ? "dAd" : symbol);
 
 /** The symbol under which the page shows a tensor. */
-const shownSymbol = (view, symbol) => (hasDropout(view) ? symbol : {Ad: "A", dAd: "dA", unmaskedAd: "unmaskedA"}[symbol] ?? symbol);
+const WITHOUT_DROPOUT = {Ad: "A", dAd: "dA", unmaskedAd: "unmaskedA"};
+const shownSymbol = (view, symbol) => (hasDropout(view) ? symbol : WITHOUT_DROPOUT[symbol] ?? symbol);
 
 /** The breakage's own rule for a tensor, or undefined. */
 const brokenRule = ({result}, symbol) => (result.broken ? result.broken.replaces(result.problem)[symbol] : undefined);
@@ -68,7 +70,7 @@ function equationOf(view, symbol) {
 
 function partsOf(view, word) {
   if (word === "O*") {
-    return view.result.heads.map((head, h) => ({symbol: "O", matrix: head.O, name: `O (head ${h})`, head: h, note: `head ${h}`}));
+    return view.result.heads.map(({O}, h) => ({symbol: "O", matrix: O, name: `O (head ${h})`, head: h, note: `head ${h}`}));
   }
   if (word.length > 1 && word.startsWith("+")) {
     const symbol = word.slice(1);

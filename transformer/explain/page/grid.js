@@ -3,7 +3,7 @@
 //
 // How to use:
 //   grid(matrix, {
-//     name: "dV",                    // what it is called: in the cell texts, for screen readers, and the prefix of focus keys
+//     name: "dV",                    // what it is called: in the texts of cells, and in the keys of the focus
 //     kind: "gradient",              // "weight", "value" or "gradient": see colour.js
 //     rowLabels, colLabels,          // arrays of strings; left out: 0, 1, 2, …
 //     scale,                         // |value| of full colour; left out: the matrix's own

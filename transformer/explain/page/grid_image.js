@@ -1,5 +1,6 @@
 "use strict";
-// A large grid: one canvas, the number of the cell under the pointer or the keyboard's cursor as text. Called by grid() alone.
+// A large grid: one canvas, and the number of the cell under the pointer or the keyboard's cursor as text. Called by
+// grid() alone.
 
 const IMAGE_WIDTH = 460, IMAGE_HEIGHT = 420; // what a grid tries to fit into; beyond the smallest cell it scrolls
 const SMALLEST_LABELLED = 8, SMALLEST_CELL = 5, LARGEST_CELL = 22, LABEL_HEIGHT = 11;
@@ -10,8 +11,8 @@ function gridImage(matrix, given) {
   box.tabIndex = 0;
   box.dataset.key = `${given.name}:image`;
   box.setAttribute("role", "group");
-  const keys = given.onCell ? "; the arrow keys move among the cells, Enter chooses one" : "; the arrow keys move among the cells";
-  box.setAttribute("aria-label", `${given.name}, ${matrix.rows} by ${matrix.cols}, as an image${keys}`);
+  const keys = `the arrow keys move among the cells${given.onCell ? ", Enter chooses one" : ""}`;
+  box.setAttribute("aria-label", `${given.name}, ${matrix.rows} by ${matrix.cols}, as an image; ${keys}`);
   const canvas = make("canvas");
   const said = make("span", "visually-hidden");
   said.setAttribute("aria-live", "polite");
@@ -49,16 +50,16 @@ function imageLabels(side, labels, size) {
 
 function drawImage(canvas, matrix, given, {width, height}, cursor) {
   const [wide, high] = [matrix.cols * width, matrix.rows * height];
-  const context = drawMatrix(canvas, matrix, {...given, width: wide, height: high, gap: Math.min(width, height) >= 8 ? 1 : 0});
+  const gap = Math.min(width, height) >= 8 ? 1 : 0;
+  const context = drawMatrix(canvas, matrix, {...given, width: wide, height: high, gap});
   const {highlight} = given;
   if (highlight.length) {
-    const style = getComputedStyle(document.documentElement);
     const parts = highlight.map((part) => rectangleOf(part, matrix, width, height));
     context.beginPath(); // a veil over all but the highlighted
     context.rect(0, 0, wide, high);
     for (const part of parts) context.rect(...part);
-    context.globalAlpha = 0.6;
-    context.fillStyle = style.getPropertyValue("--surface");
+    context.globalAlpha = 0.5;
+    context.fillStyle = cssColour(SURFACE[themeName()]);
     context.fill("evenodd");
     context.globalAlpha = 1;
     outline(context, parts);
@@ -74,7 +75,7 @@ function rectangleOf(part, matrix, width, height) {
 }
 
 function outline(context, rectangles) {
-  context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--mark");
+  context.strokeStyle = MARK[themeName()];
   context.lineWidth = 2;
   for (const [x, y, width, height] of rectangles) context.strokeRect(x, y, width, height);
 }

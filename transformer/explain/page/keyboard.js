@@ -4,12 +4,13 @@
 function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    if (!event.key.startsWith("Arrow") || event.target.closest("input, select, textarea, [role=tab], .grid")) return;
+    if (!event.key.startsWith("Arrow") || event.target.closest("input, select, textarea, .grid, #panels")) return;
     const onStrip = event.target.closest(".tile");
     if (!onStrip && ["ArrowUp", "ArrowDown"].includes(event.key)) return; // elsewhere they scroll the page
     event.preventDefault();
     setState({symbol: symbolAfter(event.key, currentView())});
-    if (onStrip) document.querySelector(".tile[aria-current]").focus();
+    // On the strip the focus goes along; elsewhere it comes to the strip, so that a screen reader says the new step.
+    document.querySelector(".tile[aria-current]").focus({preventScroll: !onStrip});
   });
 }
 

@@ -12,6 +12,19 @@ function redraw() {
   renderTabs(view);
   restoreFocus(key);
   showCurrentTile();
+  sayCell(view);
+}
+
+/** For a screen reader: the chosen cell and its number. */
+function sayCell(view) {
+  const {symbol, cell} = view.state;
+  const said = document.getElementById("said");
+  if (!cell) {
+    said.textContent = "";
+    return;
+  }
+  const value = formatNumber(matrixOf(view, symbol).at(cell.row, cell.col), 5);
+  said.textContent = `${symbol}[${cell.row}, ${cell.col}] is ${value}, written out below its grid`;
 }
 
 /** Redraw what scrolls sideways without losing its place. */
@@ -72,7 +85,8 @@ function renderHead() {
   document.getElementById("loss").title = page.lossName;
   const leftOut = document.getElementById("left-out");
   leftOut.hidden = page.leftOut.length === 0;
-  leftOut.textContent = `Not in this page: ${page.leftOut.join(", ")}. The command explain shows them if they are named, --attention NAME.`;
+  leftOut.textContent = `Not in this page: ${page.leftOut.join(", ")}. `
+    + "The command explain shows them if they are named, --attention NAME.";
   const theme = document.getElementById("theme");
   theme.addEventListener("change", () => setState({theme: theme.value}));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -89,7 +103,8 @@ function start() {
     explainCell: (symbol, row, col) => explainCell(currentResult(), state.head, symbol, row, col),
     checks: () => checks(page, state.attention, state.item, optionsOf(state)),
     identities: () => identities(currentResult(), state.head),
-    nudge: (tensor, epsilon) => nudge(page, state.attention, state.item, optionsOf(state), {head: state.head, ...tensor}, epsilon),
+    nudge: (cell, epsilon) =>
+      nudge(page, state.attention, state.item, optionsOf(state), {head: state.head, ...cell}, epsilon),
   };
   setState(readHash());
 }

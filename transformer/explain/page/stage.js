@@ -20,10 +20,18 @@ function stageHead(view) {
   const steps = gradientSymbols(view), tensors = forwardSymbols(view);
   const place = isGradient(symbol) ? `backward pass, step ${stepNumber(view, tileOf(symbol))} of ${steps.length}`
     : `forward pass, ${tensors.indexOf(tileOf(symbol)) + 1} of ${tensors.length}`;
-  const facts = `${place} · ${matrix.rows}×${matrix.cols} · ‖·‖ ${formatNumber(normOf(matrix))}`;
+  const facts = `${place} · ${matrix.rows}×${matrix.cols} · ‖·‖ ${formatNumber(normOf(matrix))}${finiteDifference(view)}`;
   const title = make("h2", "", make("span", "symbol", ...withSubscripts(label)), name);
   return make("div", "stage-head", make("div", "", title, make("span", "place", facts)),
     make("div", "step-buttons", ...["ArrowLeft", "ArrowRight"].flatMap((key) => stepButton(view, key))));
+}
+
+/** How well the engine's finite differences agree with this gradient; what the reader has changed was not measured. */
+function finiteDifference({attention, result, state: {symbol, scaling, masking}}) {
+  const measured = attention.checks[tensorOf(symbol)] ?? [];
+  if (!isGradient(symbol) || measured.length === 0 || !scaling || !masking || result.edit || result.broken) return "";
+  const worst = Math.max(...measured.map(({error}) => error));
+  return ` · finite differences agree to ${formatNumber(worst, 2)}`;
 }
 
 /** A button to the step on the left or on the right; at the end of the row there is none. */
@@ -33,7 +41,8 @@ function stepButton(view, key) {
   const onward = (key === "ArrowLeft") === isGradient(view.state.symbol);
   const number = isGradient(next) ? `${stepNumber(view, next)}: ` : "";
   const [before, after] = key === "ArrowLeft" ? ["← ", ""] : ["", " →"];
-  const button = make("button", onward ? "small onward" : "small", before, number, ...withSubscripts(TENSORS[next].label), after);
+  const text = [before, number, ...withSubscripts(TENSORS[next].label), after];
+  const button = make("button", onward ? "small onward" : "small", ...text);
   button.type = "button";
   button.dataset.key = `step:${key}`;
   button.setAttribute("aria-label", `${onward ? "Next" : "Previous"} step, ${number}${TENSORS[next].name}`);
@@ -53,11 +62,13 @@ function equationElements(view, worked) {
     const highlight = adding ? addedRow(adding, part) : highlightsOf(worked, part);
     return [withTranspose(operandGrid(view, part, highlight), part.transposed)];
   });
-  if (elements.length) elements.push(make("span", "operator", "="));
+  const given = elements.length === 0;
+  if (!given) elements.push(make("span", "operator", "="));
   if (adding) elements.push(addedGrid(view, adding), make("span", "operator", "→"));
   elements.push(grid(adding ? adding.sum : matrixOf(view, symbol), {
     ...gridOptions(view, symbol), name: symbol, selected: cell, ...(adding ? {scale: adding.scale} : {}),
-    caption: captionOf(symbol, adding ? `sum of the first ${adding.count} of ${adding.total}` : elements.length ? "the result" : undefined),
+    caption: adding ? captionOf(symbol, `sum of the first ${adding.count} of ${adding.total}`)
+      : captionOf(symbol, given ? undefined : "the result"),
     onCell: (row, col) => chooseCell(symbol, row, col),
   }));
   return elements;
@@ -73,7 +84,8 @@ function operandGrid(view, {symbol, matrix, name, head, note}, highlight) {
   const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(symbol));
   const to = symbol === "G" ? "dY" : symbol;
   return grid(matrix, {
-    ...gridOptions(view, symbol), name, highlight, caption: captionOf(symbol, note), ...(head === undefined ? {} : {numbers: false}),
+    ...gridOptions(view, symbol), name, highlight, caption: captionOf(symbol, note),
+    numbers: head === undefined ? "auto" : false, // all heads at once need the room
     onCell: hasStep ? (row, col) => chooseCell(to, row, col, more) : null,
   });
 }

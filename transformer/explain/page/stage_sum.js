@@ -18,6 +18,10 @@ function workedSum(view, worked) {
   Object.assign(total.dataset, {value: partial});
   total.title = String(partial);
   line.append(total);
+  if (shown.length > 40) { // it scrolls
+    Object.assign(line, {tabIndex: 0, role: "group", ariaLabel: "The products of the sum"});
+    line.dataset.key = "products";
+  }
   box.append(line, make("p", "hint", ...withSubscripts(worked.formula), cellPlace(view, symbol, cell)));
   if (worked.aside) box.append(asideOf(view, worked.aside));
   if (worked.note) box.append(make("p", "hint", worked.note));
@@ -27,20 +31,15 @@ function workedSum(view, worked) {
 /** "; row wa, column 5": where the cell is, if tokens name it. */
 function cellPlace(view, symbol, {row, col}) {
   const {rowLabels, colLabels} = gridOptions(view, symbol);
-  const names = [rowLabels?.[row] && `row ${row} is “${rowLabels[row]}”`, colLabels?.[col] && `column ${col} is “${colLabels[col]}”`];
-  const given = names.filter(Boolean);
-  return given.length ? `; ${given.join(", ")}` : "";
+  const names = [["row", row, rowLabels], ["column", col, colLabels]]
+    .filter(([, index, labels]) => labels?.[index])
+    .map(([axis, index, labels]) => `${axis} ${index} is “${labels[index]}”`);
+  return names.length ? `; ${names.join(", ")}` : "";
 }
 
 /** One product of the sum, coloured by its sign and size. */
 function termElement(view, {factors, product}, most) {
-  let first = true;
-  const write = (value) => { // a minus after another sign needs parentheses
-    const text = first || value >= 0 ? formatNumber(value, 3) : `(${formatNumber(value, 3)})`;
-    first = false;
-    return text;
-  };
-  const element = make("span", "term", factors.map((factor) => factorText(factor, write)).join(" · "));
+  const element = make("span", "term", factors.map((factor, n) => factorInNumbers(factor, n === 0)).join(" · "));
   if (factors.length > 1) element.append(make("small", "", formatNumber(product, 3)));
   element.style.backgroundColor = paint("gradient", product, most);
   element.style.color = ink("gradient", product, most);
@@ -49,13 +48,23 @@ function termElement(view, {factors, product}, most) {
   return element;
 }
 
+/** A factor in numbers; a minus that follows another sign needs parentheses. */
+function factorInNumbers(factor, opens) {
+  let plain = opens || factor.kind; // what opens the product, or the parentheses of a difference
+  return factorText(factor, (value) => {
+    const text = plain || value >= 0 ? formatNumber(value, 3) : `(${formatNumber(value, 3)})`;
+    plain = false;
+    return text;
+  });
+}
+
 /** "A′[3, 2]", with the head or the batch item where it is another than the chosen one. */
 function factorName(factor) {
   if (factor.kind) return `${factor.kind} of ${factor.of.map(factorName).join(" and ")}`;
   if (!factor.symbol) return factor.label;
   const {symbol, i, j, head, item} = factor;
-  const elsewhere = [head === undefined ? "" : ` of head ${head}`, item === undefined ? "" : ` of sentence ${item}`].join("");
-  return `${TENSORS[symbol]?.label ?? symbol}[${i}, ${j}]${elsewhere}`;
+  const [ofHead, ofItem] = [head === undefined ? "" : ` of head ${head}`, item === undefined ? "" : ` of sentence ${item}`];
+  return `${TENSORS[symbol].label}[${i}, ${j}]${ofHead}${ofItem}`;
 }
 
 /** A sum that a factor of the cell stands for, such as the denominator of a softmax. */

@@ -106,8 +106,8 @@ function nudgeTool(view) {
   button.type = "button";
   button.dataset.key = "nudge";
   button.addEventListener("click", () => {
-    const found = nudge(page, view.state.attention, view.state.item, optionsOf(view.state), {symbol: tensor, head, row, col}, epsilon);
-    setState({nudge: found});
+    const {attention, item} = view.state;
+    setState({nudge: nudge(page, attention, item, optionsOf(view.state), {symbol: tensor, head, row, col}, epsilon)});
   });
   const tool = make("div", "tool", button, choice);
   if (done) tool.append(nudgeResult(done, tensor));
@@ -119,7 +119,8 @@ function nudgeResult({difference, gradient}, tensor) {
   const most = Math.max(Math.abs(difference), Math.abs(gradient));
   const error = most === 0 ? 0 : Math.abs(difference - gradient) / most;
   const said = make("output", error > 1e-3 ? "nudged bad" : "nudged", `ΔL/ε = ${formatNumber(difference, 6)}, gradient `,
-    ...withSubscripts(TENSORS[gradientOf(tensor)].label), ` = ${formatNumber(gradient, 6)}: `, `relative difference ${formatNumber(error, 2)}`);
+    ...withSubscripts(TENSORS[gradientOf(tensor)].label), ` = ${formatNumber(gradient, 6)}; `,
+    `relative difference ${formatNumber(error, 2)}`);
   Object.assign(said.dataset, {difference, gradient});
   return said;
 }

@@ -7,7 +7,7 @@
 //       page       the decoded data                      attention  its entry for the selected attention
 //       result     compute(…) for the current options    head       result.heads[state.head]
 //       labels     {query: [token…], key: [token…]}      mask       Matrix of 0/1 (1 = may attend), or null
-//       commonScale  the one scale of all gradients if the reader chose so, else null: grid(m, {scale: view.commonScale ?? undefined})
+//       commonScale  the one scale of all gradients if the reader chose so, else null
 //   matrixOf(view, symbol) -> the Matrix with that symbol, of the head or shared by the heads
 //
 // A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
@@ -81,7 +81,7 @@ function setState(changes) {
   const moved = ["attention", "item", "head"].some((field) => field in changes && changes[field] !== state[field]);
   const elsewhere = moved || ("symbol" in changes && changes.symbol !== state.symbol);
   if (elsewhere) Object.assign(state, {cell: null, terms: null});
-  if (moved) Object.assign(state, {edit: null});
+  if (["attention", "item"].some((field) => field in changes && changes[field] !== state[field])) state.edit = null;
   if (["scaling", "masking", "edit", "broken", "cell"].some((field) => field in changes) || elsewhere) state.nudge = null;
   Object.assign(state, changes);
   keepInRange();

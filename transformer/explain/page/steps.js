@@ -9,7 +9,8 @@
 
 const BACKWARD_ORDER = ["dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK",
   "dbQ", "dWQ", "dbK", "dWK", "dbV", "dWV", "dX", "dM"];
-const FORWARD_ORDER = ["X", "M", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "Ad", "O", "C", "WO", "bO", "Y"];
+const FORWARD_ORDER = ["X", "M", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "Ad", "O", "C",
+  "WO", "bO", "Y"];
 
 const isGradient = (symbol) => symbol.startsWith("d") || symbol === "D";
 const isBias = (symbol) => /^d?b[QKVO]$/.test(symbol);

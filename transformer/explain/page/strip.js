@@ -20,7 +20,8 @@ function stripOf(view, wrong) {
   strip.style.gridTemplateColumns = columns.map(columnWidth).join(" ");
   strip.append(direction("forward pass →"));
   for (const {operation} of columns) strip.append(make("div", "operation", ...withSubscripts(operation)));
-  strip.append(rowOfTiles(view, columns, false, wrong), direction("← backward pass: each gradient under its tensor, in numbered steps"),
+  strip.append(rowOfTiles(view, columns, false, wrong),
+    direction("← backward pass: each gradient under its tensor, in numbered steps"),
     rowOfTiles(view, columns, true, wrong));
   return strip;
 }
@@ -59,8 +60,8 @@ function rowOfTiles(view, columns, backward, wrong) {
   return row;
 }
 
-const SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled", Sm: "masked", A: "weights", Ad: "dropped", O: "of the head",
-  C: "all heads", WO: "weight", bO: "bias", Y: "output"};
+const SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled", Sm: "masked", A: "weights", Ad: "dropped",
+  O: "of the head", C: "all heads", WO: "weight", bO: "bias", Y: "output"};
 
 /** One tile, a button: name, shape, norm and a small picture. */
 function tile(view, symbol, tall, wrong) {
@@ -72,7 +73,8 @@ function tile(view, symbol, tall, wrong) {
   button.type = "button";
   Object.assign(button.dataset, {symbol, key: `tile:${symbol}`, norm: normOf(matrix)});
   const step = isGradient(symbol) ? stepNumber(view, symbol) : 0;
-  const inWords = [`${symbol}: ${name}`, `${matrix.rows} by ${matrix.cols}`, `norm ${norm}`, ...(step ? [`step ${step} of the backward pass`] : []),
+  const inWords = [`${symbol}: ${name}`, `${matrix.rows} by ${matrix.cols}`, `norm ${norm}`,
+    ...(step ? [`step ${step} of the backward pass`] : []),
     ...(isWrong ? ["wrong: it disagrees with the finite difference"] : [])].join(", ");
   button.setAttribute("aria-label", inWords);
   button.title = inWords;
