@@ -20,7 +20,7 @@ SCRIPTS = (
     "state", "colour", "image", "grid_table", "grid_image", "grid", "steps", "strip", "equations", "stage_sum",
     "stage_tools", "stage", "controls",
     # the views below the stage, in the order of their tabs
-    "panel_parts", "softmax_panel", "checks_panel", "paths", "flow", "heads", "history",
+    "panel_parts", "softmax_panel", "checks_panel", "paths", "flow_picture", "flow", "heads", "history",
     "keyboard", "main",
 )
 STYLES = ("style", "panels")

@@ -10,67 +10,68 @@ const historyOf = ({attention, state}) => attention.history.map(({step, weights,
 function renderHistory(container, view) {
   const checkpoints = historyOf(view);
   if (checkpoints.length === 0) {
-    container.append(build("p", {"data-empty": "history"}, "This page has no history: it was not made from a run with several checkpoints."));
+    container.append(build("p", {}, "This page has no history: it was not made from a run with several checkpoints."));
     return;
   }
-  const last = checkpoints.length - 1;
   const scale = Math.max(...checkpoints.map(({dS}) => extent(dS))); // one for all: what pales has been learnt
   const {controls, slider, output} = historySlider(checkpoints);
   const large = build("div", {class: "multiples"});
   const strip = historyStrip(checkpoints, scale, view, show);
-  // Only what changes is drawn anew: a slider that were replaced could not be dragged on.
+  slider.addEventListener("input", () => show(Number(slider.value)));
+
+  /** Show one checkpoint large. The slider itself stays: one that was replaced could not be dragged on. */
   function show(place) {
     historyPlace = place;
     const {step} = checkpoints[place];
     slider.value = String(place);
     slider.setAttribute("aria-valuetext", `step ${step}`);
     output.textContent = `step ${step}`;
-    output.dataset.value = String(step);
     large.replaceChildren(...largePair(checkpoints[place], scale, view));
-    [...strip.querySelectorAll(".multiple")].forEach((figure, n) => {
+    strip.querySelectorAll(".multiple").forEach((figure, n) => {
       figure.classList.toggle("chosen", n === place);
       figure.querySelector("button").setAttribute("aria-pressed", String(n === place));
     });
   }
-  slider.addEventListener("input", () => show(Number(slider.value)));
+
+  const last = checkpoints.length - 1;
+  show(Math.min(historyPlace ?? last, last));
   const changes = changesOf(view);
   container.append(controls, build("div", {class: "side-by-side"}, large, normsOverSteps(checkpoints)),
     build("h3", {}, "All checkpoints"), scroller("All checkpoints", strip),
-    build("p", {class: "note"}, "At each checkpoint the model read this sentence with the weights that it had then. All dS are on one scale.",
-      changes === "" ? "" : ` The history is that of the run; in the rest of the page ${changes}.`));
-  show(Math.min(historyPlace ?? last, last));
+    build("p", {class: "note"}, "At each checkpoint the model read this sentence with the weights that it had then. All dS ",
+      "are on one scale.", changes === "" ? "" : ` The history is that of the run; in the rest of the page ${changes}.`));
 }
 
 function historySlider(checkpoints) {
-  const slider = build("input", {type: "range", id: "history-place", min: 0, max: checkpoints.length - 1, step: 1, "data-key": "history:slider"});
+  const slider = build("input", {type: "range", id: "history-place", min: 0, max: checkpoints.length - 1, step: 1,
+    "data-key": "history:slider"});
   const output = build("output", {for: "history-place"});
-  return {slider, output, controls: build("div", {class: "panel-controls"},
-    build("label", {for: "history-place"}, "Checkpoint"), slider, output)};
+  const label = build("label", {for: "history-place"}, "Checkpoint");
+  return {slider, output, controls: build("div", {class: "panel-controls"}, label, slider, output)};
 }
 
 function largePair({step, A, dS}, scale, {labels, mask}) {
   const options = {rowLabels: labels.query, colLabels: labels.key, mask};
-  const pair = [
-    grid(A, {...options, name: `A at step ${step}`, kind: "weight", caption: "A, the weights"}),
-    grid(dS, {...options, name: `dS at step ${step}`, kind: "gradient", scale, caption: "dS, the gradient of the scaled scores"}),
-  ];
-  pair.forEach((figure, n) => { figure.dataset.history = ["A", "dS"][n]; });
-  return pair;
+  const pair = {
+    A: grid(A, {...options, name: `A at step ${step}`, kind: "weight", caption: "A, the weights"}),
+    dS: grid(dS, {...options, name: `dS at step ${step}`, kind: "gradient", scale, caption: "dS, of the scaled scores"}),
+  };
+  for (const [symbol, figure] of Object.entries(pair)) figure.dataset.history = symbol;
+  return Object.values(pair);
 }
 
-function normsOverSteps(checkpoints) {
-  const values = checkpoints.map(({dS}) => normOf(dS));
-  return barTable({label: "Norm of dS at each checkpoint", columns: checkpoints.map(({step}) => ({label: String(step), masked: false})),
-    rows: normRows([{symbol: "‖dS‖", name: "by step", values}])});
-}
+const normsOverSteps = (checkpoints) => barTable({
+  label: "Norm of dS at each checkpoint", labels: checkpoints.map(({step}) => String(step)),
+  rows: normRows([{symbol: "‖dS‖", name: "by step", values: checkpoints.map(({dS}) => normOf(dS))}]),
+});
 
 function historyStrip(checkpoints, scale, {labels, mask}, choose) {
   const cell = Math.max(2, Math.min(12, Math.floor(120 / Math.max(labels.query.length, labels.key.length))));
-  const small = (matrix, name, kind) => smallGrid(matrix, {name, kind, scale: kind === "weight" ? 1 : scale, cell, mask,
-    rowLabels: labels.query, colLabels: labels.key});
+  const options = {cell, mask, rowLabels: labels.query, colLabels: labels.key};
   const multiples = checkpoints.map(({step, A, dS}, n) => build("figure", {class: "multiple", "data-step": step},
     build("button", {type: "button", "data-key": `history:${n}`, onclick: () => choose(n)}, `step ${step}`),
-    small(A, `A at step ${step}`, "weight"), small(dS, `dS at step ${step}`, "gradient")));
+    smallGrid(A, {...options, name: `A at step ${step}`, kind: "weight"}),
+    smallGrid(dS, {...options, name: `dS at step ${step}`, kind: "gradient", scale})));
   return build("div", {class: "filmstrip"}, ...multiples);
 }
 

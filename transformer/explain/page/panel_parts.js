@@ -1,14 +1,14 @@
 "use strict";
-// What the panels are built from: elements, numbers, choices and bars.
+// What the panels are built from: elements, statements, tables and bars.
 //
 // How to use:
 //   build("p", {class: "note", "data-key": "a:b", onclick: f}, "text", child)   an element
 //   exactNumber(value)                       the number as text, with all its digits in data-value
 //   fact(holds, ...children)                 a ticked (or crossed) statement
-//   scroller(label, child)                   what is wider than the page, in a box of its own that scrolls
-//   barTable({columns, rows})                bars over tokens, one row of bars for each quantity
+//   forwardAndBack(formula, gradient)        "forward: …", "so here: …"
+//   tableOf(attributes, head, rows)          a table; scroller(label, child) for what may be wider than the page
+//   barTable({label, labels, rows})          bars over tokens, a row of bars for each quantity
 //   lengthOf(vector), norms(matrix)          the norm of a vector, and of every row
-//   normRows(rows)                           rows of a barTable that show norms
 //   changesOf(view)                          what was changed since the page was made, in words; "" if nothing was
 
 /** An element; attributes that are null or false are left out, on… are listeners. */
@@ -26,49 +26,59 @@ function build(tag, attributes = {}, ...children) {
 const exactNumber = (value, digits = 4) =>
   build("span", {class: "exact", "data-value": value, title: String(value)}, formatNumber(value, digits));
 
-/** A statement that was checked: ✓ or ✗, which also a reader who sees no colour can tell apart. */
-function fact(holds, ...children) {
-  const mark = build("span", {class: "mark", role: "img", "aria-label": holds ? "holds:" : "fails:"}, holds ? "✓" : "✗");
-  return build("p", {class: holds ? "fact holds" : "fact fails", "data-holds": String(holds)}, mark, " ", ...children);
-}
+/** ✓ or ✗, which a reader who sees no colour can tell apart too. */
+const checkMark = (holds, spoken) =>
+  build("span", {class: holds ? "mark good" : "mark bad", role: "img", "aria-label": spoken}, holds ? "✓" : "✗");
+
+/** A statement that was checked. */
+const fact = (holds, ...children) => build("p", {class: holds ? "fact holds" : "fact fails", "data-holds": String(holds)},
+  checkMark(holds, holds ? "holds:" : "fails:"), " ", ...children);
+
+/** Zero but for the rounding of doubles, where terms of this size cancelled. */
+const isRounding = (difference, size) => Math.abs(difference) <= 1e-12 * size;
 
 /** Two lines: what the forward did, and what the backward makes of it. */
 function forwardAndBack(forward, backward) {
-  const line = (which, formula) => build("p", {class: "formula"}, build("span", {class: "which"}, which), ...withSubscripts(formula));
+  const line = (which, formula) =>
+    build("p", {class: "formula"}, build("span", {class: "which"}, which), ...withSubscripts(formula));
   return build("div", {}, line("forward:", forward), line("so here:", backward));
 }
 
-const scroller = (label, child) =>
-  build("div", {class: "scroller", role: "region", "aria-label": label, tabindex: "0", "data-key": `scroll:${label}`}, child);
+const scroller = (label, child) => build("div",
+  {class: "scroller", role: "region", "aria-label": label, tabindex: "0", "data-key": `scroll:${label}`}, child);
 
-const lengthOf = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
-const norms = (matrix) => Array.from({length: matrix.rows}, (_, i) => lengthOf(matrix.row(i)));
+const headCell = (text) => build("th", {scope: "col"}, text);
+
+const tableOf = (attributes, head, rows) => build("table", attributes,
+  build("thead", {}, build("tr", {}, ...head)), build("tbody", {}, ...rows));
+
+const BARS_WITH_NUMBERS = 20; // more columns than that have no room for them: the numbers are in the titles
 
 /**
- * A table of bars.
+ * A table of bars: a column for each token.
  *
- * columns: [{label, masked}]. rows: [{symbol, id, name, values, kind: "weight" | "gradient", low, high, line, text}]: the
- * bars stand on 0 in a box from `low` to `high`; `line`, if there is one, is drawn across all of them; `text` writes a
- * number, unless the row is to have a power of ten of its own; `id` is data-bars, unless that is to be the symbol.
+ * masked: which tokens are, or null. rows: [{symbol, id, name, values, kind: "weight" | "gradient", low, high, line,
+ * text}]: the bars stand on 0 in a box from `low` to `high`; `line`, if there is one, is drawn across all of them; `text`
+ * writes a number, unless the row is to have a power of ten of its own; `id` is data-bars, unless the symbol will do.
  */
-function barTable({label, columns, rows}) {
-  const head = build("tr", {}, build("td"), ...columns.map((column) =>
-    build("th", {scope: "col", class: column.masked ? "masked" : null, title: column.label}, column.label)));
-  const narrow = columns.length > 20; // no room for numbers: they are in the titles
+function barTable({label, labels, masked = null, rows}) {
+  const narrow = labels.length > BARS_WITH_NUMBERS;
+  const columns = labels.map((token, j) => ({token, masked: masked !== null && masked[j]}));
+  const head = columns.map((column) =>
+    build("th", {scope: "col", class: column.masked ? "masked" : null, title: column.token}, column.token));
   const body = rows.map((row) => {
-    const written = row.text || narrow ? {unit: "", text: row.text ?? formatNumber} : formatter({data: row.values});
-    const name = build("th", {scope: "row"}, build("b", {}, ...withSubscripts(row.symbol)), " ", build("span", {}, row.name),
-      written.unit === "" ? null : build("span", {class: "unit"}, ` ${written.unit}`));
-    const cells = row.values.map((value, j) => barCell(value, row, columns[j], written.text(value)));
+    const {unit, text} = row.text || narrow ? {unit: "", text: row.text ?? formatNumber} : formatter({data: row.values});
+    const name = build("th", {scope: "row"}, build("b", {}, ...withSubscripts(row.symbol)), " ",
+      build("span", {}, row.name, unit && ` ${unit}`));
+    const cells = row.values.map((value, j) => barCell(value, row, columns[j], text(value)));
     return build("tr", {"data-bars": row.id ?? row.symbol}, name, ...cells);
   });
-  const table = build("table", {class: narrow ? "bars narrow" : "bars", style: `--columns: ${columns.length}`},
-    build("caption", {class: "visually-hidden"}, label), build("thead", {}, head), build("tbody", {}, ...body));
-  return scroller(label, table);
+  const attributes = {class: narrow ? "bars narrow" : "bars", style: `--columns: ${labels.length}`, "aria-label": label};
+  return scroller(label, tableOf(attributes, [build("td"), ...head], body));
 }
 
 /** One bar; places are in per cent of the box, from its top. */
-function barCell(value, {symbol, kind, low, high, line}, column, text) {
+function barCell(value, {symbol, kind, low, high, line}, {token, masked}, text) {
   const place = (y) => (high > low ? (100 * (high - y)) / (high - low) : 50);
   const [top, bottom] = [place(Math.max(value, 0)), place(Math.min(value, 0))];
   const colour = kind === "weight" ? "weight" : value < 0 ? "negative" : "positive";
@@ -76,12 +86,16 @@ function barCell(value, {symbol, kind, low, high, line}, column, text) {
     build("span", {class: "bar-zero", style: `top: ${place(0)}%`}),
     value === 0 ? null : build("span", {class: `bar-fill ${colour}`, style: `top: ${top}%; height: ${bottom - top}%`}),
     line === undefined ? null : build("span", {class: "bar-line", style: `top: ${place(line)}%`}));
-  const title = `${symbol}, ${column.label}${column.masked ? " (masked)" : ""}: ${value}`;
-  return build("td", {"data-value": value, title, class: column.masked ? "masked" : null},
+  const title = `${symbol}, ${token}${masked ? " (masked)" : ""}: ${value}`;
+  return build("td", {"data-value": value, title, class: masked ? "masked" : null},
     box, build("span", {class: "bar-number"}, text));
 }
 
-/** Rows of norms that can be compared: on one scale, and without powers of ten of their own. */
+const lengthOf = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
+const norms = (matrix) => Array.from({length: matrix.rows}, (_, i) => lengthOf(matrix.row(i)));
+const largestDifference = (a, b) => largestOf(combine(a, b, (x, y) => x - y));
+
+/** Rows of bars that are norms and can be compared: on one scale, and without powers of ten of their own. */
 function normRows(rows) {
   const high = Math.max(...rows.flatMap((row) => row.values)) || 1;
   return rows.map((row) => ({...row, kind: "gradient", low: 0, high, text: (norm) => formatNumber(norm, 2)}));
@@ -99,6 +113,7 @@ function changesOf({state, attention}) {
   if (!state.scaling) changes.push("√d_k is off");
   if (!state.masking && attention.mask !== null) changes.push("the mask is off");
   if (state.edit !== null) changes.push(`one entry of ${state.edit.symbol} is edited`);
-  if (state.broken !== null) changes.push(`the backward is broken (“${BREAKAGES.find(({key}) => key === state.broken).title}”)`);
+  const breakage = BREAKAGES.find(({key}) => key === state.broken);
+  if (breakage) changes.push(`the backward is broken (“${breakage.title}”)`);
   return changes.length > 1 ? `${changes.slice(0, -1).join(", ")} and ${changes.at(-1)}` : changes.join("");
 }

@@ -1,0 +1,91 @@
+"""Pages for the tests of the panels, and what those tests read of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import trace
+from transformer.explain.data import Snapshot
+from transformer.trace import Trace
+
+SOURCE_TOKENS = [["kyō", "wa", "ii", "tenki", "</s>"], ["ame", "da", "</s>", "<pad>", "<pad>"]]
+TARGET_TOKENS = [["<s>", "nice", "day", "</s>"], ["<s>", "it", "rains", "today"]]
+SELF, CAUSAL, CROSS = range(3)  # the attentions of the page
+STEPS = [100, 200, 900]
+
+
+@dataclass
+class Made:
+    """A page, the trace that it was made from, and the differences that the engine measured for it."""
+
+    path: Path
+    trace: Trace
+    checks: dict[str, Any]
+
+
+def history_of(traced):
+    """Checkpoints that never were: their numbers need only be told apart."""
+    rng = np.random.default_rng(5)
+
+    def drawn():
+        return {name: rng.random(traced[name].scores.shape).astype(np.float32) for name in traced.names}
+
+    return [Snapshot(step, drawn(), drawn()) for step in STEPS]
+
+
+def make_page(path, measure=False, **changes):
+    """The page of a small model; with `measure`, with differences by the engine and with a history."""
+    model = tiny_model(**changes).train("dropout" in changes)
+
+    def loss():
+        return model.loss(SOURCE, LABELS)
+
+    with trace(model) as traced:
+        loss().backward()
+    explanation = traced.explanation(SOURCE_TOKENS, TARGET_TOKENS, loss if measure else None)
+    explanation.history = history_of(traced) if measure else []
+    explanation.to_html(path)
+    return Made(path, traced, {name: explanation.checks(name) for name in traced.names})
+
+
+def make_pages(folder):
+    """By norm; the page of the model with the norm first is measured."""
+    return {norm: make_page(folder / f"{norm}.html", measure=norm == "pre", norm=norm) for norm in ("pre", "post")}
+
+
+def show(page, **changes):
+    """Change fields of the page's state."""
+    page.evaluate("(changes) => explorer.setState(changes)", changes)
+
+
+def each(page, selector, expression):
+    """What the expression in `one` is for each element in the open panel, in order."""
+    return page.eval_on_selector_all(f"#panel {selector}", f"all => all.map((one) => {expression})")
+
+
+def numbers(page, selector):
+    """The exact numbers of the elements."""
+    return np.array(each(page, selector, "Number(one.dataset.value)"))
+
+
+def bars(page, name, within=""):
+    return numbers(page, f"{within} [data-bars='{name}'] td")
+
+
+def cells(page, selector, shape):
+    return numbers(page, f"{selector} td.cell").reshape(shape)
+
+
+def holds(page, fact):
+    """"true", "false", or None where it is not put as a fact that can fail."""
+    return page.get_attribute(f"#panel [data-fact='{fact}']", "data-holds")
+
+
+def assert_equal(actual, expected):
+    """To 1e-9 of the largest expected number."""
+    expected = np.asarray(expected)
+    assert np.shape(actual) == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9 * max(abs(expected).max(initial=0), 1e-30))

@@ -1,0 +1,215 @@
+"""The panels Softmax and Checks: their numbers are the engine's, what is wrong is said to be; and all panels fit."""
+
+from collections import Counter
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from tests.explorer.panels import (
+    CAUSAL,
+    CROSS,
+    SELF,
+    assert_equal,
+    bars,
+    cells,
+    each,
+    holds,
+    make_page,
+    make_pages,
+    numbers,
+    show,
+)
+from transformer.explain.page import SCRIPTS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_pages(tmp_path_factory.mktemp("panels"))
+
+
+@pytest.fixture
+def opened(made, open_page):
+    return open_page(made["pre"].path)
+
+
+# ------------------------------------------------------------------ softmax
+
+
+@pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
+def test_the_softmax_panel_shows_the_engines_row(opened, made, attention):
+    step = made["pre"].trace[made["pre"].trace.names[attention]]
+    for item, head, row in ((0, 0, 2), (1, 0, 1), (1, 1, 3)):
+        engine = step.head(item, head)
+        a, dA, dS = engine.values["A"][row], engine.gradients["A"][row], engine.gradients["S"][row]
+        show(opened, panel="softmax", attention=attention, item=item, head=head, row=row)
+        assert_equal(bars(opened, "A"), a)
+        assert_equal(bars(opened, "dA"), dA)
+        assert_equal(bars(opened, "dS"), dS)
+        assert_equal(numbers(opened, "[data-fact=D] .exact"), [a @ dA])
+        [total] = numbers(opened, "[data-fact=sum] .exact")
+        assert abs(total) < 1e-15
+        assert holds(opened, "sum") == "true"
+
+
+def test_masked_keys_are_hatched(opened, made):
+    show(opened, panel="softmax", attention=CAUSAL, item=1, row=1)
+    mask = made["pre"].trace["decoder.layers.0.self_attention"].mask[1, 0, 1]
+    assert each(opened, "[data-bars=dA] td", "one.matches('.masked')") == [not seen for seen in mask.tolist()]
+    assert set(mask.tolist()) == {False, True}
+
+
+def test_the_line_stands_at_d(opened):
+    """As high in every cell, and where the scale of the bars has that number."""
+    show(opened, panel="softmax", attention=CROSS, row=1)
+    dA, [D] = bars(opened, "dA"), numbers(opened, "[data-fact=D] .exact")
+    low, high = min(0, D, *dA), max(0, D, *dA)
+    tops = each(opened, "[data-bars=dA] .bar-line", "parseFloat(one.style.top)")
+    np.testing.assert_allclose(tops, np.full(5, 100 * (high - D) / (high - low)), atol=0.01)
+    heights = each(opened, "[data-bars=dA] .bar-fill", "parseFloat(one.style.height)")
+    np.testing.assert_allclose(heights, 100 * abs(dA) / (high - low), atol=0.01)
+
+
+def test_the_jacobian_gives_the_same(opened, made):
+    engine = made["pre"].trace["decoder.layers.0.cross_attention"].head(0, 1)
+    a, dA, dS = engine.values["A"][2], engine.gradients["A"][2], engine.gradients["S"][2]
+    show(opened, panel="softmax", attention=CROSS, item=0, head=1, row=2)
+    assert opened.locator("#panel [data-part]").count() == 0
+    opened.focus("[data-key='softmax:jacobian']")
+    opened.keyboard.press("Space")
+    assert opened.evaluate("document.activeElement.dataset.key") == "softmax:jacobian"
+    assert_equal(cells(opened, "[data-part^='J =']", (5, 5)), np.diag(a) - np.outer(a, a))
+    assert_equal(cells(opened, "[data-part='dA']", (5,)), dA)
+    assert_equal(cells(opened, "[data-part='J · dA']", (5,)), dS)
+    assert_equal(cells(opened, "[data-part='dS']", (5,)), dS)
+    assert holds(opened, "jacobian") == "true"
+    assert numbers(opened, "[data-fact=jacobian] .exact") < 1e-15
+    show(opened, broken="rowsum")
+    assert holds(opened, "jacobian") == "false"
+    assert holds(opened, "sum") == "false"
+    assert_equal(numbers(opened, "[data-fact=jacobian] .exact"), [abs(a * (a @ dA)).max()])
+
+
+def test_the_row_is_chosen_by_keyboard(opened):
+    show(opened, panel="softmax", attention=CROSS, row=0)
+    assert opened.locator("[data-key='softmax:previous']").is_disabled()
+    opened.focus("[data-key='softmax:next']")
+    opened.keyboard.press("Enter")
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("explorer.state.row") == 2
+    opened.focus("[data-key='softmax:row']")
+    opened.keyboard.press("ArrowUp")
+    assert opened.evaluate("explorer.state.row") == 1
+
+
+# ------------------------------------------------------------------ checks
+
+
+@pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
+def test_the_checks_are_the_engines(opened, made, attention):
+    show(opened, panel="checks", attention=attention)
+    measured = made["pre"].checks[made["pre"].trace.names[attention]]
+    assert len(measured) > 15
+    for symbol, found in measured.items():
+        errors = numbers(opened, f"tr[data-symbol='d{symbol}'] [data-engine]")
+        assert errors.tolist() == [check.error for check in found]
+    assert len(numbers(opened, "[data-here=error]")) > 20
+    assert numbers(opened, "[data-here=error]").max() < 1e-5
+    assert_slopes_agree(numbers(opened, "[data-here=numeric]"), numbers(opened, "[data-here=analytic]"))
+    assert holds(opened, "checks") == "true"
+    assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""
+    identities = each(opened, "[data-identity]", "one.dataset.holds")
+    assert len(identities) >= 3
+    assert set(identities) == {"true"}
+
+
+def assert_slopes_agree(numeric, analytic):
+    np.testing.assert_allclose(numeric, analytic, rtol=1e-5, atol=1e-9)
+
+
+FROM_THE_SCORES = {"dSm", "dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "attention", "wrong"),
+    [
+        ("rowsum", SELF, FROM_THE_SCORES | {"dbK"}),
+        ("rowsum", CROSS, FROM_THE_SCORES | {"dbK", "dM"}),
+        ("batch", CAUSAL, FROM_THE_SCORES),
+        ("transpose", SELF, {"dK", "dbK", "dWK", "dXk", "dX"}),
+        # Not dbV: rows of weights sum to 1 without a mask too.
+        ("mask", CAUSAL, FROM_THE_SCORES | {"dV", "dWV", "dXv"}),
+    ],
+)
+def test_what_is_broken_is_red_and_named(opened, broken, attention, wrong):
+    show(opened, panel="checks", attention=attention, broken=broken)
+    assert holds(opened, "checks") == "false"
+    named = opened.get_attribute("[data-fact=checks]", "data-wrong").split()
+    assert set(named) == wrong
+    assert each(opened, ".checks tr.wrong", "one.dataset.symbol") == named
+    assert "the backward is broken" in opened.inner_text("#panel .note")
+    show(opened, broken=None)
+    assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""
+    assert opened.locator("#panel .checks tr.wrong").count() == 0
+
+
+def test_a_broken_gradient_breaks_its_identity(opened):
+    show(opened, panel="checks", attention=SELF, broken="rowsum")
+    fails = opened.locator("#panel [data-identity][data-holds=false]").all_inner_texts()
+    assert any("sums to 0" in text for text in fails)
+
+
+def test_what_the_engine_did_not_measure_is_said(made, open_page):
+    page = open_page(made["post"].path)
+    show(page, panel="checks")
+    assert "The engine's errors were not measured" in page.inner_text("#panel .note")
+    said = each(page, "[data-engine]", "one.textContent")
+    assert len(said) > 40
+    assert set(said) == {"not measured"}
+    assert holds(page, "checks") == "true"
+
+
+def test_the_engines_column_is_of_the_page_as_it_was_made(opened):
+    show(opened, panel="checks", attention=CAUSAL)
+    assert "since then" not in opened.inner_text("#panel .note")
+    edit = {"symbol": "Q", "head": 0, "row": 1, "col": 2, "value": 0.5}
+    show(opened, scaling=False, masking=False, edit=edit)
+    said = opened.inner_text("#panel .note")
+    assert "since then √d_k is off, the mask is off and one entry of Q is edited." in said
+    assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""  # right, of what is computed now
+
+
+def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
+    page = open_page(make_page(tmp_path / "page.html", d_model=384).path)
+    show(page, panel="checks")
+    assert page.locator("#panel [data-here]").count() == 0
+    assert page.locator("#panel [data-fact=checks]").count() == 0
+    assert set(each(page, ".checks td", "one.textContent")) == {"not measured"}
+    page.click("[data-key='checks:measure']")
+    assert holds(page, "checks") == "true"
+    assert page.locator("#panel [data-here=error]").count() > 20
+
+
+# ------------------------------------------------------------------ all panels
+
+
+@pytest.mark.parametrize("options", [{"width": 390}, {"width": 390, "dark": True, "reduced_motion": True}])
+def test_every_panel_fits_and_names_its_controls(made, open_page, options):
+    page = open_page(made["pre"].path, **options)
+    for panel in ("softmax", "checks", "paths", "flow", "heads", "history"):
+        show(page, panel=panel, attention=CROSS)
+        assert page.get_attribute("#panel", "data-panel") == panel
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        name = "one.textContent || one.getAttribute('aria-label') || one.labels?.length"
+        assert all(each(page, ":is(button, input, select, [tabindex='0'])", name))
+
+
+def test_no_two_scripts_define_one_name():
+    """They share one scope, where a second function of a name would quietly take the place of the first."""
+    defined = Counter()
+    for script in SCRIPTS:
+        text = (files("transformer.explain") / "page" / f"{script}.js").read_text(encoding="utf-8")
+        lines = [line for line in text.splitlines() if line.startswith(("function ", "const ", "let ", "class "))]
+        defined.update(line.split()[1].split("(")[0] for line in lines)
+    assert len(defined) > 100
+    assert [name for name, times in defined.items() if times > 1] == []

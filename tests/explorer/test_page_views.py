@@ -1,0 +1,212 @@
+"""The panels Paths, Flow, Heads and History: their numbers are the engine's."""
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor
+
+from tests.explorer.panels import (
+    CAUSAL,
+    CROSS,
+    SELF,
+    STEPS,
+    assert_equal,
+    bars,
+    cells,
+    each,
+    history_of,
+    holds,
+    make_page,
+    make_pages,
+    numbers,
+    show,
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_pages(tmp_path_factory.mktemp("views"))
+
+
+@pytest.fixture
+def opened(made, open_page):
+    return open_page(made["pre"].path)
+
+
+# ------------------------------------------------------------------ paths
+
+
+def through_norm(norm, gradient, x):
+    """The engine's backward of a norm."""
+    x = Tensor(x, requires_grad=True)
+    (norm(x) * Tensor(gradient)).sum().backward()
+    return x.grad.numpy()
+
+
+def parts_by_the_engine(step):
+    """The gradient of the stream by path, and in all: each (B, T, D)."""
+    ways = {"dXq": "query_input"} if step.kind == "cross" else {
+        "dXq": "query_input", "dXk": "key_input", "dXv": "value_input"}
+    paths = {path: step.gradient(way).numpy() for path, way in ways.items()}
+    residual = step.residual
+    norm, stream, above = residual.module.norm, residual.stream.numpy(), residual.result.grad.numpy()
+    if residual.module.pre:
+        split = {path: through_norm(norm, gradient, stream) for path, gradient in paths.items()}
+        return {"residual": above, **split}, residual.stream.grad.numpy()
+    return {"residual": through_norm(norm, above, stream + step.output.numpy()), **paths}, residual.stream.grad.numpy()
+
+
+SPLIT = """() => {
+    const {parts, total} = splitOfStream(currentView());
+    const nested = Object.entries(parts).map(([path, part]) => [path, part.toNested()]);
+    return {total: total.toNested(), parts: Object.fromEntries(nested)};
+}"""
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
+def test_the_paths_sum_to_the_engines_gradient(made, open_page, norm, attention):
+    page = open_page(made[norm].path)
+    parts, total = parts_by_the_engine(made[norm].trace[made[norm].trace.names[attention]])
+    for item in range(2):
+        show(page, panel="paths", attention=attention, item=item)
+        split = page.evaluate(SPLIT)
+        assert split["parts"].keys() == parts.keys()
+        assert_equal(split["total"], total[item])
+        for path, whole in parts.items():
+            part = whole[item]
+            assert_equal(split["parts"][path], part)
+            assert_equal(page.evaluate(NORMS, path), np.linalg.norm(part, axis=-1))
+            share = (part * total[item]).sum() / (total[item] ** 2).sum()
+            assert_equal(page.evaluate(SHARE, path), [np.linalg.norm(part), share])
+        assert holds(page, "paths") == "true"
+        assert numbers(page, "[data-fact=paths] .exact") < 1e-9 * abs(total[item]).max()
+
+
+# Of the stream, which comes first: the memory's panel below has paths of the same names.
+NORMS = """(path) => [...document.querySelector(`#panel [data-bars=${path}]`).querySelectorAll("td")]
+    .map((one) => Number(one.dataset.value))"""
+SHARE = """(path) => [...document.querySelector(`#panel [data-path=${path}]`).querySelectorAll("[data-value]")]
+    .map((one) => Number(one.dataset.value))"""
+
+
+def test_what_flows_to_the_memory(opened, made):
+    step = made["pre"].trace["decoder.layers.0.cross_attention"]
+    keys, values = (step.gradient(way).numpy()[1] for way in ("key_input", "value_input"))
+    show(opened, panel="paths", attention=CROSS, item=1)
+    assert_equal(bars(opened, "dXk"), np.linalg.norm(keys, axis=-1))
+    assert_equal(bars(opened, "dXv"), np.linalg.norm(values, axis=-1))
+    assert_equal(bars(opened, "dM"), np.linalg.norm(keys + values, axis=-1))
+    show(opened, attention=SELF)
+    assert opened.locator("#panel [data-bars=dM]").count() == 0
+
+
+def test_paths_of_a_broken_backward_do_not_sum_up(opened):
+    show(opened, panel="paths", attention=SELF, broken="rowsum")
+    assert holds(opened, "paths") == "false"
+    assert "do not sum" in opened.inner_text("[data-fact=paths]")
+    show(opened, broken=None, scaling=False)  # another computation than the engine's, but a right one
+    assert holds(opened, "paths") is None
+    assert "since then √d_k is off" in opened.inner_text("[data-fact=paths]")
+
+
+def test_a_dropout_that_the_page_does_not_have(tmp_path, open_page):
+    page = open_page(make_page(tmp_path / "page.html", norm="post", dropout=0.4).path)
+    show(page, panel="paths")
+    assert page.locator("[data-fact=paths]").count() == 0
+    assert "there is nothing to compare" in page.inner_text("#panel")
+
+
+# ------------------------------------------------------------------ flow
+
+
+def flow_by_numpy(step, item, heads):
+    """What each query sends to each key, (T, S, D): through keys, through values and together."""
+    keys = values = 0
+    for head in heads:
+        engine = step.head(item, head)
+        value, gradient = engine.values, engine.gradients
+        keys = keys + np.einsum("ij,id->ijd", gradient["R"], value["Q"] @ value["WK"].T)
+        values = values + np.einsum("ij,id->ijd", value["Ad"], gradient["O"] @ value["WV"].T)
+    return {"keys": keys, "values": values, "both": keys + values}
+
+
+@pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
+def test_the_flow_is_that_of_numpy(opened, made, attention):
+    step = made["pre"].trace[made["pre"].trace.names[attention]]
+    for choice, heads, item in (("all", [0, 1], 0), ("all", [0, 1], 1), ("one", [1], 1)):
+        show(opened, panel="flow", attention=attention, head=1, item=item)
+        opened.check(f"[data-key='flow-heads:{choice}']", force=True)
+        sent = flow_by_numpy(step, item, heads)
+        for name, vectors in sent.items():
+            assert_equal(cells(opened, f"[data-flow={name}]", vectors.shape[:2]), np.linalg.norm(vectors, axis=-1))
+        assert_equal(bars(opened, "sent"), np.linalg.norm(sent["both"], axis=-1).sum(axis=0))
+        assert_equal(bars(opened, "arrived"), np.linalg.norm(sent["both"].sum(axis=0), axis=-1))
+        assert holds(opened, "flow") == "true"
+        if choice == "all":
+            arrived = (step.gradient("key_input") + step.gradient("value_input")).numpy()[item]
+            assert_equal(bars(opened, "arrived"), np.linalg.norm(arrived, axis=-1))
+
+
+def test_the_lines_show_what_the_chosen_token_sends(opened, made):
+    sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
+    norms = {name: np.linalg.norm(vectors, axis=-1) for name, vectors in sent.items()}
+    show(opened, panel="flow", attention=CROSS, item=0, row=0)
+    for through in ("both", "keys", "values"):
+        opened.check(f"[data-key='flow-through:{through}']", force=True)
+        assert_equal(numbers(opened, ".line").max(), norms[through].max())
+    opened.focus("[data-key='flow:row:2']")
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("explorer.state.row") == 2
+    assert opened.evaluate("document.activeElement.dataset.key") == "flow:row:2"
+    drawn = norms["values"][2][norms["values"][2] >= 0.02 * norms["values"].max()]
+    assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
+    assert_equal(numbers(opened, ".flow-words td:nth-of-type(1)"), np.sort(norms["both"][2])[::-1])
+
+
+# ------------------------------------------------------------------ heads
+
+
+def test_choosing_a_head(opened, made):
+    step = made["pre"].trace["encoder.layers.0.self_attention"]
+    show(opened, panel="heads", attention=SELF, item=0, head=0)
+    for symbol in ("A", "S"):
+        opened.check(f"[data-key='heads-symbol:d{symbol}']", force=True)
+        expected = [np.linalg.norm(step.head(0, head).gradients[symbol]) for head in range(2)]
+        assert_equal(numbers(opened, "figcaption [data-value]"), expected)
+    opened.check("[data-key='heads-symbol:A']", force=True)
+    a = step.weights.numpy()[0]  # all positive: this sentence has no padding
+    assert_equal(numbers(opened, "figcaption [data-value]"), np.exp(-(a * np.log(a)).sum(axis=-1)).mean(axis=-1))
+    opened.focus("[data-key='heads:1']")
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("explorer.state.head") == 1
+    assert opened.get_attribute("[data-key='heads:1']", "aria-pressed") == "true"
+    opened.click("[data-head='0'] canvas")
+    assert opened.evaluate("explorer.state.head") == 0
+
+
+# ------------------------------------------------------------------ history
+
+
+def test_the_history_shows_the_checkpoints(opened, made):
+    name, snapshots = "decoder.layers.0.cross_attention", history_of(made["pre"].trace)
+    show(opened, panel="history", attention=CROSS, item=1, head=1)
+    gradients = [snapshot.gradients[name][1, 1].astype(np.float64) for snapshot in snapshots]
+    assert_equal(bars(opened, "‖dS‖"), [np.linalg.norm(gradient) for gradient in gradients])
+    opened.focus("[data-key='history:slider']")
+    opened.keyboard.press("Home")
+    for step, snapshot, gradient in zip(STEPS, snapshots, gradients, strict=True):
+        assert opened.inner_text("#panel output") == f"step {step}"
+        assert np.array_equal(cells(opened, "[data-history=A]", (4, 5)), snapshot.weights[name][1, 1])
+        assert np.array_equal(cells(opened, "[data-history=dS]", (4, 5)), gradient)
+        assert each(opened, ".multiple.chosen", "one.dataset.step") == [str(step)]
+        opened.keyboard.press("ArrowRight")  # the slider keeps the focus
+    opened.click("[data-key='history:1']")
+    assert opened.inner_text("#panel output") == "step 200"
+
+
+def test_a_page_without_a_history_says_so(made, open_page):
+    page = open_page(made["post"].path)
+    show(page, panel="history")
+    said = page.inner_text("#panel")
+    assert said == "This page has no history: it was not made from a run with several checkpoints."
