@@ -25,8 +25,9 @@ function renderHeads(container, view) {
     setState({});
   };
   container.append(
-    build("div", {class: "panel-controls"}, legend(kind, scale),
-      segments("Show", "heads-symbol", [["A", "A, the weights"], ["dA", "dA"], ["dS", "dS"]], symbol, show)),
+    build("div", {class: "panel-controls"},
+      segments("Show", "heads-symbol", [["A", "A, the weights"], ["dA", "dA"], ["dS", "dS"]], symbol, show),
+      legend(kind, scale)),
     build("div", {class: "multiples"}, ...multiples),
     build("p", {class: "note"}, kind === "weight" ? ABOUT_WEIGHTS : ABOUT_GRADIENTS));
 }
