@@ -50,15 +50,28 @@ class Step:
     suspects: Callable[[str, Any, Values, Any], Suspects] = lambda *_: {}
 
 
+def linear_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
+    """The gradient of something shared that has heard of one sentence alone."""
+    if name == "dX":
+        return {}
+    sentences = [{**values, "X": values["X"][[b]], "dY": values["dY"][[b]]} for b in range(B)]
+    return {f"it is that of sentence {b} alone: add up those of all": right_gradients(STEPS[0], alone)[name]
+            for b, alone in enumerate(sentences)}
+
+
 def softmax_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
     """Mistakes in what is subtracted from dA, which has to be the same number D all along a row."""
     A, dA = values["A"], values["dA"]
     seen = A > 0
+    subtracted, D_right = (np.where(seen, dA - x / np.where(seen, A, 1.0), 0.0) for x in (found, right))
     if same(found * A, right):
         return {"the factor A is missing": found}
+    if same(found, A * dA - D_right.sum(axis=-1, keepdims=True) / seen.sum(axis=-1, keepdims=True)):
+        return {"D is not multiplied by A: where do the brackets end?": found}
+    if same(found, A * (1 - A) * dA):
+        return {"it is the diagonal of the Jacobian alone, but each score moves every weight of its row": found}
     if found[~seen].any():
         return {}
-    subtracted, D_right = (np.where(seen, dA - x / np.where(seen, A, 1.0), 0.0) for x in (found, right))
     sums = f"the sums of your rows reach {np.abs(found.sum(axis=-1)).max():.3g}, and all must be 0"
     if np.abs(subtracted).max() < TINY:
         return {f"−D is missing: {sums}": found}
@@ -66,8 +79,9 @@ def softmax_suspects(name: str, right: Any, values: Values, found: Any) -> Suspe
         return {f"D is added, and must be subtracted: {sums}": found}
     if spread(subtracted, seen, axis=-1) < TINY:
         return {f"what is subtracted in each row is not its D: {sums}": found}
-    if spread(subtracted, seen, axis=-2) < TINY:
-        return {f"D is summed over the queries, and must be summed over the keys: {sums}": found}
+    for axis, over in ((-2, "queries"), (-3, "heads"), (-4, "sentences")):
+        if spread(subtracted, seen, axis) < TINY:
+            return {f"D is summed over the {over}, and must be summed over the keys: {sums}": found}
     return {}
 
 
@@ -91,12 +105,18 @@ def dropout_suspects(name: str, right: Any, values: Values, found: Any) -> Suspe
 
 
 def path_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """Some of the paths without the others."""
+    """Paths that are missing, subtracted, or counted some other number of times than once."""
     names = MEMORY_PATHS if name == "dM" else SELF_PATHS
-    paths = {f"the {path.partition('_')[2]}": values[path] for path in names}
-    some = itertools.chain.from_iterable(itertools.combinations(paths, count) for count in range(1, len(paths)))
-    return {f"what came through {' and '.join(path for path in paths if path not in chosen)} is missing":
-            sum(paths[path] for path in chosen) for chosen in some}
+    paths = np.stack([values[path].ravel() for path in names], axis=1)
+    times = np.linalg.lstsq(paths, found.ravel())[0]
+    if not same((paths @ times).reshape(found.shape), found):
+        return {}
+    wrong = [(path.partition("_")[2], count) for path, count in zip(names, times, strict=True) if abs(count - 1) > TINY]
+    missing = [path for path, count in wrong if abs(count) < TINY]
+    told = [f"what came through the {' and the '.join(missing)} is missing"] if missing else []
+    told += [f"what came through the {path} is counted {count:.4g} times, and must be once"
+             for path, count in wrong if path not in missing]
+    return {"; ".join(told): found}
 
 
 def sum_over_paths(x: Any, values: Mapping[str, Any], paths: Sequence[str]) -> Tensor:
@@ -106,7 +126,7 @@ def sum_over_paths(x: Any, values: Mapping[str, Any], paths: Sequence[str]) -> T
 
 STEPS = (
     Step("linear_backward", ("dX", "dW", "db"), ("X", "W", "b"), lambda v: v["X"] @ v["W"] + v["b"],
-         ("dY", "X", "W"), "dY"),
+         ("dY", "X", "W"), "dY", linear_suspects),
     Step("context_backward", ("dAd", "dV"), ("Ad", "V"), lambda v: v["Ad"] @ v["V"], ("dO", "Ad", "V"), "dO"),
     Step("dropout_backward", ("dA",), ("A",), lambda v: F.dropout_with_mask(v["A"], v["kept"], P),
          ("dAd", "kept", "p"), "dAd", dropout_suspects),
@@ -159,19 +179,55 @@ def transposes(step: Step, values: Values) -> dict[str, Suspects]:
     return suspects
 
 
-def factors(queries: int, keys: int) -> dict[str, float]:
+def mistakes(step: Step, name: str, right: Any, values: Values, found: Any) -> Suspects:
+    """All that may be wrong with one gradient: first what is a mistake of this step, then what may happen to any."""
+    return step.suspects(name, right, values, found) | transposes(step, values)[name] | exchanges(step, values)[name]
+
+
+def exchanges(step: Step, values: Values) -> dict[str, Suspects]:
+    """For each gradient, what it would be with one argument in the place of another, or as one argument itself."""
+    suspects: dict[str, Suspects] = {name: {} for name in step.gradients}
+    arrays = {name: values[name] for name in step.arguments if np.ndim(values[name]) and values[name].dtype != bool}
+    right = right_gradients(step, values)
+    for name, other in itertools.permutations(arrays, 2):
+        if arrays[name].shape == arrays[other].shape:
+            for gradient, suspect in right_gradients(step, {**values, name: arrays[other]}).items():
+                if not same(suspect, right[gradient]):
+                    suspects[gradient][f"{other} stands where {name} belongs"] = suspect
+    for gradient in step.gradients:
+        suspects[gradient] |= {f"it is {name} itself": array for name, array in arrays.items()}
+    return suspects
+
+
+def factors(step: Step, queries: int, keys: int) -> dict[str, float]:
     """The constants that are forgotten, or used where they do not belong."""
     added = "what a shared weight receives is added up, not averaged"
-    return {
+    paths = len(paths_of(step))
+    per_path = {f"1/{paths}, with {paths} paths? Paths are added up where they meet": 1 / paths} if paths else {}
+    per_token = f"1/T, with T = {queries} queries?" if queries != keys else f"1/T or 1/S, with T = S = {keys} tokens?"
+    return per_path | {
         "√d_k? The scores were divided by it, so what goes back through them is too": math.sqrt(D_K),
         "1/√d_k? That is one division by √d_k too many": 1 / math.sqrt(D_K),
         "d_k? Divide by √d_k, do not multiply": D_K,
+        f"1/√H, with H = {H} heads? d_k is the width of one head, D / H, and not D": 1 / math.sqrt(H),
         f"1/B, with B = {B} sentences? No gradient is divided by the size of the batch: {added}": 1 / B,
         f"1/(B·T), with B·T = {B * queries} tokens? {added}": 1 / (B * queries),
-        f"1/T, with T = {queries} queries?": 1 / queries,
+        per_token: 1 / queries,
         f"1/S, with S = {keys} keys?": 1 / keys,
-        f"1/H, with H = {H} heads? Paths that meet are added up, not averaged": 1 / H,
+        f"1/H, with H = {H} heads? What comes from the heads is added up, not averaged": 1 / H,
         "1 − p? The forward pass divides by it, and so must this": 1 - P,
         "(1 − p)²? Divide by 1 − p, do not multiply": (1 - P) ** 2,
         "1/(1 − p)? That is one division too many": 1 / (1 - P),
+        "(1 − p)/p? p is the share that is dropped; divide by the share that is kept": (1 - P) / P,
     }
+
+
+def paths_of(step: Step) -> tuple[str, ...]:
+    """The arguments of a step at which paths meet; of other steps, none."""
+    return step.arguments if step.arguments in (MEMORY_PATHS, SELF_PATHS) else ()
+
+
+def axes(step: Step, queries: int, keys: int) -> dict[int, str]:
+    """What an axis of some length runs over: all lengths differ, but for T = S."""
+    named = {B: "the batch", H: "the heads", queries: "the tokens", keys: "the tokens"}
+    return named | ({len(paths_of(step)): "the paths"} if paths_of(step) else {})

@@ -9,13 +9,14 @@ together, to its attention. The steps are in attention_steps.py, the words for w
 import math
 import runpy
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attention_steps import D_K, STEPS, B, D, H, P, Step, Values, factors, problem, right_gradients, transposes
+from attention_steps import D_K, STEPS, B, D, H, P, Step, Values, axes, factors, mistakes, problem, right_gradients
 from diagnosis import diagnose
 
 from minigrad import Tensor
@@ -36,8 +37,8 @@ def verdicts_of(step: Step, functions: Mapping[str, Any], values: Values) -> Ite
         found = function(*arguments.values())
     except MISTAKES as error:
         shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in arguments.items() if np.ndim(array))
-        yield from ((name, f"the function raises {type(error).__name__}: {error} (given {shapes})")
-                    for name in step.gradients)
+        verdict = f"the function raises {type(error).__name__}{where_raised(error)}: {error} (given {shapes})"
+        yield from ((name, verdict) for name in step.gradients)
         return
     found = found if isinstance(found, tuple) else (found,)
     if len(found) != len(step.gradients):
@@ -45,14 +46,22 @@ def verdicts_of(step: Step, functions: Mapping[str, Any], values: Values) -> Ite
         yield from ((name, wrong) for name in step.gradients)
         return
     changed = [name for name, array in arguments.items() if not np.array_equal(array, values[name])]
-    right, turned = right_gradients(step, values), transposes(step, values)
-    constants = factors(values["X"].shape[1], values["M"].shape[1])
+    right = right_gradients(step, values)
+    lengths = values["X"].shape[1], values["M"].shape[1]
     for name, result in zip(step.gradients, found, strict=True):
-        own = partial(step.suspects, name, right[name], values)
-        verdict = diagnose(result, right[name], constants, turned[name], own)
+        suspects = partial(mistakes, step, name, right[name], values)
+        verdict = diagnose(result, right[name], factors(step, *lengths), axes(step, *lengths), suspects)
         if verdict is None and changed:
             verdict = f"is right, but {step.function} changes its argument {changed[0]}: make a new array instead"
         yield name, verdict
+
+
+def where_raised(error: Exception) -> str:
+    """The line of the exercise, and what is often wrong with it."""
+    frames = traceback.extract_tb(error.__traceback__)[1:2]  # the first is that of the checker
+    line = "".join(frame.line.partition("  #")[0] for frame in frames if frame.line)
+    hint = " (.T turns round all axes, .mT the last two)" if ".T" in line and isinstance(error, ValueError) else ""
+    return f" at `{line}`{hint}" if line else ""
 
 
 def check(functions: Mapping[str, Any]) -> dict[tuple[str, str], str | None]:

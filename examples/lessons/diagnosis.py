@@ -13,7 +13,7 @@ import numpy as np
 TOLERANCE = 1e-8  # relative to the largest number of the right array
 
 
-def diagnose(found: Any, right: Any, factors: Mapping[str, float], turned: Mapping[str, Any],
+def diagnose(found: Any, right: Any, factors: Mapping[str, float], axes: Mapping[int, str],
              suspects: Callable[[Any], Mapping[str, Any]]) -> str | None:
     """What is wrong with `found`, in a few words; None if it is `right`.
 
@@ -21,8 +21,8 @@ def diagnose(found: Any, right: Any, factors: Mapping[str, float], turned: Mappi
         found: whatever was computed.
         right: the right array, float64.
         factors: explanation -> a factor that it would put into the result.
-        turned: explanation -> the array that a wrong transpose would give.
-        suspects: gives the same for other mistakes, when it gets `found`.
+        axes: length -> what an axis of this length runs over.
+        suspects: gives, for `found`, explanation -> the array that this mistake would give.
     """
     if found is None or found is Ellipsis:
         return "not filled in yet"
@@ -31,14 +31,16 @@ def diagnose(found: Any, right: Any, factors: Mapping[str, float], turned: Mappi
     except (TypeError, ValueError):
         return f"is a {type(found).__name__}; an array of numbers is expected"
     if found.shape != right.shape:
-        return f"has the shape {found.shape}, and must have {right.shape}{about_shape(found, right)}"
+        return f"has the shape {found.shape}, and must have {right.shape}{about_shape(found, right, axes)}"
     if same(found, right):
         return None
     if not np.isfinite(found).all():
-        return f"has {np.count_nonzero(~np.isfinite(found))} numbers that are infinite or NaN"
+        endless = ~np.isfinite(found)
+        return (f"has {np.count_nonzero(endless)} numbers that are infinite or NaN"
+                f"{'' if right[endless].any() else ', and that must be 0'}")
     if not found.any():
         return "is 0 everywhere"
-    mistakes = {"": right, "it is the transpose of the right one": transposed(right), **suspects(found), **turned}
+    mistakes = {"": right, "it is the transpose of the right one": transposed(right), **suspects(found)}
     for explanation, array in mistakes.items():
         factor = constant_factor(found, array)
         if factor is not None:
@@ -75,15 +77,17 @@ def in_words(factor: float, factors: Mapping[str, float]) -> str:
     return f"{times}{name}{'; and the sign is wrong' if factor < 0 else ''}"
 
 
-def about_shape(found: Any, right: Any) -> str:
+def about_shape(found: Any, right: Any, axes: Mapping[int, str]) -> str:
     """What may have led to the wrong shape: a sum or a transpose that is missing."""
     if same(transposed(found), right):
         return ": it is the transpose of the right one"
     if found.size == right.size and same(found.reshape(right.shape), right):
         return ": the numbers are right"
-    for summed, over in ((1, "the batch"), (2, "the batch and the tokens")):
-        if found.shape[summed:] == right.shape and same(found.sum(axis=tuple(range(summed))), right):
-            return f": the sum over {over} is missing"
+    for summed in (1, 2):
+        added = found.sum(axis=tuple(range(summed))) if found.ndim >= summed else found
+        if constant_factor(added, right) is not None:
+            over = (axes.get(length, f"the axis of length {length}") for length in found.shape[:summed])
+            return f": the sum over {' and '.join(over)} is missing"
     return ""
 
 

@@ -102,7 +102,7 @@ def mask_backward(dSm, mask):
 
 # %%
 def scores_backward(dS, Q, K):
-    """forward: S = Q Kᵀ / √d_k."""
+    """forward: S = Q Kᵀ / √d_k, where d_k is the last axis of Q and of K."""
     dQ = None  # (B, H, T, d_k)
     dK = None  # (B, H, S, d_k)
     return dQ, dK

@@ -18,7 +18,8 @@ HERE = Path(__file__).parent
 def keep(picture: Path) -> None:
     """Copy a picture here; a PNG with 256 colours."""
     if picture.suffix == ".png":
-        Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(HERE / picture.name, optimize=True)
+        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+        few.save(HERE / picture.name, optimize=True)
     else:
         shutil.copy(picture, HERE)
     print(f"{picture.name}: {(HERE / picture.name).stat().st_size / 1000:.0f} kB")
