@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minigrad
+
 from tests.explorer.application.driver import INITIAL, choose
 from tests.explorer.browser import watched_page
 from tests.transformer.tiny import LABELS, SOURCE, VOCABULARY, tiny_model
@@ -39,6 +41,17 @@ def page(opened: tuple[Any, list[str]]) -> Iterator[Any]:
     page.evaluate("document.activeElement.blur()")
     yield page
     assert problems == []
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The page of a model with dropout on its attention weights and without biases, and its trace."""
+    model = tiny_model(dropout=0.3, bias=False)
+    with trace(model) as traced, minigrad.random.fork(9):
+        model.loss(SOURCE, LABELS).backward()
+    path = tmp_path_factory.mktemp("dropped") / "page.html"
+    traced.to_html(path)
+    return path, traced
 
 
 @pytest.fixture(scope="module")

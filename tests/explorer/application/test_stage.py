@@ -21,9 +21,8 @@ from tests.explorer.application.driver import (
 )
 
 
-@pytest.mark.parametrize("attention", [0, SELF, CROSS])
-def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention):
-    choose(page, attention=attention, item=1, head=1)
+def check_every_sum(page, engine):
+    """In every tile, the sum of a clicked cell is the engine's number, and its terms add up to it."""
     found = page.evaluate("""[...document.querySelectorAll(".tile")].map(({dataset: {symbol}}) => {
         explorer.setState({symbol});
         [...document.querySelectorAll(`#stage .grid[data-name="${symbol}"] td.cell`)].at(-2).click();
@@ -31,7 +30,6 @@ def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention
         return {symbol, cell: explorer.state.cell, total: document.querySelector("#stage .worked .total").dataset.value,
                 products: terms.map((term) => Number(term.dataset.product))};
     })""")
-    assert set(FORWARD + BACKWARD) <= {entry["symbol"] for entry in found}
     for entry in found:
         expected = of_engine(page, engine, entry["symbol"])
         assert entry["cell"] == {"row": expected.shape[0] - 1, "col": expected.shape[1] - 2}
@@ -41,6 +39,25 @@ def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention
         assert total == pytest.approx(number, abs=bound, rel=0), entry["symbol"]
         if entry["products"]:
             assert sum(entry["products"]) == pytest.approx(number, abs=bound, rel=0), entry["symbol"]
+    return {entry["symbol"] for entry in found}
+
+
+@pytest.mark.parametrize("attention", [0, SELF, CROSS])
+def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention):
+    choose(page, attention=attention, item=1, head=1)
+    assert set(FORWARD + BACKWARD) <= check_every_sum(page, engine)
+
+
+def test_dropout_has_tiles_of_its_own_and_missing_biases_have_none(open_page, dropped):
+    path, engine = dropped
+    page = open_page(path)
+    choose(page, attention=CROSS)
+    biases = {symbol for symbol in FORWARD + BACKWARD if symbol.removeprefix("d").startswith("b")}
+    assert check_every_sum(page, engine) == set(FORWARD + BACKWARD) - biases | {"Ad", "dAd", "M", "dM"}
+    choose(page, symbol="dV")
+    assert page.locator(".formula.backward .formula-text").inner_text() == "dV = A′ᵀ dO"
+    choose(page, symbol="Q")
+    assert page.locator(".formula.forward .formula-text").inner_text().split() == ["Q", "=", "X", "WQ"]
 
 
 def test_every_cell_of_a_grid_has_the_engines_number(page, engine):
