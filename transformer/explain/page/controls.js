@@ -43,8 +43,9 @@ function layersOf(view) {
 
 /** The words of a batch item, for its entry in the menu. */
 function sentenceOf(view, item) {
-  const words = (page.tokens[view.attention.keys][item] ?? []).filter((token) => !/^<.*>$/.test(token)).join(" ");
-  return words.length > 42 ? `${words.slice(0, 40)}…` : words;
+  const words = (page.tokens[view.attention.keys][item] ?? []).filter((token) => !/^<.+>$/.test(token));
+  const text = words.join(words.every((word) => word.length <= 1) ? "" : " "); // tokens that are single letters
+  return text.length > 42 ? `${text.slice(0, 40)}…` : text;
 }
 
 /** A group of radio buttons that looks like one bar. */

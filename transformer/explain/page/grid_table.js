@@ -14,9 +14,8 @@ function gridTable(matrix, given) {
 
 function headRow(given) {
   const row = make("tr", "", make("td", "corner"));
-  const upright = given.colLabels.some((label) => label.length > 3);
   for (const label of given.colLabels) {
-    const cell = make("th", upright ? "upright" : "", make("span", "", label));
+    const cell = make("th", label.length > 3 ? "upright" : "", make("span", "", label));
     cell.scope = "col";
     cell.title = label;
     row.append(cell);

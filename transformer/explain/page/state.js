@@ -52,10 +52,10 @@ function currentResult() {
   return computed.get(key);
 }
 
-/** The tokens of an axis of `length`; what the data does not name is padding. */
+/** The tokens of an axis of `length`; what the data does not name is padding, and a space is made visible. */
 function tokenLabels(side, item, length) {
   const tokens = page.tokens[side][item] ?? [];
-  return Array.from({length}, (_, position) => tokens[position] ?? "<pad>");
+  return Array.from({length}, (_, position) => (tokens[position] ?? "<pad>").replace(/^\s+$/, "␣"));
 }
 
 function currentView() {
