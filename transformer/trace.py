@@ -25,7 +25,7 @@ from transformer.explain.checks import replay
 from transformer.explain.explanation import Explanation, tokens_of
 from transformer.explain.notebook import frame
 from transformer.layers import Residual
-from transformer.traced import INPUTS, TAPS, AttentionTrace, ResidualTrace
+from transformer.traced import INPUTS, RETURNED, TAPS, AttentionTrace, ResidualTrace
 
 
 class UnknownAttention(KeyError):
@@ -231,12 +231,12 @@ class _Recorder(Observer):
     def tensor(self, name: str, tensor: Any) -> Any:
         """The visitor of `tapping`."""
         residual = isinstance(self.innermost, Residual) and name in ("stream", "result")
-        if not residual and (self.attention is None or name not in TAPS):
+        if not residual and (self.attention is None or name not in (*TAPS, RETURNED)):
             return None
         seen = self._tensors[-1]
         if name in INPUTS:
             seen[f"{name} given"] = tensor
-        if name in INPUTS or name == "stream":
+        if name in INPUTS or name in ("stream", RETURNED):
             tensor = _own(tensor)
         if tensor.requires_grad:
             tensor.retain_grad()

@@ -28,6 +28,7 @@ PER_HEAD = {"Q": "queries", "K": "keys", "V": "values", "R": "scores", "S": "sca
             "Ad": "dropped_weights", "O": "context"}  # each (B, H, ·, ·)
 SHARED = {"C": "concatenated", "Y": "output"}  # each (B, T, D)
 TAPS = (*INPUTS, *PER_HEAD.values(), *SHARED.values())
+RETURNED = "returned_weights"  # A again, where the caller asked for it: what the loss does with that alone
 _SAME_WITHOUT = {"masked": "scaled", "dropped_weights": "weights"}  # steps that only happen with a mask, with dropout
 
 
@@ -73,6 +74,7 @@ class AttentionTrace:
         self.residual: ResidualTrace | None = None
         self.is_self = seen["query_input given"] is seen["key_input given"]
         self._one_memory = seen["key_input given"] is seen["value_input given"]
+        self._returned: Tensor | None = seen.get(RETURNED)
         self._instead = {step: other for step, other in _SAME_WITHOUT.items() if step not in seen}
         self._recorded: dict[str, Tensor] = {tap: seen[self.taken(tap)] for tap in TAPS}
         for tap, tensor in self._recorded.items():
@@ -92,6 +94,11 @@ class AttentionTrace:
     def reached(self) -> bool:
         """Whether a gradient has reached it."""
         return self._recorded["output"].grad is not None
+
+    @property
+    def weights_in_loss(self) -> bool:
+        """Whether dA has a second part: the weights were returned to the caller, and the loss uses them themselves."""
+        return self._returned is not None and self._returned.grad is not None
 
     @property
     def batch_size(self) -> int:

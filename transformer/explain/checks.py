@@ -131,7 +131,8 @@ def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
 
 def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
     """The inputs that are read on several paths: what is moved is moved on each."""
-    return {"X": ("Xq", "Xk", "Xv")} if attention.is_self else {"X": ("Xq",), "M": ("Xk", "Xv")}
+    memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
+    return {"X": ("Xq", *memory)} if attention.is_self else {"X": ("Xq",), "M": memory}
 
 
 def _tensor(attention: AttentionTrace, place: str | nn.Parameter) -> Tensor:

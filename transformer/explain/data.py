@@ -27,6 +27,7 @@ from minigrad import Tensor
 from minigrad.device import to_numpy
 
 from transformer.explain.checks import Check
+from transformer.explain.steps import check_formulas
 from transformer.traced import AttentionTrace, ResidualTrace
 
 FORMAT = 1
@@ -100,11 +101,9 @@ def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Chec
         history: snapshots in which this attention is.
 
     Raises:
-        ValueError: there is no gradient yet, or keys and values are made of two inputs.
+        ValueError: there is no gradient yet, keys and values are made of two inputs, or the loss uses the weights.
     """
-    if not attention._one_memory:
-        raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; the page shows "
-                         "attention whose keys and values share one")
+    check_formulas(attention)
     queries, keys = sides(attention)
     module = attention.module
     return {

@@ -85,9 +85,12 @@ class Explanation:
         return [name for name in names if name in found]
 
     def labels(self, name: str, item: int = 0) -> tuple[list[str], list[str]]:
-        """The tokens of the queries and of the keys of an attention."""
-        queries, keys = sides(self.trace[name])
-        return self.tokens.of(queries, item), self.tokens.of(keys, item)
+        """The tokens of the queries and of the keys of an attention: as many as it has, if another has more."""
+        attention = self.trace[name]
+        counts = attention.scores.shape[-2:]
+        queries, keys = (self.tokens.of(side, item)[:count]
+                         for side, count in zip(sides(attention), counts, strict=True))
+        return queries, keys
 
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
@@ -222,7 +225,7 @@ def tokens_of(trace: Trace, source: Any = None, target: Any = None) -> Tokens:
     items = 1
     for name in trace.names:
         attention = trace[name]
-        items = attention.batch_size
+        items = max(items, attention.batch_size)
         for side, length in zip(sides(attention), attention.scores.shape[-2:], strict=True):
             lengths[side] = max(lengths[side], length)
     read = _padded("target", target, items, lengths["target"])

@@ -49,8 +49,9 @@ def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host])
     yield "rows", "the rows of dS sum to 0", _worst(scores.sum(axis=-1), abs(scores).sum(axis=-1))
 
     products = values["A"] * gradients["A"]
-    dots = (gradients["O"] * values["O"]).sum(axis=-1)
-    yield "dots", "Σⱼ A∘dA = dO·O in every row", _worst(products.sum(axis=-1) - dots, abs(products).sum(axis=-1))
+    if not head.attention.weights_in_loss:
+        dots = (gradients["O"] * values["O"]).sum(axis=-1)
+        yield "dots", "Σⱼ A∘dA = dO·O in every row", _worst(products.sum(axis=-1) - dots, abs(products).sum(axis=-1))
 
     mask = None if head.attention.mask is None else to_numpy(head.attention.mask)[head.item, head.head]
     if mask is not None and not mask.all():

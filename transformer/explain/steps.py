@@ -123,19 +123,36 @@ _SELF_DX = Step("dX", "dX", "gradient of the input", "dX = Σ heads (dQ·W_Qᵀ 
 SUMMED_OVER_ITEMS = ("dWQ", "dWK", "dWV", "dWO", "dbQ", "dbK", "dbV", "dbO")
 
 
+def check_formulas(attention: AttentionTrace) -> None:
+    """Raise ValueError if the formulas of these tables are not those of `attention`."""
+    if not attention._one_memory:
+        raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
+                         "is attention whose keys and values share one")
+    if attention.weights_in_loss:
+        raise ValueError(f"{attention.name}: the loss uses its weights themselves (return_weights=True); what is "
+                         "explained is attention that the loss uses through its output alone")
+
+
 def steps_of(attention: AttentionTrace) -> dict[str, Step]:
     """The steps that happen in `attention`, the forward's first, by symbol.
 
-    Without a mask there is no S̄, without dropout no A′, in self-attention no M, and no biases where there are none.
+    Without a mask there is no S̄, without dropout no A′, in self-attention no M, no biases where there are none, and no
+    gradients of what is frozen.
+
+    Raises:
+        ValueError: other formulas hold there (`check_formulas`).
     """
-    module, missing = attention.module, set[str]()
+    check_formulas(attention)
+    module, missing, frozen = attention.module, set[str](), set[str]()
     missing |= {"M"} if attention.is_self else set()
     missing |= set() if attention.mask is not None else {"Sm"}
     missing |= set() if attention.dropped is not None else {"Ad"}
     for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
         missing |= set() if linear.bias is not None else {f"b{letter}"}
+        frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))
+                   if parameter is not None and parameter.grad is None and not parameter.requires_grad}
     there = {symbol: step for symbol, step in FORWARD.items() if symbol not in missing}
-    there |= {symbol: step for symbol, step in BACKWARD.items() if symbol[1:] not in missing}
+    there |= {symbol: step for symbol, step in BACKWARD.items() if symbol[1:] not in missing | frozen}
     if attention.is_self:
         there["dX"] = _SELF_DX
     return {symbol: _said(step, attention, missing) for symbol, step in there.items()}

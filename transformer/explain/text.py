@@ -48,7 +48,8 @@ def overview(attention: AttentionTrace, item: int, head: int, checks: Checks, id
             rows.append([str(count) if numbered else "", step.label, _shape(values[step.symbol]),
                          _norm(values[step.symbol]), step.formula, _errors(measured)])
         lines += [*_table(rows, colour), ""]
-    lines += [*_facts(identities), "", "One of them: --step dS    one of its cells: --step dS --cell 2,1"]
+    row, column = _largest(values["dS"])
+    lines += [*_facts(identities), "", f"One of them: --step dS    one of its cells: --step dS --cell {row},{column}"]
     return "\n".join(lines)
 
 

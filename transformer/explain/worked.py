@@ -110,7 +110,7 @@ class _Worker:
             values = matrices(self.attention.head(item, self.head))
             title = f"item {item}" if self.attention.batch_size > 1 else ""
             groups.append((title, *self.factors(product, values)))  # type: ignore[arg-type]
-        return self.summed(groups)
+        return self.of_parameter(groups)
 
     def bias_gradient(self) -> Worked:
         groups = []
@@ -118,7 +118,16 @@ class _Worker:
             column = matrices(self.attention.head(item, self.head))[f"d{self.step.symbol[-1].replace('O', 'Y')}"]
             title = f"item {item}" if self.attention.batch_size > 1 else ""
             groups.append((title, column[:, self.column], None))
-        return self.summed(groups)
+        return self.of_parameter(groups)
+
+    def of_parameter(self, groups: Sequence[tuple[str, Any, Any]]) -> Worked:
+        """The sum is what this call gave the parameter; in ``.grad`` there may be more."""
+        worked, held = self.summed(groups), self.at(self.step.symbol)
+        terms = sum(float(abs(lefts if rights is None else lefts * rights).sum()) for _, lefts, rights in groups)
+        if abs(held - worked.total) <= float(np.finfo(self.values["Y"].dtype).eps) ** 0.5 * terms:
+            return worked
+        more = f"  but .grad holds {number(held)}: the parameter is used elsewhere too, or had a gradient before"
+        return Worked([*worked.lines, more], worked.total)
 
     def over_heads(self) -> Worked:
         """An input serves every head, and in self-attention queries, keys and values: it collects from each."""
