@@ -12,6 +12,7 @@
 # The loss L says how far y is from the target t. Only w and b are ours to change.
 
 # %%
+# %matplotlib inline
 import math
 from pathlib import Path
 
@@ -171,8 +172,8 @@ figure
 #
 # Far slower. The loss sends a large gradient, about −4. But on the way to w it must pass through the tanh, whose
 # slope 1 − y² is nearly 0 there: the neuron is *saturated*. The chain is a product, and one small factor kills it.
-# The first step from 0.8 moves w by 0.50762, the first step from −4 by 0.00001, and it takes thousands of them to get
-# off the plateau.
+# The first step from 0.8 moves w by 0.50762, the first step from −4 by 0.00001, and it takes more than twenty thousand
+# of them to get off the plateau.
 #
 # Softmax, at the heart of attention, saturates in the same way. That is the next lesson.
 

@@ -10,6 +10,7 @@
 # line, so it pays to know what happens to it there. We take four scores and look.
 
 # %%
+# %matplotlib inline
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +124,9 @@ print("softmax(x / 10) =", np.round(calm, 4))
 print(f"{100 * np.linalg.norm(calm_dx) / np.linalg.norm(da):.1f} % of da comes through")
 
 # %% [markdown]
-# Keeping the scores close is what the √d in attention is for (lesson 4). The picture shows both: the weights, the
-# Jacobians on one common scale of colour, and how the strongest gain of J (its largest singular value) dies as the
-# scores are stretched.
+# Keeping the scores close is what the √d_k in attention is for (lesson 4). The picture shows both: the weights, the
+# Jacobians on one common scale of colour (in all lessons orange is above 0 and purple below), and how the strongest
+# gain of J (its largest singular value) dies as the scores are stretched.
 
 # %%
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -147,7 +148,7 @@ for name, divisor in [("x", 1), ("x / 10", 10)]:
         bars.text(place, weight + 0.02, f"{weight:.3f}" if weight > 1e-3 else f"{weight:.0e}", ha="center", fontsize=9)
     bars.set(xticks=range(4), xticklabels=[f"{v:g}".replace("-", "−") for v in x / divisor], ylim=(0, 1.12),
              xlabel="score", ylabel="weight", title=f"softmax({name})")
-    table.imshow(jacobian(weights), cmap="PuOr", vmin=-0.25, vmax=0.25)
+    table.imshow(jacobian(weights), cmap="PuOr_r", vmin=-0.25, vmax=0.25)
     for (i, j), value in np.ndenumerate(jacobian(weights)):
         number = f"{abs(value):.2f}" if value > -0.005 else f"−{-value:.2f}"
         table.text(j, i, number, ha="center", va="center", color="white" if abs(value) > 0.16 else "black")

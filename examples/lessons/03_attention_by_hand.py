@@ -7,6 +7,7 @@
 # *value* (what do I have to say?), each of d_k = 2 features.
 
 # %%
+# %matplotlib inline
 from pathlib import Path
 
 import matplotlib
@@ -165,8 +166,9 @@ print(f"and hand and engine still differ by {max(np.abs(engine[n] - learnt[n]).m
 # ## The other convention
 #
 # Many books write a word as a *column*, and attention as A = V · softmax(KᵀQ / √D), with softmax down each column.
-# (Their A is what we call O.) Nothing is new: every matrix lies on its side, and the order of each product turns
-# around, because (MN)ᵀ = NᵀMᵀ. We check it with the weights just learnt, which are no longer all the same.
+# (Their A is what we call O, and their D, the width of a key, is our d_k.) Nothing is new: every matrix lies on its
+# side, and the order of each product turns around, because (MN)ᵀ = NᵀMᵀ. We check it with the weights just learnt,
+# which are no longer all the same.
 
 # %%
 Xc = X.T                                              # 4 features × 4 words
@@ -199,7 +201,7 @@ def grid(name: str, matrix: np.ndarray, left: float, bottom: float, across: list
     width, height = CELL * matrix.shape[1], CELL * matrix.shape[0]
     axes = figure.add_axes((left / 9.6, bottom / 7.4, width / 9.6, height / 7.4))
     gradient, top = name.startswith("d"), 2 if name in "XQKVO" else 1
-    axes.imshow(matrix, cmap="PuOr" if gradient else "Blues", vmin=-1 if gradient else 0, vmax=top)
+    axes.imshow(matrix, cmap="PuOr_r" if gradient else "Blues", vmin=-1 if gradient else 0, vmax=top)
     for (i, j), value in np.ndenumerate(matrix):
         text = f"{value:.2g}" if value == round(value) else f"{value:.2f}".replace("0.", ".", 1)
         dark = abs(value) > 0.55 * top

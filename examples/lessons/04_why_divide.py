@@ -10,9 +10,11 @@
 #
 # At the start of training the features of queries and keys are roughly independent, with mean 0 and variance 1. Then
 # each product of two of them has mean 0 and variance 1 as well, and the score is a sum of d_k such terms. Variances
-# of independent terms add: the score has variance d_k, so its typical size is √d_k. We draw some and measure.
+# of independent terms add: the score has variance d_k, so its typical size is √d_k. (So argue Vaswani et al., who
+# introduced the division: 2017, arXiv:1706.03762, section 3.2.1.) We draw some and measure.
 
 # %%
+# %matplotlib inline
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +47,7 @@ for d_k in SIZES:
 #
 # ## What comes back
 #
-# We run attention forwards, send a random gradient G into its output, and look at each row i of the softmax on the
+# We run attention forwards, send a random gradient dO into its output, and look at each row i of the softmax on the
 # way back: dA arrives there, dS leaves. Their lengths' ratio is what comes through. We call a row *dead* if less than
 # 1 % does: its query hardly learns where to look.
 

@@ -9,6 +9,7 @@
 # what may not be seen with −∞, and apply softmax row by row.
 
 # %%
+# %matplotlib inline
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,9 @@ for number, row in enumerate(A, start=1):
     print(f"row {number}:", " / ".join(f"{value:.2f}" for value in row))
 
 # %% [markdown]
-# The first word sees itself alone, so its weight is 1.00, whatever its score. Row 2 is 0.89 / 0.11, row 3 is 0.02 /
-# 0.54 / 0.44, row 4 is 0.05 / 0.35 / 0.52 / 0.08. Each row sums to 1 over what it may see, and the weights above the
-# diagonal are not small: they are exactly 0.
+# The first word sees itself alone, so its weight is 1.00, whatever its score. Row 2 (we count from 1 here) is 0.89 /
+# 0.11, row 3 is 0.02 / 0.54 / 0.44, row 4 is 0.05 / 0.35 / 0.52 / 0.08. Each row sums to 1 over what it may see, and
+# the weights above the diagonal are not small: they are exactly 0.
 #
 # ## Where the gradient goes, and where it cannot
 #
@@ -140,7 +141,7 @@ figure = Figure(figsize=(9, 3), layout="constrained")
 for axes, (name, matrix, kind) in zip(figure.subplots(1, 4), [
         ("scores", table, "score"), ("weights A", A, "weight"), ("dA arrives", dA, "gradient"),
         ("dS leaves", dS, "gradient")], strict=True):
-    limits = {"score": ("PuOr", -3.5, 3.5), "weight": ("Blues", 0, 1), "gradient": ("PuOr", -1, 1)}[kind]
+    limits = {"score": ("PuOr_r", -3.5, 3.5), "weight": ("Blues", 0, 1), "gradient": ("PuOr_r", -1, 1)}[kind]
     drawn = np.where(mask | (name == "dA arrives"), matrix, np.nan)
     axes.imshow(drawn, cmap=limits[0], vmin=limits[1], vmax=limits[2])
     for i, j in np.ndindex(4, 4):

@@ -6,6 +6,7 @@
 # does not know, and what mends it.
 
 # %%
+# %matplotlib inline
 from itertools import permutations
 from pathlib import Path
 
@@ -44,7 +45,7 @@ X = np.random.default_rng(0).standard_normal((5, 16))  # a vector for each word
 #
 # $$f(PX) = P\,f(X)$$
 #
-# The layer is *permutation-equivariant*: reorder the words, and each word keeps its own output, to the last digit.
+# The layer is *permutation-equivariant*: reorder the words, and each word keeps its own output, but for rounding.
 # And what holds for a function holds for its derivatives. Send the same gradient to each word, wherever it stands:
 # each word gets the same gradient back, and the weights of the layer, which sum over words, do not notice at all.
 
@@ -161,7 +162,7 @@ for axes, weights, rows, title in [
                   color="white" if value > 0.6 else "black")
     names = [WORDS[place] for place in rows]
     axes.set(xticks=range(5), xticklabels=names, yticks=range(5), yticklabels=names, title=title)
-waves.imshow(table.T, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+waves.imshow(table.T, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
 waves.set(xlabel="place", ylabel="feature", title="sinusoidal places")
 dot.imshow(dots, cmap="Blues")
 dot.set(xlabel="place", ylabel="place", title="their dot products:\ndistance alone")
@@ -186,7 +187,7 @@ figure
 # With one layer it cannot: the last word sees the same set of keys and values, in another order, and a weighted sum
 # does not mind order. With two it can. In the second layer, the words it looks at have been through the first, and
 # there 犬 has seen either itself alone or 人 and が, too. **The mask itself carries order**, and decoders without any
-# places do learn it. They have to work it out, though; adding places is cheap.
+# places do learn it (Haviv et al. 2022, arXiv:2203.16634). They have to work it out, though; adding places is cheap.
 
 # %%
 mask = causal_mask(5)

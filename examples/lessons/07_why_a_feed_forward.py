@@ -1,10 +1,9 @@
 # %% [markdown]
 # # Lesson 7: Why a feed-forward
 #
-# Every layer of a Transformer has two parts. Attention lets tokens look at each other. The *feed-forward* net takes
-# each token by itself and sends it through two linear maps with a ReLU between them. In an encoder layer of the usual
-# proportions it holds two thirds of the weights (8d² of 12d²), yet all the talk is of attention. This lesson shows what
-# is missing without it.
+# An encoder layer has two parts. Attention lets tokens look at each other. The *feed-forward* net takes each token by
+# itself and sends it through two linear maps with a ReLU between them. In the usual proportions it holds two thirds of
+# the layer's weights (8d² of 12d²), yet all the talk is of attention. This lesson shows what is missing without it.
 #
 # ## Attention only averages
 #
@@ -13,6 +12,7 @@
 # combination*: it lies inside the hull of the values, and cannot leave it.
 
 # %%
+# %matplotlib inline
 import os
 from pathlib import Path
 
@@ -67,7 +67,7 @@ print(f"attention as a function of its values: {gap(attend):.0e}; ReLU: {gap(F.r
 
 # %% [markdown]
 # So attention decides *how much* of each token to take, and that decision bends: there is a softmax in it. But *what is
-# done* to what is taken is a matrix, the same for all. In the backward pass, too: dV = AᵀG contains no V.
+# done* to what is taken is a matrix, the same for all. In the backward pass, too: dV = Aᵀ dO contains no V.
 #
 # ## A token alone
 #
@@ -183,7 +183,7 @@ for axes, (name, layer) in zip(maps[1:], layers.items(), strict=True):
     surfaces.append((alone(layer, square), alone(layer, corners)))
 for axes, (surface, at_corners) in zip(maps, surfaces, strict=True):
     levels = np.linspace(-1.125, 1.125, 10)
-    filled = axes.contourf(ticks, ticks, surface.reshape(100, 100), levels, cmap="PuOr", extend="both")
+    filled = axes.contourf(ticks, ticks, surface.reshape(100, 100), levels, cmap="PuOr_r", extend="both")
     for (x, y), value in zip(corners, at_corners, strict=True):
         axes.plot(x, y, "ko", markersize=5, clip_on=False)
         axes.text(0.76 * x, 0.82 * y, f"{value:+.2f}", ha="center", va="center", backgroundcolor="white", fontsize=9)

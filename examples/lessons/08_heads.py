@@ -12,6 +12,7 @@
 # swap of axes: nothing is computed.
 
 # %%
+# %matplotlib inline
 import os
 from pathlib import Path
 
@@ -160,7 +161,7 @@ limit = 0.5 * abs(big).max()  # the largest entries share the darkest colour
 panels = above.subplots(1, 3)
 for axes, matrix, title in zip(panels, (*(np.kron(weights[h], M[h].T) for h in range(H)), big),
                                ("A₀ ⊗ M₀ᵀ", "+   A₁ ⊗ M₁ᵀ", "=   the layer"), strict=True):
-    drawn = axes.imshow(matrix, cmap="PuOr", vmin=-limit, vmax=limit, extent=(-0.5, T - 0.5, T - 0.5, -0.5))
+    drawn = axes.imshow(matrix, cmap="PuOr_r", vmin=-limit, vmax=limit, extent=(-0.5, T - 0.5, T - 0.5, -0.5))
     axes.set(title=title, xlabel="from token", ylabel="to token", xticks=range(T), yticks=range(T))
     for edge in range(1, T):
         axes.axhline(edge - 0.5, color="0.6", linewidth=0.8)

@@ -12,6 +12,7 @@
 # somewhat sharper.
 
 # %%
+# %matplotlib inline
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,8 +52,9 @@ print(f"area of the hull {ConvexHull(SENTENCE).volume:.2f} → {ConvexHull(moved
 # %% [markdown]
 # The area of the hull fell from 3.23 to 1.35. Every vertex moved to a *convex combination* of the old ones: weights
 # that are not negative and sum to one. Such a point lies inside their hull. That holds for any W_Q and W_K, so the hull
-# of the new polygon is inside the old one, always, and its area can only fall. Softmax never gives a weight of exactly
-# zero, so no vertex can stay, and it does fall.
+# of the new polygon is inside the old one, always, and its area can only fall. (The tests of this lesson try it on
+# random polygons with random weights.) Softmax never gives a weight of exactly zero, so no vertex can stay, and it does
+# fall.
 #
 # ## Stack layers
 #

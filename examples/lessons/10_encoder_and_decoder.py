@@ -7,7 +7,7 @@
 # source, the queries from what has been written so far.** It is called *cross-attention*.
 #
 # In this lesson we train the smallest translator that deserves the name, and then follow one gradient all the way from
-# a target word to a source word. It comes by a road that the attention weights alone would not have told us.
+# a target word to a source word. It comes by a road that the weights of the cross-attention would not have told us.
 #
 # ## A translator in half a second
 #
@@ -15,6 +15,7 @@
 # nouns and three verbs make 48 sentences. We train on all of them: here we want to look inside, not to score.
 
 # %%
+# %matplotlib inline
 import itertools
 from pathlib import Path
 

@@ -5,13 +5,15 @@
 # carry something over a distance, and how does it *learn* to, when the gradient has to come back over the same
 # distance? Three kinds of net have three answers. Here they get the same task, the same width and the same number of
 # updates. (Vaswani et al. 2017, arXiv:1706.03762, compare them in their table 1, by path and by work. We measure.)
+# The whole lesson runs for a minute or two; the environment variable LESSON_UPDATES=50 makes it short, and wrong.
 #
 # ## The task
 #
 # A sequence begins with one of eight symbols. Then come n fillers, drawn from eight others. At its end the net must say
-# which symbol it began with. Guessing is right one time in eight, 0.125. The distance is n.
+# which symbol it began with. Guessing is right one time in eight. The distance is n.
 
 # %%
+# %matplotlib inline
 import os
 import platform
 import time
@@ -150,8 +152,8 @@ attention_near, attention_far = gradient_norms("attention", 17)[-1], norms["atte
 print(f"attention, distance 16 against distance 64: {attention_near / attention_far:.1f} times the gradient")
 
 # %% [markdown]
-# - Recurrent: the gradient comes back through n tanhs and n times through W_hᵀ, and each step shrinks it. It falls by a
-#   constant factor a token, *exponentially*.
+# - Recurrent: the gradient comes back n times through a tanh and W_hᵀ, and each step shrinks it. It falls by a constant
+#   factor a token, *exponentially*. (With a larger W_h it may grow instead, exponentially too.)
 # - Window: up to distance 12 it arrives. At 13 it is 0, exactly.
 # - Attention: it is the same at every distance (but 0: the last token also asks). Untrained weights are nearly equal,
 #   about 1/T each, so a longer sequence dilutes it: four times as far, a quarter of the gradient. That is 1/n, not an
@@ -198,8 +200,8 @@ for name, net in NETS.items():
 # ## What it costs
 #
 # Attention compares each token with each: its work grows with the square of the length. The others' grows in
-# proportion. So we measure an update, forward and backward, on four sequences. The recurrent net has few numbers to
-# compute but must do it one token after another; attention does all at once.
+# proportion. So we measure the forward and backward of an update on four sequences. The recurrent net has few numbers
+# to compute but must do it one token after another; attention does all at once.
 
 # %%
 LENGTHS = (32, 64, 128, 256, 512, 1024)
@@ -227,7 +229,7 @@ for name, times in cost.items():
 # %% [markdown]
 # Your numbers are your machine's. Look at the slopes in the picture: in double-logarithmic axes a slope of 1 is
 # proportional, and 2 is quadratic. Attention is cheapest while sequences are short; then its line steepens, and crosses
-# others.
+# that of the window net.
 
 # %%
 LOOKS = {"recurrent": ("#D55E00", "o"), "window": ("#E69F00", "s"), "attention": ("#0072B2", "^")}

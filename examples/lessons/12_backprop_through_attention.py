@@ -46,6 +46,7 @@
 # A real layer of the library lends us its numbers: two sentences of five words, two heads of width 4, a causal mask.
 
 # %%
+# %matplotlib inline
 import math
 from pathlib import Path
 
@@ -131,7 +132,8 @@ print(f"dbK: largest {np.abs(dbK).max():.0e} by hand, {np.abs(layer.key.bias.gra
 
 # %% [markdown]
 # Equal, to the last digits. One is missing from the list, since a relative difference makes no sense for it: **dbK is
-# 0**. Keep that for the question at the end.
+# 0**, for every attention and every loss. Lesson 3 ended with the reason: a bias on all keys adds qᵢ·b to all scores of
+# query i alike, and softmax sees differences only. A checker that finds a gradient there has found a bug.
 #
 # ## Checks that cost nothing
 #
@@ -210,8 +212,9 @@ print("open", PICTURES / "12_backprop_through_attention.html", "in a browser")
 # losers. Then choose a mistake under "Break it", and watch which tensors turn red.
 #
 # Here is one head of the cross-attention: each forward tensor above its gradient. Blue is a weight from 0 to 1; of the
-# others, orange is positive and purple negative, each on a scale of its own. Where a letter is copied rightly, its row
-# of gradients is pale: a small loss sends little.
+# others, orange is positive and purple negative, each on a scale of its own. A row bears the letter that was read last,
+# and there the next one is to be written. Where the model is sure of it, the row of gradients is pale: a small loss
+# sends little.
 
 # %%
 CROSS = "decoder.layers.0.cross_attention"
@@ -245,31 +248,31 @@ figure
 # %% [markdown]
 # ## A question
 #
-# Above, the gradient of the bias of the keys was 0, with numbers drawn at random. Is that an accident of the numbers,
-# of the loss, of the mask? And if it is none: what would happen to the copying model if you filled the key biases of
-# all its attentions with random numbers?
+# The backward pass needs A again, a table of T × T for each head. For a hundred thousand words that is ten thousand
+# million numbers, and nobody can keep them. Could one do without, and have only a few columns of A at a time? But D
+# sums over a whole row. Which two numbers for each row would you keep instead?
 
 # %% [markdown]
 # ## The answer
 #
-# It is no accident: it is 0 for every attention, every loss and every mask. A bias b on all keys changes the scores of
-# query i by qᵢ·b, all of them by the same number, and softmax sees differences only. In our lines:
+# The first is ℓᵢ = log Σⱼ exp(Sᵢⱼ), which the forward pass knows anyway. With it, any cell of A can be made again,
+# alone: Aᵢⱼ = exp(Sᵢⱼ − ℓᵢ). The second is Dᵢ, and it needs no row of A at all, by the second of our checks: Dᵢ =
+# dOᵢ·Oᵢ. So take a few keys, make their columns of S, A, dA and dS, use them, and forget them: dK and dV of these keys
+# are whole, and dQ is a sum over all parts.
 #
-# $$db_K = \sum_j dK_j = \tfrac{1}{\sqrt{d_k}} \sum_i \Big(\sum_j dS_{ij}\Big) q_i = 0,
-# \qquad\text{since every row of } dS \text{ sums to } 0$$
-#
-# So nothing happens to the model: the loss stays the same, but for rounding. A whole vector of parameters in every
-# attention does nothing, and a checker that finds a gradient there has found a bug.
+# This is how FlashAttention goes backwards (Dao et al. 2022, arXiv:2205.14135). It computes A twice and is faster for
+# it, as reading and writing the big table takes longer than making it again.
 
 # %%
-model.to(dtype="float64")
-source, labels = batch.source, batch.target[:, 1:]
-before = model.loss(source, labels).item()
-for module in model.modules():
-    if isinstance(module, MultiHeadAttention):
-        module.key.bias.copy_(rng.normal(size=module.key.bias.shape))
-print(f"the loss changed by {abs(model.loss(source, labels).item() - before):.0e}")
-for module in model.modules():
-    if isinstance(module, MultiHeadAttention):
-        module.query.bias.copy_(rng.normal(size=module.query.bias.shape))
-print(f"and when the query biases are random: by {abs(model.loss(source, labels).item() - before):.1f}")
+log_sum = np.log(np.exp(S).sum(axis=-1, keepdims=True))  # ℓ
+D_rows = (dO * (A @ V)).sum(axis=-1, keepdims=True)  # D
+in_parts = {"dQ": np.zeros_like(dQ), "dK": np.zeros_like(dK), "dV": np.zeros_like(dV)}
+for keys_now in (slice(0, 2), slice(2, 4), slice(4, 5)):
+    scores = Q @ K[:, :, keys_now].mT / math.sqrt(D // H)
+    part = np.exp(np.where(mask[:, keys_now], scores, -np.inf) - log_sum)  # these columns of A
+    dS_part = part * (dO @ V[:, :, keys_now].mT - D_rows)
+    in_parts["dQ"] += dS_part @ K[:, :, keys_now] / math.sqrt(D // H)
+    in_parts["dK"][:, :, keys_now] = dS_part.mT @ Q / math.sqrt(D // H)
+    in_parts["dV"][:, :, keys_now] = part.mT @ dO
+for name, found in in_parts.items():
+    print(f"{name}, two keys at a time: differs by {np.abs(found - ours[name]).max():.0e}")

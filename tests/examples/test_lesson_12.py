@@ -54,7 +54,7 @@ def test_the_model_copies_and_its_page_is_written(run):
     assert "decoder.layers.0.cross_attention" in page
 
 
-def test_the_key_biases_do_nothing(run):
-    changed = float(re.search(r"the loss changed by (\S+)", run.printed).group(1))
-    assert changed < 1e-12
-    assert float(re.search(r"query biases are random: by (\S+)", run.printed).group(1)) > 0.01
+def test_a_few_keys_at_a_time_give_the_same(run):
+    assert run.names["part"].shape[-1] == 1  # the last part of five keys in twos
+    for name, found in run.names["in_parts"].items():
+        np.testing.assert_allclose(found, run.names[name], rtol=0, atol=1e-14)

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 def keep(picture: Path) -> None:
     """Copy a picture here; a PNG with 256 colours."""
     if picture.suffix == ".png":
-        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=3)
         few.save(HERE / picture.name, optimize=True)
     else:
         shutil.copy(picture, HERE)
