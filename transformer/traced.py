@@ -72,8 +72,8 @@ class AttentionTrace:
     def __init__(self, name: str, module: MultiHeadAttention, seen: dict[str, Any]) -> None:
         self.name, self.module = name, module
         self.residual: ResidualTrace | None = None
-        self.is_self = seen["query_input given"] is seen["key_input given"]
-        self._one_memory = seen["key_input given"] is seen["value_input given"]
+        query, key, value = (seen[f"{tap} given"] for tap in INPUTS)
+        self.is_self, self._one_memory = _are_one(query, key, module), _are_one(key, value, module)
         self._returned: Tensor | None = seen.get(RETURNED)
         self._instead = {step: other for step, other in _SAME_WITHOUT.items() if step not in seen}
         self._recorded: dict[str, Tensor] = {tap: seen[self.taken(tap)] for tap in TAPS}
@@ -230,6 +230,13 @@ class ResidualTrace:
     module: Residual
     stream: Tensor
     result: Tensor
+
+
+def _are_one(a: Tensor, b: Tensor, module: MultiHeadAttention) -> bool:
+    """Whether two inputs are one tensor; of a module with backward hooks, which gets copies, whether they are equal."""
+    if module._hooks is None or not module._hooks.backward:
+        return a is b
+    return a is b or (a.shape == b.shape and bool((a._data == b._data).all()))
 
 
 def _gradient_in(attention: AttentionTrace) -> Any:

@@ -50,6 +50,16 @@ def test_a_target_and_attentions_by_name(run, tmp_path):
     assert "left out" not in result.stderr  # it was not asked for
 
 
+def test_a_page_to_the_standard_output(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call("explain", run, "three\n one", "--html", "-", "--attention", CROSS)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("<!doctype html>")
+    assert result.stdout.rstrip().endswith("</html>")
+    assert re.fullmatch(r"wrote -: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_has_no_room_is_named(run, tmp_path, monkeypatch):
     page = explanation.Explanation.page
     monkeypatch.setattr(explanation.Explanation, "page", lambda self, attentions=(): page(self, attentions, limit=1))
@@ -127,6 +137,9 @@ def test_the_checkpoint_can_be_chosen(run, which):
     (["one", "--text", "--checkpoint", "00000007"], "the checkpoint 00000007 is missing"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder to write it to"),
     (["one", "--html", "."], ".: is a folder; name a file in it"),
+    (["one", "--html", "-", "--text"], "--text and --html - would both write to the standard output"),
+    (["one \udcff", "--html", "page.html"], "SOURCE is not UTF-8"),
+    (["one", "\udcff", "--text"], "TARGET is not UTF-8"),
     ([], "Missing argument 'SOURCE'"),
 ])
 def test_refused(run, arguments, message, tmp_path, monkeypatch):

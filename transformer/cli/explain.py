@@ -15,6 +15,8 @@ from transformer.explain.explanation import Explanation
 from transformer.explain.translation import explain as explain_translation
 from transformer.translator import TooLong, Translator
 
+STDOUT = Path("-")
+
 
 class Cell(click.ParamType):
     """``I,J``: a row and a column, counted from 0."""
@@ -34,12 +36,13 @@ class Cell(click.ParamType):
 @click.argument("source")
 @click.argument("target", required=False)
 @option("--html", metavar="FILE", type=click.Path(path_type=Path), section="Output",
-        help="Write the explorer: one page that opens in a browser, without a network.")
+        help="Write the explorer: one page that opens in a browser, without a network; - is the standard output.")
 @option("--text", is_flag=True, section="Output",
         help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
 @option("--attention", "attentions", metavar="NAME", multiple=True, section="What to show",
         help="Such as decoder.layers.0.cross_attention; for --html any number, and decoder.layers.0 means all of that "
-             "layer.  [default: --html as many as fit into 2.5 MB, --text the last cross-attention]")
+             "layer.  [default: --html as many as fit into 2 MB, or more for a long text; --text the last "
+             "cross-attention]")
 @option("--head", type=click.IntRange(0), default=0, section="What to show", help="For --text; counted from 0.")
 @option("--item", type=click.IntRange(0), default=0, section="What to show",
         help="For --text; which sentence of the batch. There is one: 0.")
@@ -66,6 +69,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     """
     if html is None and not text:
         raise click.UsageError("say what to make: --html FILE writes a page, --text writes to the terminal")
+    _check_texts(source, target)
     _check_options(html, text, attentions, step, cell)
     translator = Translator.load(folder, device, checkpoint)
     try:
@@ -89,6 +93,13 @@ def terminal(output: TextIO) -> tuple[bool, int]:
     return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
 
 
+def _check_texts(source: str, target: str | None) -> None:
+    """Bytes that are not UTF-8 arrive as halves of characters, which no page can hold."""
+    for name, given in (("SOURCE", source), ("TARGET", target or "")):
+        if any("\ud800" <= character <= "\udfff" for character in given):
+            raise click.UsageError(f"{name} is not UTF-8")
+
+
 def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], step: str | None,
                    cell: tuple[int, int] | None) -> None:
     """What is wrong whatever the model is, before it is loaded."""
@@ -98,15 +109,21 @@ def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], s
         raise click.UsageError("--step is of --text; the page shows every step")
     if text and len(attentions) > 1:
         raise click.UsageError(f"--text shows one attention, got {len(attentions)} times --attention")
-    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
+    if text and html == STDOUT:
+        raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
+    if html is not None and html != STDOUT and (html.is_dir() or not html.absolute().parent.is_dir()):
         problem = "is a folder; name a file in it" if html.is_dir() else "there is no such folder to write it to"
         raise click.UsageError(f"{html}: {problem}")
 
 
 def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) -> None:
     page = explanation.page(attentions)
-    path.write_text(page.html, encoding="utf-8")
-    click.echo(f"wrote {path}: {explanation.title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
+    if path == STDOUT:
+        click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
+    else:
+        path.write_text(page.html, encoding="utf-8")
+    title = " ".join(explanation.title.split())
+    click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
     if page.left_out and not attentions:
         names = ", ".join(page.left_out)
         click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)

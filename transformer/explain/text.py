@@ -207,12 +207,15 @@ def _table(rows: Sequence[Sequence[str]], colour: bool) -> list[str]:
 
 
 def _visible(token: str) -> str:
-    return token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎")
+    """The token with signs for blanks; of a character that is not seen, or moves the cursor, its number."""
+    signs = token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎")
+    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in signs)
 
 
 def _columns(text: str) -> int:
-    """The columns of a terminal that a text takes: combining marks none, Japanese characters two."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    """The columns of a terminal that a text takes: marks on another character none, Japanese characters two."""
+    return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in text)
 
 
 def _pad(text: str, width: int) -> str:

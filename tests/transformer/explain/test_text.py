@@ -134,6 +134,15 @@ def test_columns_are_aligned_whatever_the_tokens(t):
     assert len({wide(line) for line in lines[header:header + 5]}) == 1
 
 
+def test_tokens_that_would_move_the_cursor_are_written_out(t):
+    """A control character as its number; what stands on another character takes no column."""
+    keys = ["\x1b[31m", "a\r", "\u200b", "☃\ufe0f", "\u3000"]
+    lines = one_step(t[CROSS], 0, 0, "R", None, QUERIES, keys, {}, []).splitlines()
+    header = next(i for i, line in enumerate(lines) if "☃" in line)
+    assert lines[header].split() == ["0", "U+001B[31m", "1", "aU+000D", "2", "U+200B", "3", "☃\ufe0f", "4", "U+3000"]
+    assert len(lines[header].replace("\ufe0f", "")) == len(lines[header + 1])
+
+
 def test_a_wide_matrix_is_written_in_parts_that_fit(t):
     text = one_step(t[CROSS], 0, 0, "WO", None, QUERIES, KEYS, {}, [], width=40)
     block = text[:text.index("the largest cell")].splitlines()[3:]

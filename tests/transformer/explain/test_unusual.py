@@ -101,6 +101,25 @@ def test_weights_that_are_only_looked_at():
     assert "✗" not in t.explanation().text()
 
 
+# ------------------------------------------------------------------ hooks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_backward_hooks_change_nothing(name):
+    """Such a module gets parts of a bundle in place of its inputs; self-attention is self-attention all the same."""
+    expected, _ = traced(made(dropout=0.0))
+    model, called = made(dropout=0.0), []
+    dict(model.named_modules())[name].register_full_backward_hook(lambda *_: called.append(name))
+    t, _ = traced(model)
+    assert called == [name]
+    assert (t[name].kind, t[name].is_self) == (NAMES[name], expected[name].is_self)
+    actual, right = t[name].head(1, 1).gradients, expected[name].head(1, 1).gradients
+    assert actual.keys() == right.keys()
+    for symbol, array in right.items():
+        np.testing.assert_allclose(actual[symbol], array, rtol=1e-11, atol=1e-15, err_msg=symbol)
+    assert "dX = Σ heads" in t.explanation().text(name)
+
+
 # ------------------------------------------------------------------ parameters
 
 
