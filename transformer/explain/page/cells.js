@@ -37,7 +37,8 @@ function isEdited({edit}, head, symbol, i, j) {
 
 /** A formula in the terms of this attention: X for M in self-attention, and no bias that is not there. */
 function spell(formula, result) {
-  const named = result.problem.selfAttention ? formula.replace(/M/g, "X") : formula;
+  const written = typeof formula === "function" ? formula(result.problem) : formula;
+  const named = result.problem.selfAttention ? written.replace(/M/g, "X") : written;
   return named.replace(/ \+ b_([QKVO])/g, (bias, letter) => (tensorAt(result, 0, `b${letter}`) ? bias : ""));
 }
 

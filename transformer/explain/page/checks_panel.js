@@ -4,29 +4,14 @@
 //
 //   ⟨dT, direction⟩, the slope by the gradient, against (L(T + h·direction) − L(T − h·direction)) / 2h, the measured one
 
-const checked = new WeakMap(); // by result: a check takes many forward passes
-const ALL_AT_ONCE = 1e6; // products in a projection of the batch: what is larger takes seconds, and waits to be asked for
-
-/** What `checks` says of the present selection; kept, since every redraw asks. */
-function checksOf({page, state, result}) {
-  if (!checked.has(result)) checked.set(result, checks(page, state.attention, state.item, optionsOf(state)));
-  return checked.get(result);
-}
-
-/** Whether checking takes so long that the reader should say when. */
-function isSlow({attention, result}) {
-  const [items, queries, width] = attention.x.shape;
-  return items * queries * width ** 2 > ALL_AT_ONCE && !checked.has(result);
-}
-
 /** A line for each gradient, in the order of the backward pass: {symbol, engine: [{error…}, …] or null, here or null}. */
 function checkLines(view) {
   const gradientSymbol = (symbol) => gradientOf(tensorOf(symbol));
   const here = new Map((isSlow(view) ? [] : checksOf(view)).map((check) => [gradientSymbol(check.symbol), check]));
   const measured = Object.entries(view.attention.checks);
   const engine = new Map(measured.map(([symbol, found]) => [gradientSymbol(symbol), found]));
-  // Without dropout A′ is A, and the engine has one tensor.
-  if (view.attention.dropped === null && engine.has("dA")) engine.set("dAd", engine.get("dA"));
+  // Without a mask S̄ is S, and the engine has one tensor.
+  if (view.attention.mask === null && engine.has("dS")) engine.set("dSm", engine.get("dS"));
   const symbols = here.size > 0 ? [...here.keys()] : gradientSymbols(view);
   return symbols.map((symbol) => ({symbol, engine: engine.get(symbol) ?? null, here: here.get(symbol) ?? null}));
 }
@@ -53,7 +38,7 @@ function measureButton(view) {
 function verdictOnChecks(view, lines) {
   const wrong = lines.filter(({here}) => !here.ok).map(({symbol}) => symbol);
   const worst = lines.reduce((most, line) => (line.here.error > most.here.error ? line : most));
-  const names = (symbols) => symbols.flatMap((symbol, n) => [n ? ", " : "", ...labelOf(symbol, view)]);
+  const names = (symbols) => symbols.flatMap((symbol, n) => [n ? ", " : "", ...withSubscripts(labelOf(view, symbol))]);
   const verdict = wrong.length === 0
     ? fact(true, `All ${lines.length} gradients are the slopes that finite differences measure here; the largest relative `,
       "error is ", exactNumber(worst.here.error, 2), ", of ", ...names([worst.symbol]), ".")
@@ -63,10 +48,6 @@ function verdictOnChecks(view, lines) {
   verdict.dataset.wrong = wrong.join(" ");
   return verdict;
 }
-
-/** In self-attention M is X. */
-const labelOf = (symbol, {attention}) => withSubscripts(
-  attention.m === null ? TENSORS[symbol].label.replace("M", "X") : TENSORS[symbol].label);
 
 /** Where the two columns come from, and of which state of the page they speak. */
 function aboutTheColumns(view) {
@@ -78,13 +59,14 @@ function aboutTheColumns(view) {
   const here = "The page itself moves each tensor along one direction, and measures ⟨G, Y⟩, the part of the loss that is "
     + "linear in this attention's output.";
   const which = changes === "" || none ? "" : ` The engine's column is of the page as it was made; since then ${changes}.`;
-  return build("p", {class: "note"}, engine, here, which);
+  const single = " To measure a single cell, choose it on the stage and nudge it.";
+  return build("p", {class: "note"}, engine, here, which, single);
 }
 
 function checkTable(lines, view) {
   const head = ["gradient", "engine, 1st direction", "engine, 2nd direction", "here", "slope by the gradient", "slope measured"];
   const rows = lines.map(({symbol, engine, here}) => {
-    const name = build("th", {scope: "row"}, build("b", {}, ...labelOf(symbol, view)), " ",
+    const name = build("th", {scope: "row"}, build("b", {}, ...withSubscripts(labelOf(view, symbol))), " ",
       build("span", {}, TENSORS[symbol].name));
     return build("tr", {"data-symbol": symbol, class: here !== null && !here.ok ? "wrong" : null},
       name, engineCell(engine, 0), engineCell(engine, 1), ...cellsHere(here));

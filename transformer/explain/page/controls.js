@@ -22,7 +22,7 @@ function renderControls(container, view, verdict) {
       view.state.broken ?? "", (key) => setState({broken: key || null})),
     checkbox("common", ["one colour scale for all gradients"], view.state.common, "One colour scale for all gradients"),
     ...(view.state.edit ? [editChip(view.state.edit)] : []),
-    verdictText(verdict));
+    verdictText(view, verdict));
   container.replaceChildren(selectors, switches);
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
   if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation)));
@@ -96,40 +96,4 @@ function editChip({symbol, head, row, col, value}) {
   undo.addEventListener("click", () => setState({edit: null}));
   const ofHead = symbol === "G" ? "" : ` of head ${head}`;
   return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}]${ofHead} set to ${formatNumber(value)} `, undo);
-}
-
-const NONE_WRONG = new Set();
-const verdicts = new WeakMap(); // by result: a check takes many forward passes
-
-/** Which gradients of the present selection disagree with finite differences: {wrong: Set, count, measured, worst}. */
-function verdictOf(view) {
-  if (!view.state.broken) return {wrong: NONE_WRONG, ...engineChecks(view.attention)};
-  if (!verdicts.has(view.result)) {
-    const found = checks(page, view.state.attention, view.state.item, optionsOf(view.state));
-    const tiles = gradientSymbols(view);
-    const failed = found.filter(({ok}) => !ok).map(({symbol}) => `d${symbol}`);
-    const wrong = new Set(failed.filter((symbol) => tiles.includes(symbol)));
-    verdicts.set(view.result, {wrong, count: tiles.length, measured: "here"});
-  }
-  return verdicts.get(view.result);
-}
-
-/** The finite differences that the engine made when the page was written. */
-function engineChecks({checks: measured}) {
-  const errors = Object.values(measured).flat().map(({error}) => error);
-  return {count: Object.keys(measured).length, worst: Math.max(0, ...errors), measured: "engine"};
-}
-
-function verdictText({wrong, count, worst, measured}) {
-  const text = make("span", `verdict ${wrong.size ? "bad" : "good"}`);
-  text.setAttribute("role", "status");
-  if (wrong.size) {
-    const names = [...wrong].flatMap((symbol, n) => [n ? ", " : "", ...withSubscripts(TENSORS[symbol].label)]);
-    text.append(`✗ ${wrong.size} of ${count} gradients are wrong: `, ...names);
-  } else if (count && measured === "engine") {
-    text.append(`✓ ${count} gradients checked by finite differences; largest relative error ${formatNumber(worst, 2)}`);
-  } else if (count) {
-    text.append(`✓ no check fails: here this mistake changes nothing`);
-  }
-  return text;
 }

@@ -49,7 +49,7 @@ function formulasOf(view, symbol) {
     const spelled = withoutPrimes(view, spell(formula, view.result));
     return view.state.scaling ? spelled : spelled.replace("/√d_k", "");
   };
-  const made = forward.includes("=") || isGradient(symbol) ? forward : `${label}, the ${name}`;
+  const made = isGradient(symbol) || forward.includes("=") ? forward : `${label}, the ${name}`;
   return {forward: write(made), backward: write(broken ? broken.formula : backward), replaced: Boolean(broken)};
 }
 

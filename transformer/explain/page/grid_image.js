@@ -40,7 +40,8 @@ function imageLabels(side, labels, size) {
   strip.setAttribute("aria-hidden", "true"); // each cell says its own
   const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * size >= LABEL_HEIGHT) ?? 64;
   labels.forEach((text, n) => {
-    const label = make("span", "", n % every === 0 ? text : "");
+    const short = side === "top" && [...text].length <= 2 && size >= LABEL_HEIGHT;
+    const label = make("span", short ? "short" : "", n % every === 0 ? text : "");
     label.style[side === "top" ? "width" : "height"] = `${size}px`;
     label.title = text;
     strip.append(label);

@@ -92,6 +92,20 @@ function renderHead() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
+/** First the last layer's cross-attention, where the two sentences meet; without one, the last attention. */
+function openingPlace() {
+  const kinds = page.attentions.map(({kind}) => kind);
+  return {attention: kinds.includes("cross") ? kinds.lastIndexOf("cross") : kinds.length - 1};
+}
+
+/** The query whose scores get most gradient, and the largest number on the stage. */
+function telling() {
+  const {head, state: {symbol}} = currentView();
+  const sizes = norms(head.dS), matrix = matrixOf(currentView(), symbol);
+  const place = matrix.data.reduce((best, x, n) => (Math.abs(x) > Math.abs(matrix.data[best]) ? n : best), 0);
+  return {row: sizes.indexOf(Math.max(...sizes)), cell: {row: Math.floor(place / matrix.cols), col: place % matrix.cols}};
+}
+
 function start() {
   page = decodePage(JSON.parse(document.getElementById("data").textContent));
   renderHead();
@@ -106,7 +120,10 @@ function start() {
     nudge: (cell, epsilon) =>
       nudge(page, state.attention, state.item, optionsOf(state), {head: state.head, ...cell}, epsilon),
   };
-  setState(readHash());
+  Object.assign(state, openingPlace(), readHash());
+  keepInRange();
+  setState(telling());
+  addEventListener("hashchange", () => setState(readHash())); // an address that a reader typed, or came back to
 }
 
 start();

@@ -52,7 +52,7 @@ const headCell = (text) => build("th", {scope: "col"}, text);
 const tableOf = (attributes, head, rows) => build("table", attributes,
   build("thead", {}, build("tr", {}, ...head)), build("tbody", {}, ...rows));
 
-const BARS_WITH_NUMBERS = 20; // more columns than that have no room for them: the numbers are in the titles
+const UPRIGHT_BARS = 20; // with more columns than that, the numbers are written downwards
 
 /**
  * A table of bars: a column for each token.
@@ -62,12 +62,13 @@ const BARS_WITH_NUMBERS = 20; // more columns than that have no room for them: t
  * writes a number, unless the row is to have a power of ten of its own; `id` is data-bars, unless the symbol will do.
  */
 function barTable({label, labels, masked = null, rows}) {
-  const narrow = labels.length > BARS_WITH_NUMBERS;
+  const narrow = labels.length > UPRIGHT_BARS;
   const columns = labels.map((token, j) => ({token, masked: masked !== null && masked[j]}));
   const head = columns.map((column) =>
-    build("th", {scope: "col", class: column.masked ? "masked" : null, title: column.token}, column.token));
+    build("th", {scope: "col", class: column.masked ? "masked" : null, title: column.token},
+      build("span", {class: [...column.token].length <= 2 ? "short" : null}, column.token)));
   const body = rows.map((row) => {
-    const {unit, text} = row.text || narrow ? {unit: "", text: row.text ?? formatNumber} : formatter({data: row.values});
+    const {unit, text} = row.text ? {unit: "", text: row.text} : formatter({data: row.values});
     const name = build("th", {scope: "row"}, build("b", {}, ...withSubscripts(row.symbol)), " ",
       build("span", {}, row.name, unit && ` ${unit}`));
     const cells = row.values.map((value, j) => barCell(value, row, columns[j], text(value)));

@@ -8,7 +8,8 @@ function renderStage(container, view) {
   const worked = cell && workedCell(view, symbol, cell.row, cell.col);
   const equation = make("div", "equation", ...equationElements(view, worked));
   container.replaceChildren(stageHead(view), formulaLine("forward", "forward:", forward), ...addingSlider(view), equation,
-    formulaLine(replaced ? "backward replaced" : "backward", "so here:", backward),
+    ...numbersSwitch(view, matricesOf(view)), formulaLine(replaced ? "backward replaced" : "backward", "so here:", backward),
+    make("p", "in-words", ...withSubscripts(inWords(view, symbol))),
     ...(worked ? [workedSum(view, worked)] : [stageHint(view)]), ...stageTools(view));
 }
 
@@ -53,22 +54,27 @@ function stepButton(view, key) {
 const formulaLine = (className, which, text) =>
   make("p", `formula ${className}`, make("span", "which", which), " ", make("span", "formula-text", ...withSubscripts(text)));
 
+/** Every matrix of the equation, the result last. */
+const matricesOf = (view) => [...equationOf(view, view.state.symbol).flatMap(({matrix}) => matrix ?? []),
+  matrixOf(view, view.state.symbol)];
+
 /** The grids of the operands, the signs between them, and the result. */
 function equationElements(view, worked) {
   const {symbol, cell} = view.state;
   const adding = addingOf(view);
+  const sizes = sizesOf(view, [...matricesOf(view), ...(adding ? [adding.added] : [])]);
   const elements = equationOf(view, symbol).flatMap((part) => {
     if (part.text) return [make("span", "operator", ...withSubscripts(part.text))];
     const highlight = adding ? addedRow(adding, part) : highlightsOf(worked, part);
-    return [withTranspose(operandGrid(view, part, highlight), part.transposed)];
+    return [withTranspose(operandGrid(view, part, highlight, sizes), part.transposed)];
   });
   const given = elements.length === 0;
   if (!given) elements.push(make("span", "operator", "="));
-  if (adding) elements.push(addedGrid(view, adding), make("span", "operator", "→"));
+  if (adding) elements.push(addedGrid(view, adding, sizes), make("span", "operator", "→"));
   elements.push(grid(adding ? adding.sum : matrixOf(view, symbol), {
-    ...gridOptions(view, symbol), name: symbol, selected: cell, ...(adding ? {scale: adding.scale} : {}),
-    caption: adding ? captionOf(symbol, `sum of the first ${adding.count} of ${adding.total}`)
-      : captionOf(symbol, given ? undefined : "the result"),
+    ...gridOptions(view, symbol), ...sizes, name: symbol, selected: cell, ...(adding ? {scale: adding.scale} : {}),
+    caption: adding ? captionOf(view, symbol, `sum of the first ${adding.count} of ${adding.total}`)
+      : captionOf(view, symbol, given ? undefined : "the result"),
     onCell: (row, col) => chooseCell(symbol, row, col),
   }));
   return elements;
@@ -78,14 +84,14 @@ function equationElements(view, worked) {
 const withTranspose = (element, transposed) =>
   (transposed ? make("div", "transposed", element, make("span", "operator", "ᵀ")) : element);
 
-function operandGrid(view, {symbol, matrix, name, head, note}, highlight) {
+function operandGrid(view, {symbol, matrix, name, head, note}, highlight, sizes) {
   const more = head === undefined ? {} : {head};
   // Where does this number come from? A click leads to the step that made it.
   const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(symbol));
   const to = symbol === "G" ? "dY" : symbol;
   return grid(matrix, {
-    ...gridOptions(view, symbol), name, highlight, caption: captionOf(symbol, note),
-    numbers: head === undefined ? "auto" : false, // all heads at once need the room
+    ...gridOptions(view, symbol), ...sizes, name, highlight, caption: captionOf(view, symbol, note),
+    ...(head === undefined ? {} : {numbers: false}), // all heads at once need the room
     onCell: hasStep ? (row, col) => chooseCell(to, row, col, more) : null,
   });
 }
@@ -114,8 +120,8 @@ function gridOptions(view, symbol) {
   };
 }
 
-const captionOf = (symbol, note = TENSORS[symbol].name) =>
-  make("span", "", make("span", "symbol", ...withSubscripts(TENSORS[symbol].label)), note);
+const captionOf = (view, symbol, note = TENSORS[symbol].name) =>
+  make("span", "", make("span", "symbol", ...withSubscripts(labelOf(view, symbol))), note);
 
 function stageHint(view) {
   const made = equationOf(view, view.state.symbol).some((part) => part.symbol);

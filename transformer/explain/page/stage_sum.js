@@ -8,8 +8,7 @@ function workedSum(view, worked) {
   const box = make("div", "worked");
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", "The chosen cell, written out");
-  const {label} = TENSORS[symbol];
-  const line = make("div", "terms", make("span", "cell-name", ...withSubscripts(label), `[${cell.row}, ${cell.col}] =`));
+  const line = make("div", "terms", make("span", "cell-name", ...withSubscripts(labelOf(view, symbol)), `[${cell.row}, ${cell.col}] =`));
   const most = Math.max(...worked.terms.map(({product}) => Math.abs(product)), 0);
   const shown = count === null ? worked.terms : worked.terms.slice(0, count);
   shown.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, most)));
@@ -19,6 +18,7 @@ function workedSum(view, worked) {
   total.title = String(partial);
   line.append(total);
   if (shown.length > 40) { // it scrolls
+    line.classList.add("long");
     Object.assign(line, {tabIndex: 0, role: "group", ariaLabel: "The products of the sum"});
     line.dataset.key = "products";
   }
@@ -44,7 +44,7 @@ function termElement(view, {factors, product}, most) {
   element.style.backgroundColor = paint("gradient", product, most);
   element.style.color = ink("gradient", product, most);
   element.dataset.product = product;
-  element.title = withoutPrimes(view, factors.map(factorName).join(" · "));
+  element.title = withoutPrimes(view, factors.map((factor) => factorName(view, factor)).join(" · "));
   return element;
 }
 
@@ -59,12 +59,12 @@ function factorInNumbers(factor, opens) {
 }
 
 /** "A′[3, 2]", with the head or the batch item where it is another than the chosen one. */
-function factorName(factor) {
-  if (factor.kind) return `${factor.kind} of ${factor.of.map(factorName).join(" and ")}`;
+function factorName(view, factor) {
+  if (factor.kind) return `${factor.kind} of ${factor.of.map((inner) => factorName(view, inner)).join(" and ")}`;
   if (!factor.symbol) return factor.label;
   const {symbol, i, j, head, item} = factor;
   const [ofHead, ofItem] = [head === undefined ? "" : ` of head ${head}`, item === undefined ? "" : ` of sentence ${item}`];
-  return `${TENSORS[symbol].label}[${i}, ${j}]${ofHead}${ofItem}`;
+  return `${labelOf(view, symbol)}[${i}, ${j}]${ofHead}${ofItem}`;
 }
 
 /** A sum that a factor of the cell stands for, such as the denominator of a softmax. */

@@ -29,10 +29,10 @@ function summandName(view, {item, index}) {
 /** The rows of the operands that make the outer product added last; it may be another sentence's, which is not shown. */
 const addedRow = ({last}, part) => (last && last.item === state.item && !part.text ? [{row: last.index, col: null}] : []);
 
-function addedGrid(view, adding) {
+function addedGrid(view, adding, sizes) {
   const {symbol} = view.state;
-  return grid(adding.added, {...gridOptions(view, symbol), name: `${symbol} (added)`, scale: adding.scale,
-    caption: captionOf(symbol, adding.last ? `what ${adding.token} adds` : "nothing added yet")});
+  return grid(adding.added, {...gridOptions(view, symbol), ...sizes, name: `${symbol} (added)`, scale: adding.scale,
+    caption: captionOf(view, symbol, adding.last ? `what ${adding.token} adds` : "nothing added yet")});
 }
 
 /** The slider that adds one token's outer product at a time. */

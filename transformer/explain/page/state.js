@@ -31,6 +31,7 @@ const state = {
   nudge: null,       // {difference, gradient}: ΔL/ε of the chosen cell, once asked for
   epsilon: 1e-4,
   common: false,     // one colour scale for all gradients
+  numbers: false,    // in large grids too
   theme: "auto",     // "auto" | "light" | "dark"
   panel: "softmax",
 };
@@ -55,7 +56,7 @@ function currentResult() {
 /** The tokens of an axis of `length`; what the data does not name is padding, and a space is made visible. */
 function tokenLabels(side, item, length) {
   const tokens = page.tokens[side][item] ?? [];
-  return Array.from({length}, (_, position) => (tokens[position] ?? "<pad>").replace(/^\s+$/, "␣"));
+  return Array.from({length}, (_, position) => (tokens[position] ?? "<pad>").replace(/^\s+$/, "␣") || "(empty)");
 }
 
 function currentView() {
@@ -78,11 +79,10 @@ function matrixOf(view, symbol) {
 
 /** Change fields of the state and redraw; fields that a change makes meaningless go back to their defaults. */
 function setState(changes) {
-  const moved = ["attention", "item", "head"].some((field) => field in changes && changes[field] !== state[field]);
-  const elsewhere = moved || ("symbol" in changes && changes.symbol !== state.symbol);
-  if (elsewhere) Object.assign(state, {cell: null, terms: null});
-  if (["attention", "item"].some((field) => field in changes && changes[field] !== state[field])) state.edit = null;
-  if (["scaling", "masking", "edit", "broken", "cell"].some((field) => field in changes) || elsewhere) state.nudge = null;
+  const changing = (...fields) => fields.some((field) => field in changes && changes[field] !== state[field]);
+  if (changing("attention", "symbol")) Object.assign(state, {cell: null, terms: null}); // another head has the same cells
+  if (changing("attention", "item")) state.edit = null;
+  if (changing("scaling", "masking", "edit", "broken", "cell", "attention", "item", "head", "symbol")) state.nudge = null;
   Object.assign(state, changes);
   keepInRange();
   document.documentElement.dataset.theme = state.theme;
@@ -90,7 +90,7 @@ function setState(changes) {
   redraw();
 }
 
-/** A smaller attention may lack the selected head, item or row. */
+/** Another attention may lack the selected head, item, row or tensor, and may have no mask to forget. */
 function keepInRange() {
   state.attention = Math.min(state.attention, page.attentions.length - 1);
   const attention = page.attentions[state.attention];
@@ -98,6 +98,17 @@ function keepInRange() {
   state.head = Math.min(state.head, attention.numHeads - 1);
   state.item = Math.min(state.item, items - 1);
   state.row = Math.min(state.row, queries - 1);
+  const view = currentView();
+  if (!hasTensor(view, state.symbol)) Object.assign(state, {symbol: INSTEAD[state.symbol] ?? "dV", cell: null, terms: null});
+  if (view.result.broken === null) state.broken = null;
+}
+
+const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", G: "dY"}; // in self-attention, without dropout
+
+/** Whether the stage can show the tensor: it, or the tile that it belongs to, is in the strip. */
+function hasTensor(view, symbol) {
+  const shown = [...forwardSymbols(view), ...gradientSymbols(view)];
+  return symbol !== "G" && shown.includes(tileOf(symbol)) && matrixOf(view, symbol) !== null;
 }
 
 const IN_HASH = ["attention", "item", "head", "symbol", "panel"];

@@ -7,6 +7,7 @@
 //       rowsAre, colsAre  "query" or "key" (tokens), "feature" (of the head), "model" (of all heads) or "one"
 //       forward  of a tensor, the formula that makes it; of a gradient, that of the step which it comes back through
 //       backward the formula of the gradient: of the tensor, or of the one itself
+//                (each a text, or a function of the problem that gives it: spell() in cells.js)
 //       rule     how each cell comes about (rules.js)
 //
 // The matrices of a result are read by these symbols, and their cells explained, in cells.js.
@@ -41,8 +42,8 @@ const SCALE = constant("1/√d_k", ({scale}) => scale);
 defineTensor("X", {
   label: "X", name: "input of the queries", axes: ["query", "model"],
   forward: "X", rule: given("X", AN_INPUT),
-  next: PROJECTIONS[0].formula,
-  backward: "dX = Σ dQ W_Qᵀ over the heads; in self-attention + dK W_Kᵀ + dV W_Vᵀ",
+  next: ({selfAttention}) => (selfAttention ? PROJECTIONS : PROJECTIONS.slice(0, 1)).map(({formula}) => formula).join(",  "),
+  backward: ({selfAttention}) => `dX = Σ ${selfAttention ? "(dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ)" : "dQ W_Qᵀ"} over the heads`,
   gradientRule: pathsOfHeads(({selfAttention}) => (selfAttention ? ["dXq", "dXk", "dXv"] : ["dXq"])),
 });
 defineTensor("M", {
