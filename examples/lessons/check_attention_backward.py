@@ -40,7 +40,8 @@ def verdicts_of(step: Step, functions: Mapping[str, Any], values: Values) -> Ite
         verdict = f"the function raises {type(error).__name__}{where_raised(error)}: {error} (given {shapes})"
         yield from ((name, verdict) for name in step.gradients)
         return
-    found = found if isinstance(found, tuple) else (found,)
+    several = isinstance(found, tuple) or (isinstance(found, list) and len(step.gradients) > 1)
+    found = found if several else (found,)
     if len(found) != len(step.gradients):
         wrong = f"{step.function} returns {len(found)} results, and must return {', '.join(step.gradients)}"
         yield from ((name, wrong) for name in step.gradients)

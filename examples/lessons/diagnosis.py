@@ -43,8 +43,9 @@ def diagnose(found: Any, right: Any, factors: Mapping[str, float], axes: Mapping
     mistakes = {"": right, "it is the transpose of the right one": transposed(right), **suspects(found)}
     for explanation, array in mistakes.items():
         factor = constant_factor(found, array)
-        if factor is not None:
-            return "; and then it ".join(filter(None, (explanation, in_words(factor, factors))))
+        words = explanation, "" if factor is None else in_words(factor, factors)
+        if factor is not None and any(words):
+            return "; and then it ".join(filter(None, words))
     return where_wrong(found, right)
 
 
@@ -68,8 +69,10 @@ def constant_factor(found: Any, right: Any) -> float | None:
 
 def in_words(factor: float, factors: Mapping[str, float]) -> str:
     """``is 0.3333 times the right one: 1/B …``; nothing for 1."""
-    if math.isclose(factor, 1.0, rel_tol=1e-6):
+    if abs(factor - 1) <= TOLERANCE:
         return ""
+    if abs(factor - 1) < 1e-3:
+        return f"is 1 {'+' if factor > 1 else '-'} {abs(factor - 1):.1e} times the right one: a number with few digits?"
     times = f"is {factor:.4g} times the right one"
     if math.isclose(factor, -1.0, rel_tol=1e-6):
         return f"{times}: the sign is wrong"

@@ -124,6 +124,9 @@ WRONG = [  # (function, gradient), what is filled in, what the checker says
     ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
     ("linear_backward", "dX", "0 * dY @ W.T", "is 0 everywhere"),
     ("linear_backward", "dX", "dY @ W.T / 0.3", r"is 3.333 times the right one$"),
+    ("linear_backward", "dX", "dY @ W.T * (1 + 3e-7)", r"is 1 \+ 3.0e-07 times the right one: a number with few"),
+    ("linear_backward", "dX", "dY @ W.T * 0.9999", r"is 1 - 1.0e-04 times the right one: a number with few digits\?$"),
+    ("linear_backward", "dX", "dY @ W.T * (1 + 1.01e-8)", r"is (1 \+ 1.0e-08 times|wrong in \d+ of)"),
     ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
     ("linear_backward", "dX", "dY", "it is dY itself"),
     ("linear_backward", "dX", "dY * X", r"is wrong in 210 of 210 numbers, most at \[\d, \d, \d\]: yours is "),
@@ -222,8 +225,10 @@ def test_a_wrong_number_of_results_is_told(monkeypatch):
     monkeypatch.syspath_prepend(str(LESSONS))
     functions = {**runpy.run_path(str(EXERCISE)), "scores_backward": lambda dS, Q, K: dS @ K}
     del functions["mask_backward"]
+    functions["context_backward"] = lambda dO, Ad, V: [dO @ V.mT, Ad.mT @ dO]  # a list is as good as a tuple
     found = runpy.run_path(str(CHECKER))["check"](functions)
     assert found["scores_backward", "dK"] == "scores_backward returns 1 results, and must return dQ, dK"
+    assert found["context_backward", "dV"] is None
     assert found["mask_backward", "dS"] == "there is no function mask_backward"
 
 
