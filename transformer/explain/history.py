@@ -10,7 +10,7 @@ import numpy as np
 from minigrad import Tensor
 from minigrad.device import to_numpy
 
-from transformer.checkpoints import load_model, numbered
+from transformer.checkpoints import RunError, load_model, numbered
 from transformer.explain.data import Snapshot
 from transformer.model import Transformer
 from transformer.trace import Trace, trace
@@ -39,7 +39,12 @@ def snapshots(folder: Path, source: Any, labels: Any, device: str) -> list[Snaps
     """
     found = []
     for name in numbered(folder):
-        model, _ = load_model(folder, device, name)
+        try:
+            model, _ = load_model(folder, device, name)
+        except RunError:
+            if (folder / "checkpoints" / name).exists():
+                raise
+            continue  # the training goes on, and has deleted this one since
         traced, _ = backward_pass(double(model), source, labels)
         found.append(Snapshot(int(name), {attention: _short(traced[attention].weights) for attention in traced},
                               {attention: _short(traced[attention].gradient("scaled")) for attention in traced}))

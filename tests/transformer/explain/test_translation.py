@@ -14,6 +14,7 @@ from tests.transformer import runs
 from tests.transformer.digits import PAIRS
 from tests.transformer.explain.test_page import data_of
 from transformer.checkpoints import RunError, numbered
+from transformer.explain import history
 from transformer.explain.history import backward_pass, double
 from transformer.explain.translation import cross_entropy_near_zero, explain
 from transformer.translator import TooLong, Translator
@@ -136,6 +137,13 @@ def test_a_damaged_checkpoint_is_named(trained, tmp_path):
     (folder / "checkpoints" / first / "model.safetensors").write_bytes(b"no")
     with pytest.raises(RunError, match=first):
         explain(Translator.load(folder), runs.PAIRS[0][0], folder=folder)
+
+
+def test_a_checkpoint_that_the_training_deletes_meanwhile_is_left_out(trained, monkeypatch):
+    names = numbered(trained)
+    monkeypatch.setattr(history, "numbered", lambda folder: ["00000001", *names])
+    explanation = explain(Translator.load(trained), runs.PAIRS[0][0], folder=trained)
+    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in names]
 
 
 @pytest.mark.parametrize(("token", "times"), [(2, 0), (4, 7)])
