@@ -1,7 +1,7 @@
 """The explorer in a terminal: the steps of one head with their norms and checks, or one step as a matrix.
 
-Signs have colours that the colour-blind can tell apart (blue positive, orange negative), the size of a number is its
-weight (faint, normal, bold). Without colour the text has the same words and numbers.
+Signs have colours that the colour-blind can tell apart (orange positive, blue negative, as on the page), the size of a
+number is its weight (faint, normal, bold). Without colour the text has the same words and numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from transformer.explain.worked import number, worked_cell
 from transformer.traced import AttentionTrace
 
 Checks = Mapping[str, Sequence[Check]]
-POSITIVE, NEGATIVE = "38;5;33", "38;5;208"
+POSITIVE, NEGATIVE = "38;5;208", "38;5;33"
 WIDTH = 120
 
 

@@ -156,11 +156,11 @@ def test_colour_changes_no_word(t):
     plain = one_step(attention, 0, 0, "dS", None, QUERIES, KEYS, {}, [])
     coloured = one_step(attention, 0, 0, "dS", None, QUERIES, KEYS, {}, [], colour=True)
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
-    negative = re.search(r"\x1b\[[12]?;?38;5;208m *(−[\d.]+)", coloured)
-    positive = re.search(r"\x1b\[[12]?;?38;5;33m *(\d[\d.]+)", coloured)
+    negative = re.search(r"\x1b\[[12]?;?38;5;33m *(−[\d.]+)", coloured)
+    positive = re.search(r"\x1b\[[12]?;?38;5;208m *(\d[\d.]+)", coloured)
     assert negative
     assert positive
-    assert not re.search(r"38;5;33m *−", coloured)
+    assert not re.search(r"38;5;208m *−", coloured)
 
 
 def test_wrong_use(t):
