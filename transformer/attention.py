@@ -62,7 +62,7 @@ class MultiHeadAttention(nn.Module):
                                                 return_weights=return_weights)
         context, weights = result if return_weights else (result, None)
         out = tap("output", self.output(tap("concatenated", self.join_heads(context))))
-        return (out, tap("returned_weights", weights)) if return_weights else out
+        return out if weights is None else (out, tap("returned_weights", weights))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
