@@ -39,7 +39,7 @@ LAYERS = [
     ["transformer.threads", "transformer.attention", "transformer.metrics", "transformer.recipes", "transformer.log"],
     ["transformer.layers"],
     ["transformer.model", "transformer.traced"],
-    ["transformer.explain"],
+    ["transformer.explain", "transformer.recorder"],
     ["transformer.trace"],
     ["transformer.decode", "transformer.checkpoints", "transformer.pytorch"],
     ["transformer.translator", "transformer.explain.history"],

@@ -16,16 +16,15 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any
 
-from minigrad import Tensor, is_grad_enabled, nn, no_grad, random, tapping
-from minigrad.observe import Observer, observing
-from minigrad.tape import TensorBase
+from minigrad import Tensor, nn, no_grad, random, tapping
+from minigrad.observe import observing
 
 from transformer.attention import MultiHeadAttention
 from transformer.explain.checks import replay
 from transformer.explain.explanation import Explanation, tokens_of
 from transformer.explain.notebook import frame
-from transformer.layers import Residual
-from transformer.traced import INPUTS, RETURNED, TAPS, AttentionTrace, ResidualTrace
+from transformer.recorder import Recorder
+from transformer.traced import AttentionTrace
 
 
 class UnknownAttention(KeyError):
@@ -193,79 +192,6 @@ def trace(model: nn.Module) -> Iterator[Trace]:
     if not any(isinstance(module, MultiHeadAttention) for module in model.modules()):
         raise ValueError(f"trace: there is no MultiHeadAttention in this {type(model).__name__}")
     traced = Trace(model)
-    recorder = _Recorder(traced)
+    recorder = Recorder(model, traced._calls)
     with observing(recorder), tapping(recorder.tensor, recorder.constant):
         yield traced
-
-
-class _Recorder(Observer):
-    """Fills a `Trace`: as an observer it knows which attention a tapped tensor belongs to."""
-
-    follows_gradients = False
-
-    def __init__(self, traced: Trace) -> None:
-        self._traced = traced
-        self._names = {module: name or type(module).__name__ for name, module in traced.model.named_modules()
-                       if isinstance(module, MultiHeadAttention)}
-        self._open: list[Any] = []
-        self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
-        self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
-
-    @property
-    def attention(self) -> str | None:
-        """The name of the attention that is under way. Its projections are modules inside it."""
-        return next((self._names[module] for module in reversed(self._open) if module in self._names), None)
-
-    @property
-    def innermost(self) -> Any:
-        """The module that is under way."""
-        return self._open[-1] if self._open else None
-
-    def module_begins(self, module: Any) -> None:
-        self._open.append(module)
-        if module in self._names or isinstance(module, Residual):
-            self._tensors.append({})
-        if isinstance(module, Residual):
-            self._inside.append([])
-
-    def tensor(self, name: str, tensor: Any) -> Any:
-        """The visitor of `tapping`."""
-        residual = isinstance(self.innermost, Residual) and name in ("stream", "result")
-        if not residual and (self.attention is None or name not in (*TAPS, RETURNED)):
-            return None
-        seen = self._tensors[-1]
-        if name in INPUTS:
-            seen[f"{name} given"] = tensor
-        if name in INPUTS or name in ("stream", RETURNED):
-            tensor = _own(tensor)
-        if tensor.requires_grad:
-            tensor.retain_grad()
-        seen[name] = tensor
-        return tensor
-
-    def constant(self, name: str, array: Any) -> None:
-        """The reader of `tapping`."""
-        if self.attention is not None:
-            self._tensors[-1][name] = array._data if isinstance(array, TensorBase) else array
-
-    def module_ends(self, module: Any) -> None:
-        while self._open and self._open.pop() is not module:
-            pass  # the ends of what is inside were not told, because an observer raised
-        if module in self._names:
-            seen = self._tensors.pop()
-            if "output" in seen:  # it did not raise
-                attention = AttentionTrace(self._names[module], module, seen)
-                self._traced._calls.setdefault(attention.name, []).append(attention)
-                for attentions in self._inside[-1:]:
-                    attentions.append(attention)
-        elif isinstance(module, Residual):
-            seen, attentions = self._tensors.pop(), self._inside.pop()
-            for attention in attentions if "result" in seen else []:
-                attention.residual = ResidualTrace(module, seen["stream"], seen["result"])
-
-
-def _own(tensor: Tensor) -> Tensor:
-    """A copy, whose gradient is what comes along one path alone; of data that needs no gradient, one that has one."""
-    if tensor.requires_grad or not is_grad_enabled():
-        return tensor.clone()
-    return Tensor(tensor, requires_grad=True)

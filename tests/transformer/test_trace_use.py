@@ -131,6 +131,34 @@ def test_inside_a_checkpoint_the_second_run_counts():
     for tap in PER_HEAD.values():
         np.testing.assert_allclose(t["encoder.layers.0.layer.self_attention"].gradient(tap).numpy(),
                                    expected[name].gradient(tap).numpy(), rtol=1e-11, atol=1e-15)
+    assert {len(t.calls(name)) for name in t} == {1}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_calls_in_checkpoints_are_counted_once_and_in_order(nested):
+    """So a loss that is computed again, without a backward, comes by the call that was traced."""
+    attention = MultiHeadAttention(8, 2).to(dtype=np.float64)
+    x, y = (mg.Tensor(np.random.default_rng(seed).normal(size=(1, 3, 8)), requires_grad=True) for seed in (0, 1))
+
+    def once(z):
+        return func.checkpoint(lambda z: attention(z, z, z), z) if nested else attention(z, z, z)
+
+    def loss():
+        return (func.checkpoint(lambda z: once(once(z)), x) ** 2).sum() + (func.checkpoint(once, y) ** 2).sum()
+
+    with trace(attention) as t:
+        total = loss()
+        values = [call.weights.numpy() for call in t.calls("MultiHeadAttention")]
+        total.backward(retain_graph=True)
+        total.backward()
+    calls = t.calls("MultiHeadAttention")
+    assert len(values) == len(calls) == 3
+    for call, expected in zip(calls, values, strict=True):
+        np.testing.assert_array_equal(call.weights.numpy(), expected)
+        assert call.reached
+    direction = np.random.default_rng(2).normal(size=(1, 2, 3, 3))
+    derivative = (calls[-1].gradient("weights").numpy() * direction).sum()
+    assert t.finite_difference(loss, "MultiHeadAttention", "weights", direction) == pytest.approx(derivative, rel=1e-7)
 
 
 def test_a_forward_that_fails_leaves_what_had_ended():
