@@ -77,7 +77,8 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
     row, column = _largest(shown) if cell is None else cell
     worked = worked_cell(attention, item, head, symbol, row, column)
     labels = {"queries": queries, "keys": keys}
-    about = f"{step.label}: {step.title}, {_shape(values[symbol])}, norm {_norm(values[symbol])}"
+    finite = "" if np.isfinite(shown).all() else " without −∞"
+    about = f"{step.label}: {step.title}, {_shape(values[symbol])}, norm {_norm(values[symbol])}{finite}"
     lines = [heading(attention, item, head), "", about]
     lines += [f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else [f"  {step.formula}"]
     lines += ["", *_matrix(step, shown, labels, _masked(attention, item, head, step), colour, width)]

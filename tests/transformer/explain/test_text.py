@@ -122,6 +122,7 @@ def test_masked_cells_are_dots_and_minus_infinity(t):
         rows = [line for line in text.splitlines() if re.match(r"^\d ", line) and "0 <bos>  " not in line.rstrip()[9:]]
         counts = [line.split().count(mark) for line in rows if re.match(r"^[0-3] (<bos>|今日|は|␣) ", line)]
         assert counts[-4:] == [3, 2, 1, 0]
+        assert text.splitlines()[2].endswith(" without −∞") == (symbol == "Sm")
 
 
 def test_columns_are_aligned_whatever_the_tokens(t):
