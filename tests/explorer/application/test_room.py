@@ -1,5 +1,7 @@
 """What the stage says and how it fits: each step in words, its grids in one row, and the numbers of large ones."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.explorer.application.driver import BACKWARD, CROSS, SELF, choose
@@ -29,7 +31,7 @@ def test_large_grids_stand_in_one_row(long_one, symbol):
     assert len(found) >= 2
     assert max(grid["top"] for grid in found) < min(grid["bottom"] for grid in found)
     assert max(grid["right"] for grid in found) <= 1280
-    assert all(one["right"] < other["left"] for one, other in zip(found, found[1:], strict=False))
+    assert all(one["right"] < other["left"] for one, other in pairwise(found))
 
 
 def test_the_numbers_of_large_grids_can_be_shown(long_one):
