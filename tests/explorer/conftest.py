@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
+from tests.explorer.panels import Made, make_pages
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
 from transformer.explain.explanation import Explanation, tokens_of
@@ -48,6 +49,53 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     for page in pages:
         page.context.close()
     assert problems == []
+
+
+# What the reader has chosen, on the page and in its panels, as it was at first.
+RESET = """(first) => {
+    showJacobian = false;
+    Object.assign(flowChoice, {heads: "all", through: "both"});
+    headsSymbol = "A";
+    historyPlace = null;
+    explorer.setState(first);
+    document.activeElement.blur();
+    scrollTo(0, 0);
+}"""
+
+
+@pytest.fixture(scope="module")
+def _shared(browser: Any) -> Iterator[dict[Any, Any]]:
+    """By path and options: a page, its first state, and its problems."""
+    opened: dict[Any, Any] = {}
+    yield opened
+    for page, _, _ in opened.values():
+        page.context.close()
+
+
+@pytest.fixture
+def share_page(browser: Any, _shared: dict[Any, Any]) -> Iterator[Callable[..., Any]]:
+    """``open_page``, but an explorer's page is opened once for each file, and is for every test as it was at first."""
+    used: list[list[str]] = []
+
+    def share_it(path: str | os.PathLike[str], **options: Any) -> Any:
+        key = (str(path), *sorted(options.items()))
+        if key not in _shared:
+            problems: list[str] = []
+            page = watched_page(browser, Path(path), problems, **options)
+            _shared[key] = page, page.evaluate("explorer.state"), problems
+        page, first, problems = _shared[key]
+        page.evaluate(RESET, first)
+        used.append(problems)
+        return page
+
+    yield share_it
+    assert [problem for problems in used for problem in problems] == []
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
+    """The pages on which the panels are tested, by norm."""
+    return make_pages(tmp_path_factory.mktemp("panels"))
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,11 @@
 
 /**
  * What `look` finds after each of these changes of the state, where it finds something: [change, found]. With
- * `attention` and so on in `where`, there; every tile, every view, a chosen cell and, if `breaking`, every way to break it.
+ * `attention` and so on in `where`, there; every tile or `only` these, every view, a chosen cell and, if `breaking`, every way to break it.
  */
-function everywhere(where, look, breaking = true) {
-  const tiles = [...document.querySelectorAll(".tile")].map(({dataset}) => ({symbol: dataset.key.slice("tile:".length)}));
+function everywhere(where, look, breaking = true, only = null) {
+  const symbols = only ?? [...document.querySelectorAll(".tile")].map(({dataset}) => dataset.key.slice("tile:".length));
+  const tiles = symbols.map((symbol) => ({symbol}));
   const cells = ["A", "dSm", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
   const views = PANELS.map(({id}) => ({panel: id}));
   const broken = breaking ? BREAKAGES.map(({key}) => ({broken: key})) : [];

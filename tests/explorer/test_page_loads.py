@@ -50,6 +50,15 @@ def measured(open_page):
     return open_it
 
 
+@pytest.fixture
+def desktop(share_page, explorer_page):
+    """The page of the small model at 1280×800, opened once for all tests; it can be asked what measures.js answers."""
+    page = share_page(explorer_page)
+    if page.evaluate("typeof everywhere") == "undefined":
+        page.add_script_tag(content=MEASURES.read_text(encoding="utf-8"))
+    return page
+
+
 PANELS = ["softmax", "checks", "paths", "flow", "heads", "history"]
 
 
@@ -83,8 +92,8 @@ def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, 
     assert page.evaluate(f"(where) => everywhere(where, {look})", where) == []
 
 
-def test_the_selectors_select(open_page, explorer_page):
-    page = open_page(explorer_page)
+def test_the_selectors_select(desktop):
+    page = desktop
     for kind in ("decoder self", "cross", "encoder self"):
         page.get_by_role("radio", name=kind).check(force=True)
         assert page.evaluate("explorer.page.attentions[explorer.state.attention].kind") == kind
@@ -153,7 +162,8 @@ def test_of_sixty_tokens_every_tile_and_view_comes_soon(measured, long_page):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_sixty_tokens_hang_out_of_no_window(measured, long_page, width):
     page = measured(long_page, width=width)
-    assert page.evaluate("everywhere({}, overflowing, false)") == []
+    kinds = ["X", "WQ", "Q", "A", "C", "WO", "dV", "dSm", "dWQ", "dX", "dM"]  # one of each shape and equation
+    assert page.evaluate("(kinds) => everywhere({}, overflowing, false, kinds)", kinds) == []
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -186,8 +196,8 @@ def test_reduced_motion_moves_nothing(measured, explorer_page):
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_what_takes_the_focus_has_a_name(measured, explorer_page, panel):
-    page = measured(explorer_page)
+def test_what_takes_the_focus_has_a_name(desktop, panel):
+    page = desktop
     page.evaluate("(panel) => explorer.setState({panel, symbol: 'dV', cell: {row: 1, col: 1}})", panel)
     nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     focusable = [node for node in nodes if not node["ignored"] and any(
@@ -200,8 +210,8 @@ def test_what_takes_the_focus_has_a_name(measured, explorer_page, panel):
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_the_tab_key_reaches_everything(measured, explorer_page, panel):
-    page = measured(explorer_page)
+def test_the_tab_key_reaches_everything(desktop, panel):
+    page = desktop
     page.evaluate("(panel) => explorer.setState({panel, symbol: 'dV', cell: {row: 1, col: 1}})", panel)
     expected = page.evaluate("tabStops().length")
     assert page.evaluate("[...document.querySelectorAll('[tabindex]')].every((element) => element.tabIndex <= 0)")

@@ -16,21 +16,15 @@ from tests.explorer.panels import (
     each,
     holds,
     make_page,
-    make_pages,
     numbers,
     show,
 )
 from transformer.explain.page import SCRIPTS
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pages(tmp_path_factory.mktemp("panels"))
-
-
 @pytest.fixture
-def opened(made, open_page):
-    return open_page(made["pre"].path)
+def opened(made, share_page):
+    return share_page(made["pre"].path)
 
 
 # ------------------------------------------------------------------ softmax
@@ -159,8 +153,8 @@ def test_a_broken_gradient_breaks_its_identity(opened):
     assert any("sums to 0" in text for text in fails)
 
 
-def test_what_the_engine_did_not_measure_is_said(made, open_page):
-    page = open_page(made["post"].path)
+def test_what_the_engine_did_not_measure_is_said(made, share_page):
+    page = share_page(made["post"].path)
     show(page, panel="checks")
     assert "The engine's errors were not measured" in page.inner_text("#panel .note")
     said = each(page, "[data-engine]", "one.textContent")
@@ -194,8 +188,8 @@ def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
 
 
 @pytest.mark.parametrize("options", [{"width": 390}, {"width": 390, "dark": True, "reduced_motion": True}])
-def test_every_panel_fits_and_names_its_controls(made, open_page, options):
-    page = open_page(made["pre"].path, **options)
+def test_every_panel_fits_and_names_its_controls(made, share_page, options):
+    page = share_page(made["pre"].path, **options)
     for panel in ("softmax", "checks", "paths", "flow", "heads", "history"):
         show(page, panel=panel, attention=CROSS)
         assert page.get_attribute("#panel", "data-panel") == panel

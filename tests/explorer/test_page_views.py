@@ -17,20 +17,14 @@ from tests.explorer.panels import (
     history_of,
     holds,
     make_page,
-    make_pages,
     numbers,
     show,
 )
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return make_pages(tmp_path_factory.mktemp("views"))
-
-
 @pytest.fixture
-def opened(made, open_page):
-    return open_page(made["pre"].path)
+def opened(made, share_page):
+    return share_page(made["pre"].path)
 
 
 # ------------------------------------------------------------------ paths
@@ -65,8 +59,8 @@ SPLIT = """() => {
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
-def test_the_paths_sum_to_the_engines_gradient(made, open_page, norm, attention):
-    page = open_page(made[norm].path)
+def test_the_paths_sum_to_the_engines_gradient(made, share_page, norm, attention):
+    page = share_page(made[norm].path)
     parts, total = parts_by_the_engine(made[norm].trace[made[norm].trace.names[attention]])
     for item in range(2):
         show(page, panel="paths", attention=attention, item=item)
@@ -205,8 +199,8 @@ def test_the_history_shows_the_checkpoints(opened, made):
     assert opened.inner_text("#panel output") == "step 200"
 
 
-def test_a_page_without_a_history_says_so(made, open_page):
-    page = open_page(made["post"].path)
+def test_a_page_without_a_history_says_so(made, share_page):
+    page = share_page(made["post"].path)
     show(page, panel="history")
     said = page.inner_text("#panel")
     assert said == "This page has no history: it was not made from a run with several checkpoints."
