@@ -14,7 +14,7 @@ INITIAL = {
 # In the order of their steps.
 FORWARD = ["X", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "O", "C", "WO", "bO", "Y"]
 BACKWARD = ["dY", "dbO", "dWO", "dC", "dO", "dV", "dA", "dSm", "dS", "dR", "dQ", "dK",
-            "dbQ", "dWQ", "dbK", "dWK", "dbV", "dWV", "dX"]
+            "dbQ", "dbK", "dbV", "dWQ", "dWK", "dWV", "dX"]
 
 
 def choose(page: Any, **changes: Any) -> None:

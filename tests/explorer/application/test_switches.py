@@ -61,6 +61,16 @@ def test_an_entry_is_changed_and_taken_back(page, symbol, name):
     assert page.evaluate("explorer.matrix('dX')") == gradient
 
 
+def test_the_entries_that_can_be_changed_are_found_from_the_switches(page):
+    page.locator("select[name=change]").select_option(label="an entry of K")
+    assert (state(page, "symbol"), focused(page)) == ("K", "edit")
+    page.keyboard.type("1.5")
+    page.keyboard.press("Enter")
+    assert page.evaluate("explorer.state.edit")["value"] == 1.5
+    assert page.locator("select[name=change]").count() == 0  # in its place stands what was changed
+    assert "set to 1.500" in page.locator("#selection").inner_text()
+
+
 def test_a_nudge_agrees_with_the_gradient(page, engine):
     choose(page, attention=CROSS, symbol="dK", item=1, head=1)
     cell(page, "dK", 1, 1).click()

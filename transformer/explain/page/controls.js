@@ -20,8 +20,8 @@ function renderControls(container, view, verdict) {
     checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys", view.attention.mask === null),
     menu("Break it", "broken", [["", "no, all is right"], ...applicable.map(({key, title}) => [key, title])],
       view.state.broken ?? "", (key) => setState({broken: key || null})),
-    checkbox("common", ["one colour scale for all gradients"], view.state.common, "One colour scale for all gradients"),
-    ...(view.state.edit ? [editChip(view.state.edit)] : []),
+    checkbox("common", ["one gradient scale"], view.state.common, "One colour scale for all gradients"),
+    ...(view.state.edit ? [editChip(view.state.edit)] : [editMenu()]),
     verdictText(view, verdict));
   container.replaceChildren(selectors, switches);
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
@@ -84,6 +84,18 @@ function checkbox(name, text, checked, description, disabled = false) {
   input.setAttribute("aria-label", description);
   input.addEventListener("change", () => setState({[name]: input.checked}));
   return make("label", "switch", input, make("span", "", ...text));
+}
+
+/** Leads to the tensors whose entries can be changed: a form for the chosen cell stands on the stage. */
+function editMenu() {
+  const entries = Object.entries(EDITABLE).map(([symbol, name]) => [symbol, `an entry of ${name}`]);
+  return menu("Change", "change", [["", "no entry"], ...entries], "", (symbol) => {
+    setState({symbol});
+    setState({cell: telling().cell});
+    const field = document.querySelector("[data-key=edit]");
+    field.focus();
+    field.select();
+  });
 }
 
 /** What is edited, with a button that takes it back. */

@@ -6,7 +6,8 @@
 //   formulasOf(view, symbol) -> {forward, backward, replaced}, as text; replaced: "break it" has changed the formula
 //   workedCell(view, symbol, row, col) -> what explainCell says
 //
-// Without dropout A′ is A. The page then shows A and dA alone, where the mathematics computes A′ and dA′ as well.
+// Without dropout A′ is A, and without a mask S̄ is S. The page then shows A and S alone, and their gradients, where the
+// mathematics computes A′ and S̄ as well. A mask that is only switched off keeps its place.
 
 // A symbol is drawn as a grid ("ᵀ" after it: its transpose is meant, but it is drawn as it is, queries from top to bottom);
 // "O*" is the O of every head, "+dXq" is summed over the heads; the rest is written as it stands.
@@ -29,24 +30,38 @@ TENSORS.unmaskedA = {...TENSORS.A, symbol: "unmaskedA", label: "Ã", name: "weig
 TENSORS.unmaskedAd = {...TENSORS.Ad, symbol: "unmaskedAd", label: "Ã′", name: "weights without the mask, after dropout"};
 
 const hasDropout = (view) => view.attention.dropped !== null;
+const hasMask = (view) => view.attention.mask !== null;
 const withoutPrimes = (view, text) => (hasDropout(view) ? text : text.replaceAll("A′", "A").replaceAll("Ã′", "Ã"));
 
-/** The symbol whose rule makes a tensor: without dropout dA comes straight from dO Vᵀ. */
-const ruleSymbol = (view, symbol) => (symbol === "dA" && !hasDropout(view) ? "dAd" : symbol);
+/** A text without the tensors that are not shown. */
+const asShown = (view, text) => (hasMask(view) ? withoutPrimes(view, text) : withoutPrimes(view, text).replaceAll("S̄", "S"));
+
+/** The symbol whose rule makes a tensor: without dropout dA comes straight from dO Vᵀ, without a mask dS from dA. */
+function ruleSymbol(view, symbol) {
+  if (symbol === "dA" && !hasDropout(view)) return "dAd";
+  return symbol === "dS" && !hasMask(view) ? "dSm" : symbol;
+}
 
 /** The symbol under which the page shows a tensor. */
 const WITHOUT_DROPOUT = {Ad: "A", dAd: "dA", unmaskedAd: "unmaskedA"};
-const shownSymbol = (view, symbol) => (hasDropout(view) ? symbol : WITHOUT_DROPOUT[symbol] ?? symbol);
+const WITHOUT_MASK = {Sm: "S", dSm: "dS"};
+const shownSymbol = (view, symbol) => (
+  (hasDropout(view) ? undefined : WITHOUT_DROPOUT[symbol]) ?? (hasMask(view) ? undefined : WITHOUT_MASK[symbol]) ?? symbol);
+
+/** The tensor that goes on to the next step: A as A′, S as S̄. */
+const passedOn = (view, symbol) => (
+  {...(hasDropout(view) ? {} : {A: "Ad", dA: "dAd"}), ...(hasMask(view) ? {} : {S: "Sm", dS: "dSm"})}[symbol] ?? symbol);
 
 /** The breakage's own rule for a tensor, or undefined. */
-const brokenRule = ({result}, symbol) => (result.broken ? result.broken.replaces(result.problem)[symbol] : undefined);
+const brokenRule = (view, symbol) => (
+  view.result.broken ? view.result.broken.replaces(view.result.problem)[ruleSymbol(view, symbol)] : undefined);
 
 function formulasOf(view, symbol) {
   const {label, name, forward} = TENSORS[ruleSymbol(view, symbol)];
-  const {backward} = TENSORS[hasDropout(view) ? symbol : {A: "Ad", dA: "dAd"}[symbol] ?? symbol];
+  const {backward} = TENSORS[passedOn(view, symbol)];
   const broken = brokenRule(view, symbol);
   const write = (formula) => {
-    const spelled = withoutPrimes(view, spell(formula, view.result));
+    const spelled = asShown(view, spell(formula, view.result));
     return view.state.scaling ? spelled : spelled.replace("/√d_k", "");
   };
   const made = isGradient(symbol) || forward.includes("=") ? forward : `${label}, the ${name}`;
@@ -57,7 +72,7 @@ function equationText(view, symbol) {
   const broken = brokenRule(view, symbol);
   if (!broken) return symbol === "dX" && view.attention.m !== null ? "+dXq" : EQUATIONS[ruleSymbol(view, symbol)] ?? "";
   const {left, right} = broken.rule;
-  if (!left) return BROKEN_EQUATIONS[view.result.broken.key][symbol];
+  if (!left) return BROKEN_EQUATIONS[view.result.broken.key][ruleSymbol(view, symbol)];
   return [left, right].map((operand) => operand.symbol + (operand.transposed ? "ᵀ" : "")).join(" · ");
 }
 
@@ -87,5 +102,5 @@ function partsOf(view, word) {
 function workedCell(view, symbol, row, col) {
   const worked = explainCell(view.result, view.state.head, ruleSymbol(view, symbol), row, col);
   const highlights = worked.highlights.map((part) => ({...part, symbol: shownSymbol(view, part.symbol)}));
-  return {...worked, highlights, formula: withoutPrimes(view, worked.formula)};
+  return {...worked, highlights, formula: asShown(view, worked.formula)};
 }

@@ -1,13 +1,15 @@
 "use strict";
 // The flow panel: which query token sends gradient to which key token; in cross-attention, which target token to which
-// source token.
+// source token. Either can be chosen: what a query sends, who sends to a key.
 //
 //   forward: Kⱼ = Mⱼ W_K + b_K, Vⱼ = Mⱼ W_V + b_V    so here: dMⱼ = dKⱼ W_Kᵀ + dVⱼ W_Vᵀ, summed over the heads
 //   forward: Rᵢⱼ = Qᵢ·Kⱼ, Oᵢ = Σⱼ A′ᵢⱼ Vⱼ            so here: dKⱼ = Σᵢ dRᵢⱼ Qᵢ,  dVⱼ = Σᵢ A′ᵢⱼ dOᵢ
 //
 // So dMⱼ is a sum of vectors, one for each query i: dRᵢⱼ Qᵢ W_Kᵀ through the key, A′ᵢⱼ dOᵢ W_Vᵀ through the value.
 
-const flowChoice = {heads: "all", through: "both"}; // the panel's own choices
+// The panel's own choices; `key`, a key token's place, or null: the query token of the state is chosen.
+const flowChoice = {heads: "all", through: "both", key: null};
+const MOST_WORDS = 8; // lines of the table beside the picture
 const flows = new WeakMap(); // by the heads that they are of: choosing a token computes none anew
 
 /** What the queries of a head send, as a factor for each pair (T×S) and a vector for each query (T×D). */
@@ -49,6 +51,17 @@ function addScaled(sum, factor, vector) {
   for (let d = 0; d < sum.length; d++) sum[d] += factor * vector[d];
 }
 
+/** The token whose lines stand out: {side: "query" or "key", place}. */
+function chosenToken({state, labels}) {
+  const {key} = flowChoice;
+  return key !== null && key < labels.key.length ? {side: "key", place: key} : {side: "query", place: state.row};
+}
+
+function chooseToken(side, place) {
+  flowChoice.key = side === "key" ? place : null;
+  setState(side === "key" ? {} : {row: place});
+}
+
 function renderFlow(container, view) {
   const {state, attention, result, labels} = view;
   const heads = flowChoice.heads === "all" ? result.heads : [view.head];
@@ -59,47 +72,64 @@ function renderFlow(container, view) {
     flowChoice[field] = value;
     setState({});
   };
+  const chosen = chosenToken(view);
   const memory = attention.m === null ? "dX" : "dM";
   const besides = attention.m === null ? ", besides what comes through the queries" : "";
   const expected = addAll(heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
   container.append(
-    forwardAndBack(withoutPrimes(view, "K = M W_K + b_K,  V = M W_V + b_V;  R = Q Kᵀ,  O = A′ V"),
+    forwardAndBack(withoutPrimes(view, spell("K = M W_K + b_K,  V = M W_V + b_V;  R = Q Kᵀ,  O = A′ V", result)),
       withoutPrimes(view, `${memory}ⱼ = Σᵢ (dRᵢⱼ Qᵢ W_Kᵀ + A′ᵢⱼ dOᵢ W_Vᵀ)${besides}`)),
     build("p", {}, `Each ${attention.queries} token i sends one vector of gradient to each ${attention.keys} token j, `,
-      "through its key and through its value. Shown is the norm of that vector."),
+      "through its key and through its value. Shown is the norm of that vector. Choose a token on the left to see what ",
+      "it sends, one on the right to see who sends to it."),
     build("div", {class: "panel-controls"},
       segments("Heads", "flow-heads", [["all", "all"], ["one", `only ${state.head}`]], flowChoice.heads, choose("heads")),
       segments("Through", "flow-through", [["both", "keys and values"], ["keys", "keys"], ["values", "values"]],
         flowChoice.through, choose("through"))),
-    build("div", {class: "side-by-side"}, flowPicture(flow[flowChoice.through], view),
-      build("div", {class: "reading"}, flowWords(flow, view),
-        barTable({label: `What arrives at each ${attention.keys} token`, labels: labels.key, rows: normRows([
-          {symbol: "sent", name: "sum of the norms", values: flow.sumOfNorms},
-          {symbol: `${memory}ⱼ`, id: "arrived", name: "norm of the sum", values: norms(flow.total)}])}),
-        verdictOnFlow(flow, expected, memory))),
-    build("h3", {}, "The same in numbers"), flowGrids(flow, view));
+    build("div", {class: "side-by-side"}, flowPicture(flow[flowChoice.through], chosen, view),
+      build("div", {class: "reading"}, flowWords(flow, chosen, view))),
+    build("div", {class: "side-by-side"},
+      barTable({label: `What arrives at each ${attention.keys} token`, labels: labels.key, rows: normRows([
+        {symbol: "sent", name: "sum of the norms", values: flow.sumOfNorms},
+        {symbol: `${memory}ⱼ`, id: "arrived", name: "norm of the sum", values: norms(flow.total)}])}),
+      build("div", {class: "reading"}, verdictOnFlow(flow, expected, memory))),
+    build("h3", {}, "The same in numbers"), flowGrids(flow, chosen, view));
 }
 
-/** What the chosen query sends, largest first. */
-function flowWords({keys, values, both}, {state: {row: i}, labels}) {
-  const order = labels.key.map((_, j) => j).filter((j) => both.at(i, j) > 0).sort((a, b) => both.at(i, b) - both.at(i, a));
-  if (order.length === 0) return build("p", {}, `“${labels.query[i]}” sends nothing: no gradient reaches its output.`);
-  const rows = order.slice(0, 6).map((j) => build("tr", {}, build("th", {scope: "row"}, labels.key[j]),
-    ...[both, keys, values].map((matrix) => build("td", {"data-value": matrix.at(i, j)}, formatNumber(matrix.at(i, j), 3)))));
-  const table = tableOf({class: "flow-words"}, ["to", "in all", "key", "value"].map(headCell), rows);
-  const some = order.length > 6 ? `: the largest 6 of ${order.length}` : "";
-  table.prepend(build("caption", {}, `What “${labels.query[i]}” sends${some}`));
+/** What the chosen token sends, or who sends to it: largest first. */
+function flowWords({keys, values, both}, {side, place}, {labels}) {
+  const sends = side === "query";
+  const token = labels[side][place], others = labels[sends ? "key" : "query"];
+  const normOfPair = (matrix, other) => (sends ? matrix.at(place, other) : matrix.at(other, place));
+  const order = [...others.keys()].filter((other) => normOfPair(both, other) > 0)
+    .sort((a, b) => normOfPair(both, b) - normOfPair(both, a));
+  if (order.length === 0) {
+    return build("p", {}, sends ? `“${token}” sends nothing: no gradient reaches its output.`
+      : `Nobody sends to “${token}”: no query that gets a gradient may attend to it.`);
+  }
+  const most = normOfPair(both, order[0]);
+  const rows = order.slice(0, MOST_WORDS).map((other) => build("tr", {"data-place": other},
+    build("th", {scope: "row"}, others[other]),
+    ...[both, keys, values].map((matrix) => normOfPair(matrix, other))
+      .map((norm) => build("td", {"data-value": norm}, formatNumber(norm, 3))),
+    build("td", {class: "length-box"},
+      build("span", {class: "length", style: `width: ${(100 * normOfPair(both, other)) / most}%`}))));
+  const head = [sends ? "to" : "from", "in all", "key", "value", ""].map(headCell);
+  const table = tableOf({class: "flow-words"}, head, rows);
+  const some = order.length > MOST_WORDS ? `: the largest ${MOST_WORDS} of ${order.length}` : "";
+  table.prepend(build("caption", {}, sends ? `What “${token}” sends${some}` : `Who sends to “${token}”${some}`));
   return table;
 }
 
-function flowGrids(flow, {labels, mask, attention}) {
+function flowGrids(flow, {side}, {labels, mask, attention}) {
   const primed = attention.dropped === null ? "A" : "A′";
   const titles = {keys: "‖dRᵢⱼ Qᵢ W_Kᵀ‖, through keys", values: `‖${primed}ᵢⱼ dOᵢ W_Vᵀ‖, through values`,
     both: "norm of their sum"};
   const scale = Math.max(...Object.keys(titles).map((name) => extent(flow[name])));
   const grids = Object.entries(titles).map(([name, title]) => {
     const figure = grid(flow[name], {name: `flow ${name}`, kind: "gradient", scale, mask, rowLabels: labels.query,
-      colLabels: labels.key, caption: build("span", {}, ...withSubscripts(title)), onCell: (row) => setState({row})});
+      colLabels: labels.key, caption: build("span", {}, ...withSubscripts(title)),
+      onCell: (query, key) => chooseToken(side, side === "query" ? query : key)});
     figure.dataset.flow = name;
     figure.querySelector(".legend").replaceWith(legendOfNorms(scale));
     return figure;

@@ -44,15 +44,24 @@ function forwardAndBack(forward, backward) {
   return build("div", {}, line("forward:", forward), line("so here:", backward));
 }
 
-const scroller = (label, child) => build("div",
-  {class: "scroller", role: "region", "aria-label": label, tabindex: "0", "data-key": `scroll:${label}`}, child);
+/** A box that scrolls where the child is wider than the page, and then says so: many browsers hide their scrollbars. */
+function scroller(label, child, attributes = {}) {
+  const box = build("div",
+    {class: "scroller", role: "region", "aria-label": label, tabindex: "0", "data-key": `scroll:${label}`}, child);
+  widths.observe(box);
+  return build("div", {class: "scrolls", ...attributes},
+    build("p", {class: "more", "aria-hidden": "true"}, "Scroll sideways for the rest →"), box);
+}
+
+const widths = new ResizeObserver((entries) => entries.forEach(({target}) =>
+  target.classList.toggle("overflows", target.scrollWidth > target.clientWidth)));
 
 const headCell = (text) => build("th", {scope: "col"}, text);
 
 const tableOf = (attributes, head, rows) => build("table", attributes,
   build("thead", {}, build("tr", {}, ...head)), build("tbody", {}, ...rows));
 
-const UPRIGHT_BARS = 20; // with more columns than that, the numbers are written downwards
+const UPRIGHT_BARS = 18; // with more columns than that, the numbers are written downwards
 
 /**
  * A table of bars: a column for each token.
@@ -74,8 +83,8 @@ function barTable({label, labels, masked = null, rows}) {
     const cells = row.values.map((value, j) => barCell(value, row, columns[j], text(value)));
     return build("tr", {"data-bars": row.id ?? row.symbol}, name, ...cells);
   });
-  const attributes = {class: narrow ? "bars narrow" : "bars", style: `--columns: ${labels.length}`, "aria-label": label};
-  return scroller(label, tableOf(attributes, [build("td"), ...head], body));
+  const table = tableOf({class: narrow ? "bars narrow" : "bars", "aria-label": label}, [build("td"), ...head], body);
+  return scroller(label, table, {style: `--columns: ${labels.length}`});
 }
 
 /** One bar; places are in per cent of the box, from its top. */

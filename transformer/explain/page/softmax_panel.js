@@ -28,7 +28,7 @@ function renderSoftmax(container, view) {
     {symbol: "dS", name: "A∘(dA − D)", values: row.dS, kind: "gradient", ...rangeOf(row.dS)},
   ]});
   container.append(rowChooser(labels.query, i),
-    forwardAndBack("A = softmax(S̄), row by row", "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row"),
+    forwardAndBack(asShown(view, "A = softmax(S̄), row by row"), "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row"),
     build("div", {class: "side-by-side"}, bars,
       build("div", {class: "reading"}, ...readingOf(row, masked), jacobianSwitch())));
   if (showJacobian) container.append(...jacobianView(view, row));
@@ -85,7 +85,8 @@ function jacobianSwitch() {
 }
 
 /** J · dA = J dA, beside dS. */
-function jacobianView({labels, commonScale}, row) {
+function jacobianView(view, row) {
+  const {labels, commonScale} = view;
   const part = (title, matrix, options) => build("figure", {"data-part": title}, build("figcaption", {}, title),
     grid(matrix, {name: title, rowLabels: labels.key, ...options}));
   const operator = (sign) => build("span", {class: "operator"}, sign);
@@ -100,7 +101,7 @@ function jacobianView({labels, commonScale}, row) {
   const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),
     right ? `. J has ${labels.key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
   same.dataset.fact = "jacobian";
-  const formulas = forwardAndBack("∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere",
+  const formulas = forwardAndBack(asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere"),
     "dS = J dA, since J is its own transpose");
   return [formulas, scroller("The Jacobian times dA", equation), same];
 }

@@ -19,8 +19,8 @@ function stageHead(view) {
   const {label, name} = TENSORS[symbol];
   const matrix = matrixOf(view, symbol);
   const steps = gradientSymbols(view), tensors = forwardSymbols(view);
-  const place = isGradient(symbol) ? `backward pass, step ${stepNumber(view, tileOf(symbol))} of ${steps.length}`
-    : `forward pass, ${tensors.indexOf(tileOf(symbol)) + 1} of ${tensors.length}`;
+  const place = isGradient(symbol) ? `backward pass, step ${stepNumber(view, tileOf(view, symbol))} of ${steps.length}`
+    : `forward pass, ${tensors.indexOf(tileOf(view, symbol)) + 1} of ${tensors.length}`;
   const facts = `${place} · ${matrix.rows}×${matrix.cols} · ‖·‖ ${formatNumber(normOf(matrix))}${finiteDifference(view)}`;
   const title = make("h2", "", make("span", "symbol", ...withSubscripts(label)), name);
   return make("div", "stage-head", make("div", "", title, make("span", "place", facts)),
@@ -38,7 +38,7 @@ function finiteDifference({attention, result, state: {symbol, scaling, masking}}
 /** A button to the step on the left or on the right; at the end of the row there is none. */
 function stepButton(view, key) {
   const next = symbolAfter(key, view);
-  if (next === tileOf(view.state.symbol)) return [];
+  if (next === tileOf(view, view.state.symbol)) return [];
   const onward = (key === "ArrowLeft") === isGradient(view.state.symbol);
   const number = isGradient(next) ? `${stepNumber(view, next)}: ` : "";
   const [before, after] = key === "ArrowLeft" ? ["← ", ""] : ["", " →"];
@@ -87,7 +87,7 @@ const withTranspose = (element, transposed) =>
 function operandGrid(view, {symbol, matrix, name, head, note}, highlight, sizes) {
   const more = head === undefined ? {} : {head};
   // Where does this number come from? A click leads to the step that made it.
-  const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(symbol));
+  const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(view, symbol));
   const to = symbol === "G" ? "dY" : symbol;
   return grid(matrix, {
     ...gridOptions(view, symbol), ...sizes, name, highlight, caption: captionOf(view, symbol, note),

@@ -44,7 +44,7 @@ function termElement(view, {factors, product}, most) {
   element.style.backgroundColor = paint("gradient", product, most);
   element.style.color = ink("gradient", product, most);
   element.dataset.product = product;
-  element.title = withoutPrimes(view, factors.map((factor) => factorName(view, factor)).join(" · "));
+  element.title = asShown(view, factors.map((factor) => factorName(view, factor)).join(" · "));
   return element;
 }
 
@@ -70,7 +70,7 @@ function factorName(view, factor) {
 /** A sum that a factor of the cell stands for, such as the denominator of a softmax. */
 function asideOf(view, {formula, terms, sum}) {
   const most = Math.max(...terms.map(({product}) => Math.abs(product)), 0);
-  const line = make("div", "terms aside", make("span", "formula", "where ", ...withSubscripts(formula), " ="));
+  const line = make("div", "terms aside", make("span", "formula", "where ", ...withSubscripts(asShown(view, formula)), " ="));
   terms.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, most)));
   line.append(make("span", "total", `= ${formatNumber(sum, 5)}`));
   return line;

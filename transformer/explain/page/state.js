@@ -103,12 +103,12 @@ function keepInRange() {
   if (view.result.broken === null) state.broken = null;
 }
 
-const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", G: "dY"}; // in self-attention, without dropout
+const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", Sm: "S", dSm: "dS", G: "dY"}; // where the tensor on the left is missing
 
 /** Whether the stage can show the tensor: it, or the tile that it belongs to, is in the strip. */
 function hasTensor(view, symbol) {
   const shown = [...forwardSymbols(view), ...gradientSymbols(view)];
-  return symbol !== "G" && shown.includes(tileOf(symbol)) && matrixOf(view, symbol) !== null;
+  return symbol !== "G" && shown.includes(tileOf(view, symbol)) && matrixOf(view, symbol) !== null;
 }
 
 const IN_HASH = ["attention", "item", "head", "symbol", "panel"];

@@ -8,7 +8,7 @@
 //   kindOf(symbol) -> "weight", "value" or "gradient"
 
 const BACKWARD_ORDER = ["dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK",
-  "dbQ", "dWQ", "dbK", "dWK", "dbV", "dWV", "dX", "dM"];
+  "dbQ", "dbK", "dbV", "dWQ", "dWK", "dWV", "dX", "dM"];
 const FORWARD_ORDER = ["X", "M", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "Ad", "O", "C",
   "WO", "bO", "Y"];
 
@@ -19,16 +19,16 @@ const tensorOf = (symbol) => (isGradient(symbol) ? symbol.slice(1) : symbol);
 
 /** The tile that a tensor without one of its own belongs to. */
 const TILES = {G: "dY", D: "dSm", dXq: "dX", dXk: "dX", dXv: "dX"};
-const tileOf = (symbol) => TILES[symbol] ?? symbol;
+const tileOf = (view, symbol) => shownSymbol(view, TILES[symbol] ?? symbol);
 
 function kindOf(symbol) {
   if (isGradient(symbol) || symbol === "D" || symbol === "G") return "gradient";
   return symbol === "A" || symbol === "Ad" ? "weight" : "value";
 }
 
-/** The columns of the strip. A line of tiles stands under the operation that makes them; biases and M may be missing. */
+/** The columns of the strip. A line of tiles stands under the operation that makes them; what is not done here is missing. */
 function stripColumns(view) {
-  const crossed = view.attention.m !== null, dropped = view.attention.dropped !== null;
+  const crossed = view.attention.m !== null, dropped = hasDropout(view);
   const withBias = (weight, bias) => (matrixOf(view, bias) ? [weight, bias] : [weight]);
   return [
     {operation: "input", tiles: crossed ? [["X"], ["M"]] : [["X"]]},
@@ -36,7 +36,7 @@ function stripColumns(view) {
     {operation: "· W + b", tiles: [["Q"], ["K"], ["V"]]},
     {operation: "Q Kᵀ", tiles: [["R"]]},
     {operation: "÷ √d_k", tiles: [["S"]]},
-    {operation: "mask", tiles: [["Sm"]]},
+    ...(hasMask(view) ? [{operation: "mask", tiles: [["Sm"]]}] : []),
     {operation: "softmax", tiles: [["A"]]},
     ...(dropped ? [{operation: "dropout", tiles: [["Ad"]]}] : []),
     {operation: "· V", tiles: [["O"]]},

@@ -29,7 +29,7 @@ function stripOf(view, wrong) {
 /** The chosen tile is the one that takes part in the tab order; the arrow keys lead to the others. */
 function markChosen(container, view) {
   for (const button of container.querySelectorAll(".tile")) {
-    const chosen = button.dataset.symbol === tileOf(view.state.symbol);
+    const chosen = button.dataset.symbol === tileOf(view, view.state.symbol);
     button.tabIndex = chosen ? 0 : -1;
     if (chosen) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
@@ -114,7 +114,7 @@ function withSubscripts(text) {
 
 /** Move along the rows of the strip: to the next tile or the one before, or between a tensor and its gradient. */
 function symbolAfter(key, view) {
-  const symbol = tileOf(view.state.symbol);
+  const symbol = tileOf(view, view.state.symbol);
   if (key === "ArrowUp" || key === "ArrowDown") return key === "ArrowDown" ? gradientOf(tensorOf(symbol)) : tensorOf(symbol);
   const row = isGradient(symbol) ? gradientSymbols(view) : forwardSymbols(view);
   // In the picture the forward pass goes right and the backward pass left, and so do the keys.

@@ -53,7 +53,7 @@ function verdictText(view, {wrong, count, worst, measured}) {
     text.append("✓ no check fails: here this mistake changes nothing");
   } else if (measured) {
     text.append(`✓ ${count} gradients ${measured === "engine" ? "checked by" : "measured here, as changed, by"} finite `,
-      `differences; largest relative error ${formatNumber(worst, 2)}`);
+      `differences, largest error ${formatNumber(worst, 2)}`);
   }
   return text;
 }

@@ -58,8 +58,8 @@ const OF_INPUT = {
 function inWords(view, symbol) {
   if (brokenRule(view, symbol)) return ""; // it is wrong, and the explanation of the mistake says why
   if (symbol === "dX") return view.attention.m === null ? OF_INPUT.self : OF_INPUT.cross;
-  const without = {...(view.mask ? {} : WITHOUT.mask), ...(view.state.scaling ? {} : WITHOUT.scaling)};
+  const without = {...(view.mask || !hasMask(view) ? {} : WITHOUT.mask), ...(view.state.scaling ? {} : WITHOUT.scaling)};
   const words = without[symbol] ?? WORDS[ruleSymbol(view, symbol)] ?? "";
   // In self-attention M is X.
-  return withoutPrimes(view, view.attention.m === null ? words.replace(/\bM\b/g, "X") : words);
+  return asShown(view, view.attention.m === null ? words.replace(/\bM\b/g, "X") : words);
 }
