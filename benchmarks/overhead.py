@@ -1,6 +1,6 @@
 """What the engine itself costs: forward and backward of elementwise operations on 4×4 float32 arrays.
 
-    python benchmarks/overhead.py                     against PyTorch (pip install 'minigrad[bench]')
+    python benchmarks/overhead.py                     against PyTorch (pip install '.[bench]')
     python benchmarks/overhead.py --peer autograd     against HIPS autograd
 
 On 16 numbers the arithmetic is nothing, so what is timed is the bookkeeping: recording an operation, and calling its

@@ -174,6 +174,9 @@ class HeadTrace:
     def __init__(self, attention: AttentionTrace, item: int, head: int) -> None:
         self.attention, self.item, self.head = attention, item, head
 
+    def __repr__(self) -> str:
+        return f"<HeadTrace of {self.attention.name}: item {self.item}, head {self.head}>"
+
     @property
     def values(self) -> dict[str, Array]:
         """The matrices by symbol."""

@@ -16,7 +16,7 @@ from tests.explorer.browser import launch, watched_page
 from transformer.explain.translation import explain
 from transformer.translator import Translator
 
-SENTENCE = "le 1er septembre 2021"
+SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in examples/translate_dates.py
 # The page opens at the last cross-attention. What is chosen there: the largest gradient of a score, in the softmax's
 # backward; and the same with the mean forgotten, which makes everything before it wrong.
 PICTURES = {
@@ -29,7 +29,7 @@ def draw(run: str, folder: Path) -> None:
     """Write the pictures of the run's explorer into the folder, 1280×800 each, in a palette of 256 colours."""
     with TemporaryDirectory() as scratch, launch() as browser:
         path = Path(scratch) / "page.html"
-        explain(Translator.load(run), SENTENCE, folder=run).to_html(path)
+        explain(Translator.load(run), SENTENCE, ASKED, folder=run).to_html(path)
         problems: list[str] = []
         page = watched_page(browser, path, problems, reduced_motion=True)
         for name, change in PICTURES.items():

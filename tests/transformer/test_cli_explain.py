@@ -72,7 +72,9 @@ def test_what_has_no_room_is_named(run, tmp_path, monkeypatch):
 def test_text(run):
     result = call("explain", run, "three one", "--text")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"{CROSS} (cross attention), item 0, head 0 of 4: 3 queries, 3 keys, d_k = 8")
+    sentence, attention = result.stdout.splitlines()[:2]
+    assert re.fullmatch(r"three one → 三 一    loss 0\.\d+", sentence)
+    assert attention == f"{CROSS} (cross attention), item 0, head 0 of 4: 3 queries, 3 keys, d_k = 8"
     assert "\x1b" not in result.stdout
     for line in ("dS = A∘(dA − D)", "✓ the rows of dS sum to 0"):
         assert line in result.stdout
@@ -82,12 +84,48 @@ def test_one_step_and_one_cell(run, tmp_path):
     result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ",
                   "--cell", "2,1", "--html", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"{NAMES[1]} (decoder self attention), item 0, head 3 of 4")
+    assert result.stdout.splitlines()[1].startswith(f"{NAMES[1]} (decoder self attention), item 0, head 3 of 4")
     measured, said = (float(number.replace("−", "-")) for number in re.search(
         r"that cell, moved alone: measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)
     [entry] = read(tmp_path / "page.html")["attentions"]
     assert entry["name"] == NAMES[1]
+
+
+def test_a_batch_of_several_sentences(run, tmp_path):
+    """The shorter are padded, and the padding is masked; the target that was given is the first sentence's."""
+    result = call("explain", run, "one", "二", "--also", "three one two", "--text", "--step", "Sm", "--item", 0,
+                  "--html", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("one → 二; three one two → 三 一 二    loss ")
+    assert "−∞" in result.stdout
+    data = read(tmp_path / "page.html")
+    assert data["tokens"]["source"] == [["one", "<eos>", "<pad>", "<pad>"], ["three", "one", "two", "<eos>"]]
+    assert data["tokens"]["next"][0][:2] == ["二", "<eos>"]
+    second = call("explain", run, "one", "--also", "three one two", "--text", "--item", 1)
+    assert f"{CROSS} (cross attention), item 1, head 0 of 4: 4 queries, 4 keys" in second.stdout
+
+
+def test_what_the_vocabulary_lacks_is_told(run):
+    result = call("explain", run, "three hello", "一 世界", "--text", "--step", "A", "--also", "moin moin")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == [
+        f"note: {count} of the 2 tokens of {name} are not in the model's vocabulary; it reads <unk> there"
+        for count, name in ((1, "SOURCE"), (1, "TARGET"), (2, "--also"))]
+    assert call("explain", run, "three one", "--text", "--step", "A").stderr == ""
+
+
+@pytest.mark.parametrize("name", ["dWQ", "dW_Q", "dwq"])
+def test_a_step_may_be_named_as_it_is_shown(run, name):
+    result = call("explain", run, "one", "--text", "--step", name)
+    assert "dW_Q: gradient of the query weights" in result.stdout
+
+
+def test_what_is_not_there_is_refused_before_all_is_measured(run, monkeypatch):
+    monkeypatch.setattr(explanation, "measure", lambda *arguments: pytest.fail("this takes seconds"))
+    assert "there is no step 'foo' in" in refused("explain", run, "one", "--text", "--step", "foo")
+    assert "there is no cell 9,9" in refused("explain", run, "one", "--text", "--step", "dS", "--cell", "9,9")
+    assert "there is no head 4 in" in refused("explain", run, "one", "--text", "--head", "4")
 
 
 @pytest.mark.parametrize(("is_terminal", "setting", "expected"), [
@@ -115,6 +153,8 @@ def test_the_checkpoint_can_be_chosen(run, which):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
+    (["one", "--html", "x.html", "--head", "1"], "--head is of --text; the page has every head and every sentence"),
+    (["one", "--html", "x.html", "--item", "0"], "--item is of --text"),
     (["one"], "say what to make: --html FILE writes a page, --text writes to the terminal"),
     (["", "--text"], "the source is empty; give a text for the model to read"),
     (["  ", "一", "--text"], "the source is empty"),

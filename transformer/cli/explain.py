@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.data.vocabulary import UNK
 from transformer.explain.explanation import Explanation
 from transformer.explain.translation import explain as explain_translation
 from transformer.translator import TooLong, Translator
@@ -43,9 +44,13 @@ class Cell(click.ParamType):
         help="Such as decoder.layers.0.cross_attention; for --html any number, and decoder.layers.0 means all of that "
              "layer.  [default: --html as many as fit into 2 MB, or more for a long text; --text the last "
              "cross-attention]")
-@option("--head", type=click.IntRange(0), default=0, section="What to show", help="For --text; counted from 0.")
-@option("--item", type=click.IntRange(0), default=0, section="What to show",
-        help="For --text; which sentence of the batch. There is one: 0.")
+@option("--also", metavar="TEXT", multiple=True, section="What to show",
+        help="Another source in the same batch, any number: shorter ones are padded. Its target is what the model "
+             "writes.")
+@option("--head", type=click.IntRange(0), metavar="N", section="What to show",
+        help="For --text; counted from 0.  [default: 0]")
+@option("--item", type=click.IntRange(0), metavar="N", section="What to show",
+        help="For --text; which sentence: 0 is SOURCE, the others are those of --also.  [default: 0]")
 @option("--step", metavar="NAME", section="What to show",
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--cell", type=Cell(), section="What to show",
@@ -55,8 +60,8 @@ class Cell(click.ParamType):
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
-            head: int, item: int, step: str | None, cell: tuple[int, int] | None, checkpoint: str,
-            device: str) -> None:
+            also: tuple[str, ...], head: int | None, item: int | None, step: str | None, cell: tuple[int, int] | None,
+            checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through every attention of the model in DIR.
 
     SOURCE is a text, TARGET the translation whose loss is explained; without one it is what the model writes itself.
@@ -69,15 +74,19 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     """
     if html is None and not text:
         raise click.UsageError("say what to make: --html FILE writes a page, --text writes to the terminal")
-    _check_texts(source, target)
-    _check_options(html, text, attentions, step, cell)
+    _check_texts(source, target, *also)
+    _check_options(html, text, attentions, head, item, step, cell)
     translator = Translator.load(folder, device, checkpoint)
     try:
-        explanation = explain_translation(translator, source, target, folder if html is not None else None)
+        sources, targets = [source, *also], None
+        if target is not None:
+            targets = [target, *(best.text for [best] in translator.translate(also))]
+        _tell_unknown(translator, source, target, also)
+        explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
             colour, width = terminal(sys.stdout)
             name = attentions[0] if attentions else None
-            click.echo(explanation.text(name, item, head, step, cell, colour, width), color=colour)
+            click.echo(explanation.text(name, item or 0, head or 0, step, cell, colour, width), color=colour)
         if html is not None:
             _write(explanation, html, attentions)
     except TooLong as error:
@@ -93,16 +102,30 @@ def terminal(output: TextIO) -> tuple[bool, int]:
     return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
 
 
-def _check_texts(source: str, target: str | None) -> None:
+def _check_texts(source: str, target: str | None, *also: str) -> None:
     """Bytes that are not UTF-8 arrive as halves of characters, which no page can hold."""
-    for name, given in (("SOURCE", source), ("TARGET", target or "")):
+    for name, given in (("SOURCE", source), ("TARGET", target or ""), *(("--also", text) for text in also)):
         if any("\ud800" <= character <= "\udfff" for character in given):
             raise click.UsageError(f"{name} is not UTF-8")
 
 
-def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], step: str | None,
-                   cell: tuple[int, int] | None) -> None:
+def _tell_unknown(translator: Translator, source: str, target: str | None, also: tuple[str, ...]) -> None:
+    """Say so where a text has tokens that the model has never seen: it reads <unk> in their place."""
+    for name, text, tokenizer in (("SOURCE", source, translator.source_tokenizer),
+                                  ("TARGET", target or "", translator.target_tokenizer),
+                                  *(("--also", text, translator.source_tokenizer) for text in also)):
+        ids = tokenizer.encode(text)
+        if UNK in ids:
+            click.echo(f"note: {ids.count(UNK)} of the {len(ids)} tokens of {name} are not in the model's vocabulary; "
+                       "it reads <unk> there", err=True)
+
+
+def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], head: int | None, item: int | None,
+                   step: str | None, cell: tuple[int, int] | None) -> None:
     """What is wrong whatever the model is, before it is loaded."""
+    for name, given in (("--head", head), ("--item", item)):
+        if given is not None and not text:
+            raise click.UsageError(f"{name} is of --text; the page has every head and every sentence")
     if cell is not None and step is None:
         raise click.UsageError("--cell belongs to a --step, such as --step dS")
     if step is not None and not text:

@@ -13,8 +13,9 @@ from transformer.explain.data import Snapshot, Tokens, attention_data, layer_of,
 from transformer.explain.identities import identities
 from transformer.explain.notebook import frame
 from transformer.explain.page import embedded_json, page_html
-from transformer.explain.text import one_step, overview
-from transformer.explain.worked import number
+from transformer.explain.steps import step_named
+from transformer.explain.text import one_step, overview, printable
+from transformer.explain.worked import number, worked_cell
 
 if TYPE_CHECKING:
     from transformer.trace import Trace
@@ -144,7 +145,7 @@ class Explanation:
         Args:
             attention: its name; the first of `preferred` if None.
             item, head: which, counted from 0.
-            step: a symbol such as "dS" (transformer/explain/steps.py); None: all.
+            step: a symbol such as "dS" (transformer/explain/steps.py), or as it is shown, "dW_Q"; None: all.
             cell: row and column of the cell of that step to work out, and to hold to a finite difference.
             colour: whether to write ANSI colours.
             width: of the terminal, in columns.
@@ -159,13 +160,19 @@ class Explanation:
         [name] = names
         if cell is not None and step is None:
             raise ValueError("a cell belongs to a step: name one, such as dS")
-        traced, checks = self.trace[name], self.checks(name)
+        traced = self.trace[name]
         facts = identities(traced.head(item, head))
-        if step is None:
-            return overview(traced, item, head, checks, facts, colour)
-        lines = [one_step(traced, item, head, step, cell, *self.labels(name, item), checks, facts, colour, width)]
-        if cell is not None and step.startswith("d") and self.again is not None:
-            measured = self.cell(name, step, *cell, item, head)
+        symbol = None if step is None else step_named(traced, step).symbol
+        if symbol is not None and cell is not None:
+            worked_cell(traced, item, head, symbol, *cell)  # refuses a cell that is not there, before all is measured
+        title = printable(" ".join(self.title.split()))
+        lines = [title if self.loss is None else f"{title}    loss {number(self.loss)}"]
+        if symbol is None:
+            return "\n".join([*lines, overview(traced, item, head, self.checks(name), facts, colour)])
+        lines.append(one_step(traced, item, head, symbol, cell, *self.labels(name, item), self.checks(name), facts,
+                              colour, width))
+        if cell is not None and symbol.startswith("d") and self.again is not None:
+            measured = self.cell(name, symbol, *cell, item, head)
             lines.append(f"that cell, moved alone: measured {number(measured.numeric)}, the gradient says "
                          f"{number(measured.analytic)}: error {measured.error:.1e}")
         return "\n".join(lines)

@@ -180,6 +180,21 @@ def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
                    product=source.product)
 
 
+def step_named(attention: AttentionTrace, name: str) -> Step:
+    """The step that `name` means: its symbol, "dWQ", or its label, "dW_Q", in any case.
+
+    Raises:
+        ValueError: there is none; names those there are.
+    """
+    steps = steps_of(attention)
+    if name in steps:
+        return steps[name]
+    for step in steps.values():
+        if name.lower() == step.label.lower() or name.replace("_", "").lower() == step.symbol.lower():
+            return step
+    raise ValueError(f"there is no step {name!r} in {attention.name}; there are {', '.join(steps)}")
+
+
 def matrices(head: HeadTrace) -> dict[str, Any]:
     """Every matrix of a head by symbol, on the host; M is X in self-attention, and "D" is the line of the softmax.
 

@@ -17,7 +17,7 @@ from minigrad.device import to_numpy
 
 from transformer.explain.checks import Check
 from transformer.explain.identities import Identity
-from transformer.explain.steps import Step, matrices, matrix, steps_of
+from transformer.explain.steps import Step, matrices, matrix, step_named, steps_of
 from transformer.explain.worked import number, worked_cell
 from transformer.traced import AttentionTrace
 
@@ -60,7 +60,7 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
 
     Args:
         attention, item, head, checks, identities, colour: as for `overview`.
-        symbol: of the step, in ASCII: "dS".
+        symbol: of the step: "dS", "dWQ" or as it is shown, "dW_Q".
         cell: (row, column) to work out; by default the largest.
         queries, keys: the tokens that label rows and columns.
         width: of the terminal, in columns; a wider matrix is written in several parts.
@@ -69,10 +69,8 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
         ValueError: there is no such step.
         IndexError: there is no such cell.
     """
-    steps = steps_of(attention)
-    if symbol not in steps:
-        raise ValueError(f"there is no step {symbol!r} in {attention.name}; there are {', '.join(steps)}")
-    step, values = steps[symbol], matrices(attention.head(item, head))
+    step, values = step_named(attention, symbol), matrices(attention.head(item, head))
+    symbol = step.symbol
     shown = matrix(values, symbol)
     row, column = _largest(shown) if cell is None else cell
     worked = worked_cell(attention, item, head, symbol, row, column)
@@ -89,6 +87,11 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
         lines += [f"  measured {number(check.numeric)}, the gradient says {number(check.analytic)}: "
                   f"error {check.error:.1e}" for check in measured]
     return "\n".join([*lines, "", *_facts(identities)])
+
+
+def printable(text: str) -> str:
+    """The text, with the number of each character that a terminal would obey in its place."""
+    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
 
 
 def heading(attention: AttentionTrace, item: int, head: int) -> str:
@@ -209,8 +212,7 @@ def _table(rows: Sequence[Sequence[str]], colour: bool) -> list[str]:
 
 def _visible(token: str) -> str:
     """The token with signs for blanks; of a character that is not seen, or moves the cursor, its number."""
-    signs = token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎")
-    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in signs)
+    return printable(token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎"))
 
 
 def _columns(text: str) -> int:

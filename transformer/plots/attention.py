@@ -19,29 +19,32 @@ if TYPE_CHECKING:
     from transformer.model import Transformer
 
 
-def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str],
-                   target_tokens: Sequence[str]) -> Figure:
+def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str] | None = None,
+                   target_tokens: Sequence[str] | None = None) -> Figure:
     """Attention weights as grey squares, one panel for each head, counted from 0: black is 1.
 
     Args:
         weights: (H, T, S), or (T, S) for a single panel: an array or a Tensor. Of a trace, those of one batch item:
             ``t["decoder.layers.0.cross_attention"].weights[0]``.
-        source_tokens: labels of the S columns, the keys.
-        target_tokens: labels of the T rows, the queries.
+        source_tokens: labels of the S columns, the keys; None: their numbers.
+        target_tokens: labels of the T rows, the queries; None: their numbers.
 
     Raises:
         ValueError: the labels do not fit the weights.
         ImportError: matplotlib is not installed.
     """
     weights = weights.detach().numpy() if isinstance(weights, Tensor) else np.asarray(weights)
-    expected = (len(target_tokens), len(source_tokens))
+    if weights.ndim >= 2:
+        target_tokens = _numbers(weights.shape[-2]) if target_tokens is None else target_tokens
+        source_tokens = _numbers(weights.shape[-1]) if source_tokens is None else source_tokens
+    expected = (len(target_tokens or ()), len(source_tokens or ()))
     if weights.ndim not in (2, 3) or weights.shape[-2:] != expected:
         of_a_batch = " (of a batch, take one item: weights[0])" if weights.ndim == 4 else ""
         raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of that shape or "
                          f"(H, T, S) expected, got {weights.shape}{of_a_batch}")
     heads = weights if weights.ndim == 3 else weights[None]
     # A blank would not be seen; and a dollar sign is no formula here.
-    across, down = ([token.replace(" ", "␣") for token in tokens] for tokens in (source_tokens, target_tokens))
+    across, down = ([token.replace(" ", "␣") for token in tokens or ()] for tokens in (source_tokens, target_tokens))
     columns = math.ceil(math.sqrt(len(heads)))
     rows = math.ceil(len(heads) / columns)
     width, height = 0.8 + 0.2 * expected[1], 0.9 + 0.2 * expected[0]  # of a panel, in inches
@@ -59,6 +62,10 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         for axes in figure.axes[len(heads):]:
             axes.remove()
     return figure
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
 
 
 def cross_attention(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer.plots.figure import new_figure
@@ -19,7 +20,7 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
     """The losses and the validation metric of a training run, over its steps.
 
     Args:
-        log: the path of a ``log.csv``, or its rows.
+        log: the folder of a run, the path of its ``log.csv``, or the rows of that.
         metric: what the column "metric" holds, "exact_match" or "bleu".
 
     Raises:
@@ -29,7 +30,8 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
     if metric not in _METRICS:
         raise ValueError(f"plot_history: metric must be one of {', '.join(_METRICS)}, got {metric!r}")
     if isinstance(log, str | PathLike):
-        with open(log, newline="", encoding="utf-8") as file:
+        path = Path(log)
+        with open(path / "log.csv" if path.is_dir() else path, newline="", encoding="utf-8") as file:
             log = list(csv.DictReader(file))
     if not log:
         raise ValueError("plot_history: the log has no rows yet")

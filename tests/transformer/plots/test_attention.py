@@ -32,6 +32,14 @@ def test_attention_of_one_head_has_no_title():
     assert axes.get_title() == ""
 
 
+def test_without_labels_there_are_numbers():
+    [axes] = plot_attention(weights(1, 2, 3)).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1", "2"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1"]
+    with pytest.raises(ValueError, match=r"labels for \(T, S\) = \(0, 0\); .* got \(3,\)"):
+        plot_attention(np.zeros(3))
+
+
 def test_a_traced_attention_is_drawn(device):
     model = tiny_model(device=device)
     with trace(model) as traced:

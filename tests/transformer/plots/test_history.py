@@ -20,9 +20,10 @@ def test_history_shows_the_losses_and_the_metric():
 def test_history_from_a_file(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("step,train_loss,valid_loss,metric,seconds\n10,2.5,2,31.5,1\n20,1.5,1,33.5,2\n", encoding="utf-8")
-    figure = plot_history(path, metric="bleu")
-    assert figure.axes[1].get_lines()[0].get_ydata().tolist() == [31.5, 33.5]
-    assert "BLEU" in figure.axes[1].get_title()
+    for given in (path, tmp_path, str(tmp_path)):  # the folder of a run has its log
+        figure = plot_history(given, metric="bleu")
+        assert figure.axes[1].get_lines()[0].get_ydata().tolist() == [31.5, 33.5]
+        assert "BLEU" in figure.axes[1].get_title()
 
 
 def test_history_of_nothing_is_refused():
