@@ -54,7 +54,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 # What the reader has chosen, on the page and in its panels, as it was at first.
 RESET = """(first) => {
     showJacobian = false;
-    Object.assign(flowChoice, {heads: "all", through: "both"});
+    Object.assign(flowChoice, {heads: "all", through: "both", key: null});
     headsSymbol = "A";
     historyPlace = null;
     explorer.setState(first);

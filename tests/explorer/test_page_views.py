@@ -20,6 +20,9 @@ from tests.explorer.panels import (
     numbers,
     show,
 )
+from tests.transformer.tiny import tiny_model
+from transformer import trace
+from transformer.explain.explanation import Explanation, tokens_of
 
 
 @pytest.fixture
@@ -149,13 +152,104 @@ def test_the_lines_show_what_the_chosen_token_sends(opened, made):
     for through in ("both", "keys", "values"):
         opened.check(f"[data-key='flow-through:{through}']", force=True)
         assert_equal(numbers(opened, ".line").max(), norms[through].max())
-    opened.focus("[data-key='flow:row:2']")
+    opened.focus("[data-key='flow:query:2']")
     opened.keyboard.press("Enter")
     assert opened.evaluate("explorer.state.row") == 2
-    assert opened.evaluate("document.activeElement.dataset.key") == "flow:row:2"
+    assert opened.evaluate("document.activeElement.dataset.key") == "flow:query:2"
     drawn = norms["values"][2][norms["values"][2] >= 0.02 * norms["values"].max()]
     assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
     assert_equal(numbers(opened, ".flow-words td:nth-of-type(1)"), np.sort(norms["both"][2])[::-1])
+
+
+@pytest.mark.parametrize("way", ["click", "keyboard"])
+def test_who_sends_to_a_chosen_source_token(opened, made, way):
+    sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
+    norms = {name: np.linalg.norm(vectors, axis=-1)[:, 3] for name, vectors in sent.items()}
+    show(opened, panel="flow", attention=CROSS, item=0, row=0)
+    key = "[data-key='flow:key:3']"
+    if way == "click":
+        opened.click(key)
+    else:
+        opened.focus(key)
+        opened.keyboard.press("Enter")
+    assert opened.evaluate("document.activeElement.dataset.key") == "flow:key:3"
+    assert opened.evaluate("explorer.state.row") == 0
+    assert each(opened, "svg [aria-pressed=true]", "one.dataset.key") == ["flow:key:3"]
+    assert opened.inner_text(".flow-words caption") == "Who sends to “tenki”"
+    order = np.argsort(norms["both"])[:0:-1]
+    assert norms["both"].min() == 0  # of the label that is padding
+    assert each(opened, ".flow-words tbody tr", "Number(one.dataset.place)") == order.tolist()
+    for column, name in enumerate(("both", "keys", "values"), start=1):
+        assert_equal(numbers(opened, f".flow-words td:nth-of-type({column})"), norms[name][order])
+    shares = each(opened, ".flow-words .length", "parseFloat(one.style.width)")
+    np.testing.assert_allclose(shares, 100 * norms["both"][order] / norms["both"].max(), rtol=1e-4)
+    drawn = norms["both"][norms["both"] >= 0.02 * np.linalg.norm(sent["both"], axis=-1).max()]
+    assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
+    opened.click("[data-key='flow:query:1']")
+    assert opened.inner_text(".flow-words caption") == "What “nice” sends"
+    assert opened.evaluate("explorer.state.row") == 1
+
+
+def test_nobody_sends_to_padding(opened):
+    show(opened, panel="flow", attention=CROSS, item=1)
+    opened.click("[data-key='flow:key:4']")
+    assert "Nobody sends to “<pad>”" in opened.inner_text("#panel .reading >> nth=0")
+    assert opened.locator(".line.chosen").count() == 0
+
+
+# ------------------------------------------------------------------ many tokens
+
+
+@pytest.fixture(scope="module")
+def of_many_tokens(tmp_path_factory):
+    """By number of source tokens, the page of a sentence of so many."""
+
+    def made_of(length):
+        rng = np.random.default_rng(length)
+        source, target = rng.integers(3, 11, (1, length)), rng.integers(3, 11, (1, 5))
+        model = tiny_model(max_length=40)
+        with trace(model) as traced:
+            model.loss(source, target).backward()
+        path = tmp_path_factory.mktemp("many") / f"{length}.html"
+        Explanation(traced, tokens_of(traced), f"{length} tokens").to_html(path)
+        return path
+
+    return {length: made_of(length) for length in (16, 30)}
+
+
+@pytest.mark.parametrize("length", [16, 30])
+def test_many_tokens_are_all_seen_at_once(of_many_tokens, share_page, length):
+    page = share_page(of_many_tokens[length])
+    for panel in ("flow", "softmax"):
+        show(page, panel=panel, attention=CROSS)
+        assert page.evaluate(CUT_OFF) == []
+        assert page.locator(".more >> visible=true").count() == 0
+        assert len(bars(page, {"flow": "arrived", "softmax": "A"}[panel])) == length
+    show(page, panel="flow")
+    page.click(f"[data-key='flow:key:{length - 1}']")
+    assert page.locator(".line.chosen").count() > 0
+
+
+def test_what_a_telephone_has_no_room_for_is_said_to_be_there(of_many_tokens, open_page):
+    page = open_page(of_many_tokens[16], width=390)
+    for panel in ("flow", "softmax"):
+        show(page, panel=panel, attention=CROSS)
+        page.wait_for_selector("#panel .more", state="visible")
+        assert page.evaluate(CUT_OFF) == ["bars"]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_selector("#panel .more", state="hidden")
+
+
+# What part of the bars and of the picture lies outside the boxes that they are in.
+CUT_OFF = """[...document.querySelectorAll("#panel .bars, #panel .flow-lines")].filter((element) => {
+    const {right, bottom} = element.getBoundingClientRect();
+    for (let box = element.parentElement; box.id !== "panels"; box = box.parentElement) {
+        const outer = box.getBoundingClientRect();
+        const beyond = right > outer.right + 1 || bottom > outer.bottom + 1;
+        if (beyond && getComputedStyle(box).overflow !== "visible") return true;
+    }
+    return false;
+}).map((element) => element.classList[0])"""
 
 
 # ------------------------------------------------------------------ heads
