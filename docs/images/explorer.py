@@ -20,8 +20,8 @@ SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in examples/transl
 # The page opens at the last cross-attention. What is chosen there: the largest gradient of a score, in the softmax's
 # backward; and the same with the mean forgotten, which makes everything before it wrong.
 PICTURES = {
-    "explorer_strip.png": "explorer.setState({symbol: 'dSm'}); explorer.setState({cell: telling().cell});",
-    "explorer_broken.png": "explorer.setState({symbol: 'dSm', cell: null, broken: 'rowsum'});",
+    "explorer_strip.png": "explorer.setState({symbol: 'dS'}); explorer.setState({cell: telling().cell});",
+    "explorer_broken.png": "explorer.setState({symbol: 'dS', cell: null, broken: 'rowsum'});",
 }
 
 

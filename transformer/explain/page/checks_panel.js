@@ -6,20 +6,16 @@
 
 /** A line for each gradient, in the order of the backward pass: {symbol, engine: [{error…}, …] or null, here or null}. */
 function checkLines(view) {
-  const gradientSymbol = (symbol) => gradientOf(tensorOf(symbol));
-  const here = new Map((isSlow(view) ? [] : checksOf(view)).map((check) => [gradientSymbol(check.symbol), check]));
-  const measured = Object.entries(view.attention.checks);
-  const engine = new Map(measured.map(([symbol, found]) => [gradientSymbol(symbol), found]));
-  // Without a mask S̄ is S, and the engine has one tensor.
-  if (view.attention.mask === null && engine.has("dS")) engine.set("dSm", engine.get("dS"));
-  const symbols = here.size > 0 ? [...here.keys()] : gradientSymbols(view);
-  return symbols.map((symbol) => ({symbol, engine: engine.get(symbol) ?? null, here: here.get(symbol) ?? null}));
+  const here = new Map((isSlow(view) ? [] : checksOf(view)).map((check) => [check.symbol, check]));
+  return checkedSymbols(view).map((symbol) => (
+    {symbol: gradientOf(symbol), engine: view.attention.checks[symbol] ?? null, here: here.get(symbol) ?? null}));
 }
 
 function renderChecks(container, view) {
   const lines = checkLines(view);
   container.append(isSlow(view) ? measureButton(view) : verdictOnChecks(view, lines), aboutTheColumns(view),
     build("h3", {}, "Relative errors, gradient by gradient"), scroller("Relative errors", checkTable(lines, view)),
+    aboutTheErrors(),
     build("h3", {}, `What must hold, in head ${view.state.head}`),
     build("div", {}, ...identities(view.result, view.state.head).map(identityLine)));
 }
@@ -63,6 +59,27 @@ function aboutTheColumns(view) {
   return build("p", {class: "note"}, engine, here, which, single);
 }
 
+/** What an error is relative to: here checkTensor() in checks.js, for the engine relative_error() in explain/checks.py. */
+function aboutTheErrors() {
+  const note = build("p", {class: "note"}, "An error is |slope by the gradient − slope measured| divided by the larger of ",
+    "the two |slopes|. Where the slope is 0, as that of the key bias, both are rounding, and their quotient says nothing: ",
+    `so what is divided by is never less than a least slope. ${LEAST} marks the errors that were divided by it. The engine's `,
+    "least slope changes the loss by a thousandth of it, if the tensor is moved by its own size. The one here is ",
+    `${formatNumber(1 / TOLERANCE, 1)} times the rounding that the measured slope may have: ${powerOfTen(Math.log10(ROUNDING))} `,
+    "of Σ|G∘Y|, divided by the step. ", checkMark(true, "right:"), " means an error of at most ",
+    `${powerOfTen(Math.log10(TOLERANCE))}.`);
+  note.dataset.about = "errors";
+  return note;
+}
+
+const LEAST = "†";
+
+/** Whether the error is smaller than that in proportion to the slopes, since it was divided by the least slope. */
+function leastMark({analytic, numeric, error}) {
+  const ofSlopes = Math.abs(analytic - numeric) / Math.max(Math.abs(analytic), Math.abs(numeric));
+  return error < 0.999 * ofSlopes ? LEAST : "";
+}
+
 function checkTable(lines, view) {
   const head = ["gradient", "engine, 1st direction", "engine, 2nd direction", "here", "slope by the gradient", "slope measured"];
   const rows = lines.map(({symbol, engine, here}) => {
@@ -78,7 +95,7 @@ function engineCell(engine, n) {
   if (engine === null) return build("td", {class: "absent", "data-engine": n}, "not measured");
   const {error, analytic, numeric} = engine[n];
   return build("td", {"data-engine": n, "data-value": error, title: `gradient ${analytic}, measured ${numeric}`},
-    formatNumber(error, 2));
+    formatNumber(error, 2), leastMark(engine[n]));
 }
 
 function cellsHere(here) {
@@ -87,6 +104,7 @@ function cellsHere(here) {
     formatNumber(here[name], digits));
   const error = number("error", 2);
   error.prepend(checkMark(here.ok, here.ok ? "right:" : "wrong:"), " ");
+  error.append(leastMark(here));
   return [error, number("analytic", 6), number("numeric", 6)];
 }
 
