@@ -3,7 +3,7 @@
 // gradients are wrong.
 //
 // How to use:
-//   BREAKAGES -> [{key, title, explanation, applies(problem), replaces(problem)}]
+//   BREAKAGES -> [{key, title, explanation(problem), applies(problem), replaces(problem)}]
 //   breakageOf(key, problem) -> the one of that key, or null where it does not apply
 //
 // `replaces` gives, for each tensor that is computed otherwise, {formula, rule, matrix(right, record, problem)}:
@@ -13,12 +13,14 @@ const BREAKAGES = [
   {
     key: "batch",
     title: "divide by the batch size",
-    explanation: "The softmax backward divides by the number of batch items, as a mean over the batch would. Every "
-      + "gradient before it is too small by that factor; the loss still falls, and nobody notices.",
+    explanation: ({items}) => "The softmax backward divides by B, the number of sentences in the batch, as a mean over them "
+      + "would. Every gradient before it is too small by that factor; the loss still falls, and nobody notices. "
+      + (items.length > 1 ? `Here B = ${items.length}.`
+        : `Here there is one sentence, and dividing by 1 would hide the mistake: the page pretends that B = ${PRETENDED_BATCH}.`),
     applies: () => true,
     replaces: () => ({
       dSm: {
-        formula: "dS̄ = A∘(dA − D)/B",
+        formula: (problem) => `dS̄ = A∘(dA − D)/B, B = ${dividingBatch(problem)}`,
         rule: each(entry("A"), lessColumn("dA", "D"), constant("1/B", (problem) => 1 / dividingBatch(problem))),
         matrix: (right, _, problem) => scaleMatrix(right, 1 / dividingBatch(problem)),
       },
@@ -27,7 +29,7 @@ const BREAKAGES = [
   {
     key: "rowsum",
     title: "drop −D",
-    explanation: "The softmax backward as if every weight depended on its own score alone: without −D, what a score "
+    explanation: () => "The softmax backward as if every weight depended on its own score alone: without −D, what a score "
       + "does to the other weights of its row is forgotten, and the rows of dS no longer sum to 0.",
     applies: () => true,
     replaces: () => ({
@@ -41,7 +43,7 @@ const BREAKAGES = [
   {
     key: "transpose",
     title: "forget a transpose",
-    explanation: "A matrix is used as it stands where its transpose belongs. It is square, so every shape still fits, "
+    explanation: () => "A matrix is used as it stands where its transpose belongs. It is square, so every shape still fits, "
       + "and nothing raises an error: dK = dR Q with as many keys as queries, else dC = G W_O.",
     applies: () => true,
     replaces: (problem) => (hasSquareScores(problem) ? {
@@ -61,7 +63,7 @@ const BREAKAGES = [
   {
     key: "mask",
     title: "forget the mask",
-    explanation: "The backward computes the weights again from the scores, to save memory, and forgets the mask: "
+    explanation: () => "The backward computes the weights again from the scores, to save memory, and forgets the mask: "
       + "Ã = softmax(S). Forbidden keys then get a share of the gradient, those of the future too.",
     applies: (problem) => problem.items.some(({masks}) => masks && masks.some((mask) => mask.data.includes(0))),
     replaces: () => ({
@@ -99,7 +101,8 @@ function breakageOf(key, problem) {
   return found && found.applies(problem) ? found : null;
 }
 
-/** What the mistake divides by. Dividing by 1 changes nothing, so a batch of one pretends to be one of eight. */
-const dividingBatch = ({items}) => (items.length > 1 ? items.length : 8);
+/** What the mistake divides by. Dividing by 1 changes nothing, so a batch of one pretends to be larger. */
+const PRETENDED_BATCH = 8;
+const dividingBatch = ({items}) => (items.length > 1 ? items.length : PRETENDED_BATCH);
 
 const hasSquareScores = ({items: [{X, M}]}) => M === null || X.rows === M.rows;

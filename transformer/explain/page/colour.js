@@ -108,7 +108,7 @@ function formatNumber(value, digits = 4) {
   if (value === 0) return "0";
   const exponent = Math.floor(Math.log10(Math.abs(value)));
   if (exponent >= -3 && exponent < 5) {
-    return withMinus(value.toFixed(Math.max(0, Math.min(digits - 1 - exponent, digits + 1))));
+    return withMinus(value.toFixed(Math.max(0, Math.min(digits - 1 - exponent, Math.max(digits + 1, 1 - exponent)))));
   }
   const [mantissa, power] = value.toExponential(digits - 1).split("e");
   return withMinus(`${mantissa}·`) + powerOfTen(Number(power));

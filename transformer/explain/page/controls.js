@@ -25,7 +25,8 @@ function renderControls(container, view, verdict) {
     verdictText(view, verdict));
   container.replaceChildren(selectors, switches);
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
-  if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation)));
+  if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation(view.result.problem))));
+  container.append(...switchedTexts(view));
 }
 
 /** The index of the attention of a kind in the layer nearest to the present one. */

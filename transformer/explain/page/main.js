@@ -81,7 +81,7 @@ function tabOf({id, title}, selected) {
 /** What does not change: the sentence, the loss, what is not in the page, the theme menu. */
 function renderHead() {
   document.getElementById("sentence").textContent = page.title;
-  document.getElementById("loss").textContent = page.loss === null ? "" : `loss ${formatNumber(page.loss)}`;
+  document.getElementById("loss").textContent = page.loss === null ? "" : `loss of the model ${formatNumber(page.loss)}`;
   document.getElementById("loss").title = page.lossName;
   const leftOut = document.getElementById("left-out");
   leftOut.hidden = page.leftOut.length === 0;

@@ -42,9 +42,8 @@ const computed = new Map(); // results by what they depend on; a few, the oldest
 /** The options of `compute` that the switches stand for. */
 const optionsOf = ({scaling, masking, edit, broken}) => ({scaling, masking, edit, broken});
 
-/** What `compute` says for the selection; kept, since every redraw asks. */
-function currentResult() {
-  const options = optionsOf(state);
+/** What `compute` says for the selection, by default with what the switches stand for; kept, since every redraw asks. */
+function currentResult(options = optionsOf(state)) {
   const key = JSON.stringify([state.attention, state.item, options]);
   if (!computed.has(key)) {
     if (computed.size >= 8) computed.delete(computed.keys().next().value);
@@ -108,7 +107,8 @@ const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", Sm: "S", dSm: "dS", G: "d
 /** Whether the stage can show the tensor: it, or the tile that it belongs to, is in the strip. */
 function hasTensor(view, symbol) {
   const shown = [...forwardSymbols(view), ...gradientSymbols(view)];
-  return symbol !== "G" && shown.includes(tileOf(view, symbol)) && matrixOf(view, symbol) !== null;
+  if (symbol === "G" || shownSymbol(view, symbol) !== symbol) return false;
+  return shown.includes(tileOf(view, symbol)) && matrixOf(view, symbol) !== null;
 }
 
 const IN_HASH = ["attention", "item", "head", "symbol", "panel"];
