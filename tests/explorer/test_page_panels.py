@@ -173,14 +173,78 @@ def test_the_engines_column_is_of_the_page_as_it_was_made(opened):
     assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""  # right, of what is computed now
 
 
+COUNTS = """() => ({
+    table: document.querySelectorAll("#panel .checks tbody tr").length,
+    heading: Number(document.querySelector(".verdict").textContent.match(/(?:of )?([0-9]+) gradients/)[1]),
+    panel: Number(document.querySelector("[data-fact=checks]").textContent.match(/([0-9]+) gradients/)[1]),
+})"""
+WITHOUT_MASK = """() => {
+    const [attention] = page.attentions;
+    attention.mask = null;
+    delete attention.checks.Sm; // as of an attention that has no mask
+    computed.clear();
+    explorer.setState({});
+}"""
+
+
+@pytest.mark.parametrize(("attention", "gradients"), [(SELF, 22), (CAUSAL, 22), (CROSS, 23)])
+def test_every_place_counts_the_same_gradients(opened, attention, gradients):
+    for broken in (None, "rowsum", "transpose"):
+        show(opened, panel="checks", attention=attention, broken=broken)
+        assert opened.evaluate(COUNTS) == dict.fromkeys(("table", "heading", "panel"), gradients)
+        assert len(numbers(opened, "[data-engine]")) == 2 * gradients
+
+
+def test_what_an_attention_does_without_is_not_counted(tmp_path, made, open_page):
+    page = open_page(make_page(tmp_path / "page.html", dropout=0.4).path)
+    show(page, panel="checks", attention=SELF)
+    assert set(page.evaluate(COUNTS).values()) == {23}  # with dA′
+    page = open_page(made["pre"].path)
+    page.evaluate(WITHOUT_MASK)
+    for broken in (None, "rowsum"):
+        show(page, panel="checks", attention=SELF, broken=broken)
+        assert set(page.evaluate(COUNTS).values()) == {21}  # without dS̄, which is dS
+        assert "not measured" not in each(page, "[data-engine]", "one.textContent")
+
+
+def test_what_an_error_is_relative_to(opened, made):
+    show(opened, panel="checks", attention=CROSS)
+    said = opened.inner_text("[data-about=errors]")
+    assert "divided by the larger of the two |slopes|" in said
+    assert "1·10⁻¹⁴ of Σ|G∘Y|" in said
+    # Here: what is not marked is relative to the larger slope; the key bias has none, and is marked.
+    error, gradient, measured = (numbers(opened, f"[data-here={name}]") for name in ("error", "analytic", "numeric"))
+    marked = np.array(each(opened, "[data-here=error]", "one.textContent.includes('†')"))
+    of_slopes = abs(gradient - measured) / np.maximum(abs(gradient), abs(measured))
+    np.testing.assert_allclose(error[~marked], of_slopes[~marked], rtol=1e-9)
+    assert (error[marked] < 0.5 * of_slopes[marked]).all()
+    assert "†" in opened.inner_text("tr[data-symbol=dbK] [data-here=error]")
+    # The engine: by as much as changes the loss by a thousandth, moved by its own size.
+    trace = made["pre"].trace
+    bias = trace["decoder.layers.0.cross_attention"].module.key.bias.numpy()
+    loss = opened.evaluate("explorer.page.loss")
+    for n, check in enumerate(made["pre"].checks["decoder.layers.0.cross_attention"]["bK"]):
+        assert "†" in opened.inner_text(f"tr[data-symbol=dbK] [data-engine='{n}']")
+        least = 1e-3 * loss / np.sqrt(np.mean(bias**2))
+        np.testing.assert_allclose(check.error, abs(check.analytic - check.numeric) / least, rtol=1e-9)
+    assert "†" not in opened.inner_text("tr[data-symbol=dWQ]")
+
+
 def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
     page = open_page(make_page(tmp_path / "page.html", d_model=384).path)
     show(page, panel="checks")
+    assert page.inner_text(".verdict") == "23 gradients not measured yet: see Checks"
+    assert page.locator("#panel .checks tbody tr").count() == 23
+    show(page, scaling=False)
+    assert page.inner_text(".verdict") == "23 gradients, as changed, not measured yet: see Checks"
+    show(page, scaling=True)
     assert page.locator("#panel [data-here]").count() == 0
     assert page.locator("#panel [data-fact=checks]").count() == 0
     assert set(each(page, ".checks td", "one.textContent")) == {"not measured"}
     page.click("[data-key='checks:measure']")
     assert holds(page, "checks") == "true"
+    assert page.inner_text(".verdict").startswith("✓ 23 gradients measured here by finite differences")
+    assert set(page.evaluate(COUNTS).values()) == {23}
     assert page.locator("#panel [data-here=error]").count() > 20
 
 

@@ -65,9 +65,9 @@ function aboutTheErrors() {
     "the two |slopes|. Where the slope is 0, as that of the key bias, both are rounding, and their quotient says nothing: ",
     `so what is divided by is never less than a least slope. ${LEAST} marks the errors that were divided by it. The engine's `,
     "least slope changes the loss by a thousandth of it, if the tensor is moved by its own size. The one here is ",
-    `${formatNumber(1 / TOLERANCE, 1)} times the rounding that the measured slope may have: ${powerOfTen(Math.log10(ROUNDING))} `,
+    `${formatNumber(1 / TOLERANCE, 1)} times the rounding that the measured slope may have: ${formatNumber(ROUNDING, 1)} `,
     "of Σ|G∘Y|, divided by the step. ", checkMark(true, "right:"), " means an error of at most ",
-    `${powerOfTen(Math.log10(TOLERANCE))}.`);
+    `${formatNumber(TOLERANCE, 1)}.`);
   note.dataset.about = "errors";
   return note;
 }
