@@ -39,24 +39,22 @@ def long_page(tmp_path_factory):
 
 
 @pytest.fixture
-def measured(open_page):
-    """Open a page that can be asked what measures.js answers."""
+def measured(share_page):
+    """Share a page that can be asked what measures.js answers."""
 
-    def open_it(path, **options):
-        page = open_page(path, **options)
-        page.add_script_tag(content=MEASURES.read_text(encoding="utf-8"))
+    def share_it(path, **options):
+        page = share_page(path, **options)
+        if page.evaluate("typeof everywhere") == "undefined":
+            page.add_script_tag(content=MEASURES.read_text(encoding="utf-8"))
         return page
 
-    return open_it
+    return share_it
 
 
 @pytest.fixture
-def desktop(share_page, explorer_page):
-    """The page of the small model at 1280×800, opened once for all tests; it can be asked what measures.js answers."""
-    page = share_page(explorer_page)
-    if page.evaluate("typeof everywhere") == "undefined":
-        page.add_script_tag(content=MEASURES.read_text(encoding="utf-8"))
-    return page
+def desktop(measured, explorer_page):
+    """The page of the small model at 1280×800."""
+    return measured(explorer_page)
 
 
 PANELS = ["softmax", "checks", "paths", "flow", "heads", "history"]
@@ -144,8 +142,8 @@ def test_sixty_tokens_scroll_smoothly(measured, long_page):
         assert worked / 60 < 8  # a frame has 16; 2 when this was written
 
 
-def test_of_sixty_tokens_every_tile_and_view_comes_soon(measured, long_page):
-    page = measured(long_page)
+def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
+    page = open_page(long_page)  # a shared one would know some results already
     thread = MainThread(page)
     symbols = page.evaluate("[...document.querySelectorAll('.tile')].map(({dataset}) => dataset.key.split(':')[1])")
     changes = [{"symbol": symbol} for symbol in symbols] + [{"panel": panel} for panel in PANELS]

@@ -251,6 +251,22 @@ def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
 # ------------------------------------------------------------------ all panels
 
 
+SAID = """() => [document.querySelector("#panel"), document.querySelector("#stage"), document.querySelector("#strip"),
+    document.querySelector("#selection")].flatMap((part) => [part.innerText, ...[...part.querySelectorAll("*")].flatMap(
+        (one) => [one.title, one.getAttribute("aria-label")])]).filter((text) => /\\bd?M\\b/.test(text ?? ""))"""
+
+
+def test_self_attention_has_an_x_and_no_m(opened):
+    for changes in ({"broken": "rowsum"}, {"broken": None}, *({"symbol": symbol} for symbol in ("X", "K", "dX", "dK"))):
+        for panel in ("softmax", "checks", "paths", "flow", "heads", "history"):
+            show(opened, attention=SELF, panel=panel, **changes)
+            assert opened.evaluate(SAID) == [], (changes, panel)
+    show(opened, panel="checks")
+    assert "dX via K" in opened.inner_text("tr[data-symbol=dXk] th")
+    show(opened, attention=CROSS)
+    assert any("dM via K" in text for text in opened.evaluate(SAID))
+
+
 @pytest.mark.parametrize("options", [{"width": 390}, {"width": 390, "dark": True, "reduced_motion": True}])
 def test_every_panel_fits_and_names_its_controls(made, share_page, options):
     page = share_page(made["pre"].path, **options)
