@@ -18,7 +18,7 @@ SCRIPTS = (
     "arrays", "attention", "compute", "rules", "tensors", "cells", "breakages", "checks", "identities",
     # the application
     "state", "colour", "image", "grid_table", "grid_image", "grid", "steps", "strip", "equations", "words", "stage_sum",
-    "stage_tools", "stage_room", "stage", "verdict", "switched", "controls",
+    "stage_tools", "stage_room", "stage", "verdict", "switched", "controls", "key",
     # the views below the stage, in the order of their tabs
     "panel_parts", "softmax_panel", "checks_panel", "paths", "flow_picture", "flow", "heads", "history",
     "keyboard", "main",

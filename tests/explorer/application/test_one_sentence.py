@@ -77,6 +77,29 @@ def test_the_loss_is_that_of_the_model(one):
     assert one.locator(".switched").last.inner_text() == "Still those of the unchanged model: dY, the loss at the top."
 
 
+def test_only_several_sentences_are_chosen_from(one, page):
+    assert one.get_by_label("Sentence").count() == 0
+    assert page.get_by_label("Sentence").count() == 1
+
+
+def test_the_rows_of_a_decoder_say_what_is_read_and_written(one):
+    choose(one, attention=CROSS, symbol="dS", cell=None)
+    line = one.locator("#stage .about-rows")
+    assert line.inner_text() == "The rows are queries: at row 0 the decoder read “<s>” and is to write “u”."
+    titles = one.locator("#stage .grid[data-name=dS] tbody th").evaluate_all("all => all.map(({title}) => title)")
+    assert titles[1] == "the decoder read “u” and is to write “v”"
+    assert titles[3] == "the decoder read “w”"  # nobody has told what comes then
+    cell(one, "dS", 2, 0).click()
+    assert "at row 2 the decoder read “v” and is to write “w”" in line.inner_text()
+    options = one.locator("#softmax-row option").all_inner_texts()
+    assert options == ["0 · <s> → u", "1 · u → v", "2 · v → w", "3 · w"]
+    choose(one, symbol="K")  # its rows are keys
+    assert line.count() == 0
+    choose(one, attention=0, symbol="dS")  # the encoder reads, and writes nothing
+    assert line.count() == 0
+    assert one.locator("#softmax-row option").all_inner_texts()[1] == "1 · b"
+
+
 def test_dividing_by_a_batch_of_one_says_what_it_pretends(one, page):
     right = matrix(one, "dS")
     choose(one, broken="batch", symbol="dS")

@@ -128,16 +128,21 @@ function formatter(matrix) {
   return {unit: power === 0 ? "" : `×${powerOfTen(power)}`, text};
 }
 
-/** The colour bar of a scale: an element. */
-function legend(kind, scale) {
-  const element = document.createElement("span");
-  element.className = "legend";
-  const shares = Array.from({length: 11}, (_, n) => n / 10);
-  const ends = kind === "weight" ? [0, 1] : [-scale, scale];
-  const colours = shares.map((share) => paint(kind, ends[0] + share * (ends[1] - ends[0]), scale));
+/** The colours of a kind, from the least value to the largest. */
+function colourBar(kind) {
+  const least = kind === "weight" ? 0 : -1;
+  const colours = Array.from({length: 11}, (_, n) => paint(kind, least + n / 10 * (1 - least), 1));
   const bar = document.createElement("span");
   bar.className = "legend-bar";
   bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+  return bar;
+}
+
+/** The colour bar of a scale, with its ends: an element. */
+function legend(kind, scale) {
+  const element = document.createElement("span");
+  element.className = "legend";
+  const bar = colourBar(kind);
   const texts = kind === "weight" ? ["0", "1"] : [formatNumber(-scale, 2), formatNumber(scale, 2)];
   element.append(texts[0], bar, texts[1]);
   element.title = kind === "weight" ? "Attention weights: one hue, always from 0 to 1."

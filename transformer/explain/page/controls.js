@@ -13,7 +13,7 @@ function renderControls(container, view, verdict) {
     segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
       (layer) => setState({attention: layersOf(view).find(([other]) => other === layer)[1]})),
     segments("Head", "head", heads, view.state.head, (head) => setState({head})),
-    menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)})));
+    ...(items.length > 1 ? [menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)}))] : []));
   const applicable = BREAKAGES.filter((breakage) => breakage.applies(view.result.problem));
   const switches = make("div", "controls switches",
     checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),

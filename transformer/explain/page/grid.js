@@ -6,6 +6,7 @@
 //     name: "dV",                    // what it is called: in the texts of cells, and in the keys of the focus
 //     kind: "gradient",              // "weight", "value" or "gradient": see colour.js
 //     rowLabels, colLabels,          // arrays of strings; left out: 0, 1, 2, …
+//     rowTitles,                     // array of strings, for who points at a row's label; left out: the label
 //     scale,                         // |value| of full colour; left out: the matrix's own
 //     mask,                          // Matrix of 0/1: cells with 0 are hatched
 //     highlight: [{row, col}, …],    // row alone: the whole row; col alone: the column; both: one cell; null leaves out
@@ -21,9 +22,10 @@
 const TABLE_ROWS = 16, TABLE_COLS = 16; // a larger grid is an image
 
 function grid(matrix, options) {
-  const given = {kind: "value", rowLabels: null, colLabels: null, mask: null, highlight: [], selected: null, onCell: null,
+  const given = {kind: "value", rowLabels: null, rowTitles: null, colLabels: null, mask: null, highlight: [], selected: null, onCell: null,
     numbers: "auto", caption: null, bare: false, cell: null, ...options};
   given.scale = options.scale ?? (given.kind === "weight" ? 1 : extent(matrix));
+  given.rowTitles ??= options.rowLabels;
   given.rowLabels ??= Array.from({length: matrix.rows}, (_, row) => String(row));
   given.colLabels ??= Array.from({length: matrix.cols}, (_, col) => String(col));
   const asTable = given.numbers === "auto" ? matrix.rows <= TABLE_ROWS && matrix.cols <= TABLE_COLS : given.numbers;

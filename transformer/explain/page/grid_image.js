@@ -17,7 +17,7 @@ function gridImage(matrix, given) {
   const said = make("span", "visually-hidden");
   said.setAttribute("aria-live", "polite");
   box.append(make("span", "image-corner"), imageLabels("top", given.colLabels, size.width),
-    imageLabels("left", given.rowLabels, size.height), canvas, said);
+    imageLabels("left", given.rowLabels, size.height, given.rowTitles), canvas, said);
   drawImage(canvas, matrix, given, size, given.selected);
   listenToImage(box, canvas, said, matrix, given, size);
   return box;
@@ -35,7 +35,7 @@ function cellSize(matrix, given) {
 }
 
 /** The labels beside the image, as many as there is room for. */
-function imageLabels(side, labels, size) {
+function imageLabels(side, labels, size, titles = null) {
   const strip = make("div", `image-labels ${side}`);
   strip.setAttribute("aria-hidden", "true"); // each cell says its own
   const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * size >= LABEL_HEIGHT) ?? 64;
@@ -43,7 +43,7 @@ function imageLabels(side, labels, size) {
     const short = side === "top" && [...text].length <= 2 && size >= LABEL_HEIGHT;
     const label = make("span", short ? "short" : "", n % every === 0 ? text : "");
     label.style[side === "top" ? "width" : "height"] = `${size}px`;
-    label.title = text;
+    label.title = titles?.[n] ?? text;
     strip.append(label);
   });
   return strip;

@@ -30,7 +30,7 @@ function bodyRows(matrix, given) {
   for (let row = 0; row < matrix.rows; row++) {
     const label = make("th", "", make("span", "", given.rowLabels[row]));
     label.scope = "row";
-    label.title = given.rowLabels[row];
+    label.title = given.rowTitles?.[row] ?? given.rowLabels[row];
     const line = make("tr", "", label);
     for (let col = 0; col < matrix.cols; col++) line.append(tableCell(matrix, given, row, col, text, tabStop));
     body.append(line);
@@ -40,7 +40,9 @@ function bodyRows(matrix, given) {
 
 function tableCell(matrix, given, row, col, text, tabStop) {
   const value = matrix.at(row, col);
-  const cell = make("td", "cell", text(value));
+  const shown = text(value);
+  // Stripes would run through the number of a masked cell: it stands on a ground of its own.
+  const cell = make("td", "cell", isMasked(given.mask, row, col) ? make("span", "on-stripes", shown) : shown);
   cell.setAttribute("role", "gridcell");
   cell.setAttribute("aria-label", cellText(matrix, given, row, col));
   Object.assign(cell.dataset, {row, col, value, key: `${given.name}:${row}:${col}`});
@@ -49,7 +51,8 @@ function tableCell(matrix, given, row, col, text, tabStop) {
   const full = paintRgb(given.kind, value, given.scale);
   const colour = given.highlight.length && !lit ? fadedRgb(full) : full;
   cell.style.backgroundColor = cssColour(colour);
-  cell.style.color = inkOn(colour);
+  if (value !== 0 && Number(shown) === 0) cell.classList.add("rounded-away");
+  else cell.style.color = inkOn(colour);
   if (isMasked(given.mask, row, col)) cell.classList.add("masked");
   if (lit) {
     cell.classList.add("lit");

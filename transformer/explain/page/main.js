@@ -8,6 +8,7 @@ function redraw() {
   showTip(null);
   renderControls(document.getElementById("selection"), view, verdict);
   keepScroll(document.getElementById("strip"), (container) => renderStrip(container, view, verdict.wrong));
+  renderKey(document.getElementById("key"), view);
   renderStage(document.getElementById("stage"), view);
   renderTabs(view);
   restoreFocus(key);

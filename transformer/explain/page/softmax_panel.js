@@ -27,7 +27,7 @@ function renderSoftmax(container, view) {
     {symbol: "dA", name: "with the line D", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), line: row.D},
     {symbol: "dS", name: "A∘(dA − D)", values: row.dS, kind: "gradient", ...rangeOf(row.dS)},
   ]});
-  container.append(rowChooser(labels.query, i),
+  container.append(rowChooser(labels, i),
     forwardAndBack(asShown(view, "A = softmax(S̄), row by row"), "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row"),
     build("div", {class: "side-by-side"}, bars,
       build("div", {class: "reading"}, ...readingOf(row, masked), jacobianSwitch())));
@@ -63,14 +63,14 @@ function whatTheRowSays({A, size}, masked) {
     + (seen < masked.length ? aboutMasked : "");
 }
 
-function rowChooser(labels, chosen) {
+function rowChooser({query, next}, chosen) {
   const choose = (row) => setState({row});
   const select = build("select",
     {id: "softmax-row", "data-key": "softmax:row", onchange: (event) => choose(Number(event.target.value))},
-    ...labels.map((label, i) => build("option", {value: i}, `${i} · ${label}`)));
+    ...query.map((token, i) => build("option", {value: i}, `${i} · ${token}${next?.[i] ? ` → ${next[i]}` : ""}`)));
   select.value = String(chosen);
   const step = (row, sign, name) => build("button", {type: "button", class: "small", "data-key": `softmax:${name}`,
-    "aria-label": `${name} query row`, disabled: labels[row] === undefined, onclick: () => choose(row)}, sign);
+    "aria-label": `${name} query row`, disabled: query[row] === undefined, onclick: () => choose(row)}, sign);
   return build("div", {class: "panel-controls"}, build("label", {for: "softmax-row"}, "Query row"),
     step(chosen - 1, "‹", "previous"), select, step(chosen + 1, "›", "next"));
 }

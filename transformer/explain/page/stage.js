@@ -8,7 +8,7 @@ function renderStage(container, view) {
   const worked = cell && workedCell(view, symbol, cell.row, cell.col);
   const equation = make("div", "equation", ...equationElements(view, worked));
   container.replaceChildren(stageHead(view), formulaLine("forward", "forward:", forward), ...addingSlider(view), equation,
-    ...numbersSwitch(view, matricesOf(view)), formulaLine(replaced ? "backward replaced" : "backward", "so here:", backward),
+    ...numbersSwitch(view, matricesOf(view)), ...aboutTheRows(view), formulaLine(replaced ? "backward replaced" : "backward", "so here:", backward),
     make("p", "in-words", ...withSubscripts(inWords(view, symbol))),
     ...(worked ? [workedSum(view, worked)] : [stageHint(view)]), ...stageTools(view));
 }
@@ -116,8 +116,20 @@ function gridOptions(view, symbol) {
   const labelsOf = (axis) => (axis === "one" ? [""] : view.labels[axis] ?? null);
   return {
     kind, mask: maskFor(view, symbol), rowLabels: labelsOf(rowsAre), colLabels: labelsOf(colsAre),
+    rowTitles: rowsAre === "query" ? view.labels.next?.map((_, row) => readAndWritten(view, row)) : null,
     ...(kind === "gradient" && view.commonScale !== null ? {scale: view.commonScale} : {}),
   };
+}
+
+/** A decoder's query has the name of the token that was read there; the loss is about the one that comes next. */
+const readAndWritten = ({labels: {query, next}}, row) => (
+  `the decoder read “${query[row]}”${next[row] && ` and is to write “${next[row]}”`}`);
+
+function aboutTheRows(view) {
+  const symbols = [view.state.symbol, ...equationOf(view, view.state.symbol).flatMap(({symbol}) => symbol ?? [])];
+  if (!view.labels.next?.some(Boolean) || !symbols.some((symbol) => TENSORS[symbol].rowsAre === "query")) return [];
+  const row = TENSORS[view.state.symbol].rowsAre === "query" && view.state.cell ? view.state.cell.row : 0;
+  return [make("p", "hint about-rows", `The rows are queries: at row ${row} ${readAndWritten(view, row)}.`)];
 }
 
 const captionOf = (view, symbol, note = TENSORS[symbol].name) =>

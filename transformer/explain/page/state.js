@@ -6,7 +6,9 @@
 //   currentView() -> {page, state, attention, result, head, labels, mask, commonScale}
 //       page       the decoded data                      attention  its entry for the selected attention
 //       result     compute(…) for the current options    head       result.heads[state.head]
-//       labels     {query: [token…], key: [token…]}      mask       Matrix of 0/1 (1 = may attend), or null
+//       labels     {query: [token…], key: [token…], next: [what a decoder is to write after each
+//                  query's token, "" where nobody knows] or null}
+//       mask       Matrix of 0/1 (1 = may attend), or null
 //       commonScale  the one scale of all gradients if the reader chose so, else null
 //   matrixOf(view, symbol) -> the Matrix with that symbol, of the head or shared by the heads
 //
@@ -58,6 +60,12 @@ function tokenLabels(side, item, length) {
   return Array.from({length}, (_, position) => (tokens[position] ?? "<pad>").replace(/^\s+$/, "␣") || "(empty)");
 }
 
+/** What the decoder is to write after each token that it has read; after padding, nothing. */
+function writtenNext(item, length) {
+  const known = page.tokens.next[item] ?? [];
+  return tokenLabels("next", item, length).map((label, position) => (known[position] && label !== "<pad>" ? label : ""));
+}
+
 function currentView() {
   const attention = page.attentions[state.attention];
   const result = currentResult();
@@ -65,6 +73,7 @@ function currentView() {
   const labels = {
     query: tokenLabels(attention.queries, state.item, head.S.rows),
     key: tokenLabels(attention.keys, state.item, head.S.cols),
+    next: attention.queries === "target" ? writtenNext(state.item, head.S.rows) : null,
   };
   const view = {page, state, attention, result, head, labels, mask: head.mask, commonScale: null};
   if (state.common) view.commonScale = Math.max(...gradientSymbols(view).map((symbol) => extent(matrixOf(view, symbol))));

@@ -39,7 +39,7 @@ function markChosen(container, view) {
 const direction = (text) => make("div", "direction", make("span", "", text));
 
 const columnWidth = ({tiles}) => {
-  if (tiles.some((line) => line.length > 1)) return "minmax(158px, 1.7fr)";
+  if (tiles.some((line) => line.length > 1)) return "minmax(182px, 1.7fr)";
   return tiles.length > 1 ? "minmax(108px, 1fr)" : "minmax(74px, 1fr)";
 };
 
@@ -78,11 +78,13 @@ function tile(view, symbol, tall, wrong) {
     ...(isWrong ? ["wrong: it disagrees with the finite difference"] : [])].join(", ");
   button.setAttribute("aria-label", inWords);
   button.title = inWords;
-  const text = make("span", "tile-text", make("span", "tile-symbol", ...withSubscripts(label)));
+  const number = step ? [make("span", "tile-step", String(step))] : [];
+  // In a small tile the number stands in the line of the symbol, where it covers nothing.
+  const text = make("span", "tile-text", make("span", "tile-symbol", ...withSubscripts(label), ...(tall ? [] : number)));
   if (tall) text.append(make("span", "tile-name", SHORT_NAMES[symbol] ?? ""));
   text.append(make("span", "tile-shape", shape), make("span", "tile-norm", make("span", "norm-sign", "‖·‖ "), norm));
   button.append(bias ? "" : thumbnail(view, symbol, matrix, tall), text);
-  if (step) button.append(make("span", "tile-step", String(step)));
+  if (tall) button.append(...number);
   button.addEventListener("click", () => setState({symbol}));
   return button;
 }
