@@ -236,7 +236,7 @@ def test_ci_installs_a_browser_first(tmp_path, user, sudo):
     status, printed, called = run_ci(tmp_path, programs=programs)
     assert status == 0
     assert printed[-2:] == MADE
-    apt = ["apt-get update -qq", "apt-get install -qq -y --no-install-recommends chromium"]
+    apt = ["apt-get update -qq", "apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core"]
     assert [line for line in called if line.startswith("sudo")] == [f"sudo -n {line}" for line in apt if sudo]
     assert [line for line in called if not line.startswith(("id", "sudo"))] == [*apt, "make lint", "make test"]
 
