@@ -98,6 +98,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
     return make_pages(tmp_path_factory.mktemp("panels"))
 
 
+@pytest.fixture
+def opened(made: dict[str, Made], share_page: Callable[..., Any]) -> Any:
+    """The page of the pre-norm model, shared by the tests of a file."""
+    return share_page(made["pre"].path)
+
+
 @pytest.fixture(scope="session")
 def explorer_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a small model: two heads, two sentences of unequal lengths, one of them padded on each side."""

@@ -1,5 +1,6 @@
 """The panels Softmax and Checks: their numbers are the engine's, what is wrong is said to be; and all panels fit."""
 
+import re
 from collections import Counter
 from importlib.resources import files
 
@@ -22,9 +23,14 @@ from tests.explorer.panels import (
 from transformer.explain.page import SCRIPTS
 
 
-@pytest.fixture
-def opened(made, share_page):
-    return share_page(made["pre"].path)
+def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_path):
+    """JSON has null for it, which arithmetic takes for 0."""
+    broken = tmp_path / "nan.html"
+    html = made["pre"].path.read_text(encoding="utf-8")
+    broken.write_text(re.sub(r'"error":[^,}]+', '"error":null', html), encoding="utf-8")
+    page = open_page(broken)
+    assert page.inner_text(".verdict").endswith("largest error not a number")
+    assert page.locator(".verdict.good").count() == 0
 
 
 # ------------------------------------------------------------------ softmax

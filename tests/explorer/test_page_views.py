@@ -24,12 +24,6 @@ from tests.transformer.tiny import tiny_model
 from transformer import trace
 from transformer.explain.explanation import Explanation, tokens_of
 
-
-@pytest.fixture
-def opened(made, share_page):
-    return share_page(made["pre"].path)
-
-
 # ------------------------------------------------------------------ paths
 
 

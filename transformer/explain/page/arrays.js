@@ -156,10 +156,14 @@ function decodeArray({shape, dtype, data}) {
   return new NdArray(shape, Float64Array.from({length: bytes.length / width}, (_, n) => read(view, n * width)));
 }
 
-/** The page's data with its arrays decoded, wherever they are. */
+/** The page's data with its arrays decoded, wherever they are, and with NaN where a check has none but that to tell. */
 function decodePage(value) {
   if (Array.isArray(value)) return value.map(decodePage);
   if (value === null || typeof value !== "object") return value;
   if ("shape" in value && "dtype" in value) return decodeArray(value);
+  if ("analytic" in value && "numeric" in value) return decodeCheck(value);
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, decodePage(inner)]));
 }
+
+/** JSON has null for what is not finite. Left as it is, arithmetic would take it for an error of 0. */
+const decodeCheck = (check) => Object.fromEntries(Object.entries(check).map(([name, value]) => [name, value ?? NaN]));
