@@ -82,11 +82,10 @@ def decode_array(entry: Json) -> np.ndarray[Any, Any]:
     return stored.reshape(entry["shape"]).astype(entry["dtype"])
 
 
-def page_data(title: str, loss: float | None, precision: str, tokens: Tokens, attentions: Sequence[Json],
-              left_out: Sequence[str]) -> Json:
+def page_data(title: str, loss: float | None, loss_name: str, precision: str, tokens: Tokens,
+              attentions: Sequence[Json], left_out: Sequence[str]) -> Json:
     """All that the page is given; `attentions` are from `attention_data`."""
-    return {"format": FORMAT, "title": title, "loss": loss, "lossName": "cross-entropy per target token",
-            "precision": precision,
+    return {"format": FORMAT, "title": title, "loss": loss, "lossName": loss_name, "precision": precision,
             "tokens": {"source": tokens.source, "target": tokens.target, "next": tokens.following},
             "attentions": list(attentions), "leftOut": list(left_out)}
 

@@ -35,6 +35,7 @@ class Explanation:
         tokens: the labels of rows and columns.
         title: of the page.
         loss: its value, or None if it is not known.
+        loss_name: what it is, in words.
         again: computes the loss again, so that gradients can be held to differences; None: they are not.
         history: the same sentence at checkpoints of the training, oldest first.
     """
@@ -45,6 +46,7 @@ class Explanation:
     loss: float | None = None
     again: Loss | None = None
     history: list[Snapshot] = field(default_factory=list)
+    loss_name: str = "the loss of the block that was traced"
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict, repr=False)
 
     @property
@@ -194,7 +196,7 @@ class Explanation:
     def _html(self, names: Sequence[str], left_out: Sequence[str], snapshots: Sequence[Snapshot]) -> str:
         precision = str(self.trace[self.names[0]].output.dtype)
         attentions = [attention_data(self.trace[name], self.checks(name), snapshots) for name in names]
-        return page_html(page_data(self.title, self.loss, precision, self.tokens, attentions, left_out))
+        return page_html(page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, left_out))
 
     def _snapshot_size(self, names: Sequence[str]) -> int:
         """Bytes in the page of one checkpoint: A and dS in float32, in base64, and what stands around them."""

@@ -56,7 +56,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         (translator.target_tokenizer, labels))))
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
-    return Explanation(traced, tokens, title, loss, again, history)
+    return Explanation(traced, tokens, title, loss, again, history, "cross-entropy per target token")
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

@@ -71,6 +71,7 @@ def test_with_a_loss_every_gradient_is_measured(tmp_path):
     data = read(tmp_path / "page.html")
     with mg.random.fork(4):
         assert data["loss"] == pytest.approx(loss().item(), rel=1e-12)  # with the masks of the trace
+        assert data["lossName"] == "the loss of the block that was traced"  # which may be any
     for entry in data["attentions"]:
         assert {"X", "WQ", "bK", "dS"[1:], "A", "O"} <= entry["checks"].keys()
         assert max(check["error"] for found in entry["checks"].values() for check in found) < 1e-6
