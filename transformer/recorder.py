@@ -96,7 +96,6 @@ class Recorder(Observer):
             for attention in attentions if "result" in seen else []:
                 attention.residual = ResidualTrace(module, seen["stream"], seen["result"])
 
-
     def _keep(self, attention: AttentionTrace) -> None:
         """Add a call; what a backward computes again takes the place of what a checkpoint threw away."""
         calls = self._calls.setdefault(attention.name, [])
