@@ -152,7 +152,7 @@ from minigrad.transforms import grad
 
 if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
-    from minigrad.inspect import detect_anomaly  # noqa: F401
+    from minigrad.inspect import detect_anomaly, profile  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -175,6 +175,7 @@ __all__ = [
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "nn", "optim"})
+_OF_INSPECT = frozenset({"detect_anomaly", "profile"})
 
 answer("minigrad.autograd", "minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
 
@@ -184,6 +185,6 @@ if not TYPE_CHECKING:  # a type checker should find a missing name missing
         """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
         if name in _ON_DEMAND:
             return importlib.import_module(f"minigrad.{name}")
-        if name == "detect_anomaly":
-            return importlib.import_module("minigrad.inspect").detect_anomaly
+        if name in _OF_INSPECT:
+            return getattr(importlib.import_module("minigrad.inspect"), name)
         raise absent("minigrad", name)

@@ -14,7 +14,7 @@ The same loop serves two purposes:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from minigrad.accumulate import Pending, deliver, is_fresh
 from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.hooks import hooked
-from minigrad.observe import observers
+from minigrad.observe import observers, span
 from minigrad.operands import numbers_on
 from minigrad.plan import run_rule
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
@@ -43,9 +43,10 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
 
     saved = node.saved if not create_graph else node.primitive.rejoin(node)
     values, first = (g, plan.needs, *saved), []
-    watching = observers()
+    watching, in_place = observers(), True
     if watching:
         watching = tuple([observer for observer in watching if observer.follows_gradients])
+        in_place = all(observer.accumulates for observer in watching)
     if plan.joint is not None:
         results = plan.select(node.primitive, run_rule(*plan.joint, values))
         # One joint rule may hand the same memory to two inputs: only all-new, all-different arrays count as fresh.
@@ -62,8 +63,11 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
     for target, (name, function, pick, accumulate, accumulate_pick) in zip(node.parents, plan.calls, strict=True):
         if wanted is not None and id(target) not in wanted:
             continue
-        if accumulate is not None and not create_graph and not watching:
+        if accumulate is not None and not create_graph and in_place:
             buffer, is_first = pending.owned_buffer(target, g)
+            if is_first:
+                for observer in watching:
+                    observer.gradient_sent(node, name, target, buffer)
             accumulate(buffer, *(accumulate_pick(values) if accumulate_pick is not None else (g,)))
         else:
             result = function(g) if pick is None else function(*pick(values))
@@ -91,11 +95,19 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
+    if not observers():
+        return _pass(_push_gradients, roots, create_graph, retain_graph, wanted, captured)
+    with span("backward"):
+        return _pass(_push_observed, roots, create_graph, retain_graph, wanted, captured)
+
+
+def _pass(push: Callable[..., list[Any]], roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
+          wanted: set[int] | None, captured: set[int]) -> dict[int, list[Any]]:
+    """As `backward_pass`; `push` runs the rules of a node."""
     pending = Pending(create_graph)
     heap: list[tuple[int, Node]] = []
     results: dict[int, list[Any]] = {}
     retained: list[tuple[Any, Any]] = []
-    push = _push_gradients if not observers() else _push_observed
     first = [target for target, gradient in roots if pending.add(target, gradient, False)]
     while True:
         for target in first:  # those that received their first gradient, once each

@@ -108,6 +108,8 @@ ELSEWHERE = {
     "jacrev": "minigrad.func.jacobian(function)",
     "jacfwd": "minigrad.func.jacobian(function)",
     "grad_and_value": "minigrad.func.value_and_grad(function), which returns the value first",
+    "profiler": "minigrad.profile(), a context manager; minigrad.inspect.span(name) for record_function",
+    "record_function": "minigrad.inspect.span(name)",
     # schedules and files
     "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
     "CosineAnnealingLR": "minigrad.optim.CosineLR(optimizer, warmup_steps, total_steps), stepped after every update",

@@ -1,7 +1,7 @@
 """The seam through which tools watch the engine work: an `Observer` is told of every operation, both ways.
 
 Outside an `observing` block an operation pays one look at a context variable. The tools built on it are in
-`minigrad.inspect`: timers, the memory meter, anomaly detection, the tape as text, the picture of the graph.
+`minigrad.inspect`: the profile, the memory meter, anomaly detection, the tape as text, the picture of the graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Observer:
     """Base of what watches; a subclass overrides what it wants to be told.
 
-    Forwards and backwards both happen in the thread or task that entered the `observing` block. Under ``create_graph``
+    It is told of what happens, forward and backward, in the thread or task that entered the `observing` block, and in
+    threads that run in a copy of its context: these call its methods at the same time. Under ``create_graph``
     the rules are themselves operations, and are told of as such between `rules_begin` and `rules_end`.
 
     A `minigrad.func.checkpoint` is told of as an operation named "checkpoint", ``operation.recomputes``, whose `args`
@@ -29,6 +30,7 @@ class Observer:
     """
 
     follows_gradients = True  # False: `gradient_sent` is not called, and rules that add into a buffer go on doing so
+    accumulates = False  # True: they do so anyway, and `gradient_sent` tells of the buffer, still empty, when it is new
 
     def operation_begins(self, operation: Rules, args: Sequence[Any]) -> None:
         """`operation` is about to run on `args`, in the order of its parameters (``*xs`` as one tuple)."""
@@ -60,6 +62,12 @@ class Observer:
     def module_ends(self, module: Any) -> None:
         """It has ended, or raised."""
 
+    def span_begins(self, name: str) -> None:
+        """A stretch of the program that has a name begins: see `span`."""
+
+    def span_ends(self, name: str) -> None:
+        """It has ended, or raised."""
+
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("minigrad.observers", default=())
 observers = _observers.get
@@ -83,3 +91,22 @@ def unobserved() -> Iterator[None]:
         yield
     finally:
         _observers.reset(token)
+
+
+@contextlib.contextmanager
+def span(name: str) -> Iterator[None]:
+    """Give a stretch of the program a name, under which a profile shows it: ``with span("data"): batch = next(data)``.
+
+    Spans nest. It can be a decorator, too: ``@span("metric")``. Where nobody watches, it costs next to nothing.
+
+    Args:
+        name: what it is called.
+    """
+    watching = observers()
+    for observer in watching:
+        observer.span_begins(name)
+    try:
+        yield
+    finally:
+        for observer in reversed(watching):
+            observer.span_ends(name)

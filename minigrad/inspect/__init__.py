@@ -1,4 +1,4 @@
-"""Tools that watch a computation: timers, memory, anomalies, the tape as text, the graph as a picture.
+"""Tools that watch a computation: the profile, memory, anomalies, the tape as text, the graph as a picture.
 
 All are built on the seam `minigrad.observe`, work on any program, on every device, and cost nothing outside of their
 blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
@@ -11,10 +11,14 @@ from minigrad.inspect.hooks import Event, op_hook
 from minigrad.inspect.lines import Line
 from minigrad.inspect.memory import MemoryMeter, memory_meter
 from minigrad.inspect.modules import ModuleCall
+from minigrad.inspect.profile_tables import ModuleRow, OperationRow, Profile, SpanRow
+from minigrad.inspect.profiler import profile
 from minigrad.inspect.recorder import Tape, record_tape, tape
-from minigrad.inspect.timing import OperationTime, Timer, timer
+from minigrad.inspect.spans import Span
+from minigrad.observe import span
 
 __all__ = [
-    "AnomalyError", "Drawing", "Entry", "Event", "Kept", "Leaf", "Line", "MemoryMeter", "ModuleCall", "OperationTime",
-    "Tape", "Timer", "detect_anomaly", "draw", "memory_meter", "op_hook", "record_tape", "tape", "timer",
+    "AnomalyError", "Drawing", "Entry", "Event", "Kept", "Leaf", "Line", "MemoryMeter", "ModuleCall", "ModuleRow",
+    "OperationRow", "Profile", "Span", "SpanRow", "Tape", "detect_anomaly", "draw", "memory_meter", "op_hook",
+    "profile", "record_tape", "span", "tape",
 ]

@@ -27,10 +27,10 @@ def owner(array: Any) -> Any:
 
 def arrays_in(value: Any) -> Iterator[Any]:
     """The arrays that a saved value of a node holds."""
-    if is_array(value):
-        yield value
-    elif isinstance(value, TensorBase):
+    if isinstance(value, TensorBase):
         yield value._data
+    elif is_array(value):
+        yield value
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from arrays_in(part)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -53,8 +55,16 @@ class ModuleCall:
         return chain[::-1]
 
 
+class _Open(threading.local):
+    """The calls that are under way in one thread, the innermost last; and those left for checkpoints."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ModuleCall]] = []
+        self.left: list[tuple[Node, list[tuple[Any, ModuleCall]]]] = []
+
+
 class ModuleCalls:
-    """Follows the calls of modules as they begin and end.
+    """Follows the calls of modules as they begin and end, those of each thread apart.
 
     Args:
         model: the module from which dotted names are counted.
@@ -62,44 +72,45 @@ class ModuleCalls:
 
     def __init__(self, model: Any = None) -> None:
         self._model = model
-        self._open: list[tuple[Any, ModuleCall]] = []
+        self._open = _Open()
         self._names: dict[int, tuple[Any, dict[int, str]]] = {}  # by module's id: itself, and what is below it by id
-        self._count = 0
+        self._numbers = itertools.count(1)
         self._kept: weakref.WeakKeyDictionary[Node, list[tuple[Any, ModuleCall]]] = weakref.WeakKeyDictionary()
-        self._left: list[tuple[Node, list[tuple[Any, ModuleCall]]]] = []
 
     @property
     def current(self) -> ModuleCall | None:
         """The innermost call that is under way."""
-        return self._open[-1][1] if self._open else None
+        return self._open.calls[-1][1] if self._open.calls else None
 
-    def begin(self, module: Any) -> None:
+    def begin(self, module: Any) -> ModuleCall:
         """A call of `module` begins."""
-        kind, self._count = type(module).__name__, self._count + 1
+        kind = type(module).__name__
         path = self._find(module) or kind
-        self._open.append((module, ModuleCall(path, kind, self._count, self.current)))
+        call = ModuleCall(path, kind, next(self._numbers), self.current)
+        self._open.calls.append((module, call))
+        return call
 
     def end(self, module: Any) -> None:
         """It ends; so do those inside whose end was not told, because an observer raised."""
-        while self._open and self._open.pop()[0] is not module:
+        while self._open.calls and self._open.calls.pop()[0] is not module:
             pass
 
     def keep(self, checkpoint: Node) -> None:
         """`checkpoint` was recorded: the calls around it are those in which it will be computed again."""
-        self._kept[checkpoint] = list(self._open)
+        self._kept[checkpoint] = list(self._open.calls)
 
     def rules_begin(self, node: Node) -> None:
         """If `node` is a checkpoint, what follows is computed again, in the calls that it was recorded in."""
         if node.plan.recomputes:
-            self._left.append((node, self._open))
-            self._open = list(self._kept.get(node, []))
-            self._count += 1
-            self._open.append((None, ModuleCall(RECOMPUTED, RECOMPUTED, self._count, self.current)))
+            here = self._open
+            here.left.append((node, here.calls))
+            here.calls = list(self._kept.get(node, []))
+            here.calls.append((None, ModuleCall(RECOMPUTED, RECOMPUTED, next(self._numbers), self.current)))
 
     def rules_end(self, node: Node) -> None:
         """If `node` is a checkpoint, the calls are again those from before."""
-        while node.plan.recomputes and self._left:
-            begun, self._open = self._left.pop()
+        while node.plan.recomputes and self._open.left:
+            begun, self._open.calls = self._open.left.pop()
             if begun is node:
                 break
 
@@ -113,7 +124,7 @@ class ModuleCalls:
             name = self._below(self._model).get(id(thing))
             if name is not None:
                 return name or type(thing).__name__
-        for module, call in reversed([(module, call) for module, call in self._open if module is not None]):
+        for module, call in reversed([(module, call) for module, call in self._open.calls if module is not None]):
             name = self._below(module).get(id(thing))
             if name:
                 return f"{call.path}.{name}" if module is not self._model else name

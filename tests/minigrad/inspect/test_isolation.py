@@ -17,13 +17,14 @@ def test_importing_minigrad_does_not_load_the_tools():
 import sys, minigrad
 assert not [name for name in sys.modules if name.startswith(("minigrad.inspect", "minigrad.notebook"))]
 minigrad.Tensor([1.0])._repr_html_()
-with minigrad.inspect.timer(): pass
+with minigrad.profile() as profile: pass
+assert minigrad.profile is minigrad.inspect.profile
 assert minigrad.detect_anomaly is minigrad.inspect.detect_anomaly
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-BLOCKS = {"op_hook": lambda: inspect.op_hook(lambda event: None), "timer": inspect.timer,
+BLOCKS = {"op_hook": lambda: inspect.op_hook(lambda event: None), "profile": inspect.profile,
           "memory_meter": inspect.memory_meter, "detect_anomaly": inspect.detect_anomaly,
           "record_tape": inspect.record_tape}
 

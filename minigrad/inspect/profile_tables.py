@@ -1,0 +1,265 @@
+"""What a profile says: rows for operations, modules and named spans, as data and as tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from minigrad.inspect.profile_trace import chrome_trace
+from minigrad.inspect.spans import Span
+from minigrad.inspect.table import milliseconds, percent, size, table
+
+
+@dataclass
+class OperationRow:
+    """One operation, forward and backward: seconds of its own, calls, and bytes that it made and that stayed."""
+
+    name: str
+    forward: float = 0.0
+    forward_calls: int = 0
+    forward_bytes: int = 0
+    backward: float = 0.0
+    backward_calls: int = 0
+    backward_bytes: int = 0
+
+    @property
+    def total(self) -> float:
+        """Seconds, both ways."""
+        return self.forward + self.backward
+
+
+@dataclass
+class ModuleRow:
+    """One module by its dotted path, with all that is in it.
+
+    Attributes:
+        path: its dotted path.
+        calls: how often it was called, checkpoints that were computed again included.
+        forward: seconds of its forward, with the modules that it calls.
+        own: those of them that are outside of the modules that it calls.
+        backward: seconds of the gradient rules of the operations in it.
+        bytes: what those operations and rules made.
+    """
+
+    path: str
+    calls: int = 0
+    forward: float = 0.0
+    own: float = 0.0
+    backward: float = 0.0
+    bytes: int = 0
+
+    @property
+    def total(self) -> float:
+        """Seconds, both ways."""
+        return self.forward + self.backward
+
+
+@dataclass
+class SpanRow:
+    """What was named by `span`: calls, seconds in all, those outside of the spans within, and bytes made in it."""
+
+    name: str
+    calls: int = 0
+    total: float = 0.0
+    own: float = 0.0
+    bytes: int = 0
+
+
+class Profile:
+    """What `profile` measured. ``print`` shows it as tables; `save` writes it as a trace.
+
+    Attributes:
+        spans: every `Span` that has ended, in the order of their ends.
+        threads: the names of the threads that were seen, by the system's number.
+        samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.threads: dict[int, str] = {}
+        self.samples: list[tuple[int, int]] = []
+        self._began = perf_counter_ns()
+        self._ended: int | None = None
+
+    def stop(self) -> None:
+        """The block ends; `profile` calls this."""
+        self._ended = perf_counter_ns()
+
+    # ------------------------------------------------------------------ numbers
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds from the beginning of the block to its end, or to now."""
+        return ((perf_counter_ns() if self._ended is None else self._ended) - self._began) / 1e9
+
+    @property
+    def total(self) -> float:
+        """Seconds that all operations took, in all threads together."""
+        return sum(row.total for row in self.operations.values())
+
+    @property
+    def recomputed(self) -> float:
+        """Those of them that went into checkpoints that were computed again."""
+        return sum(span.own for span in self.spans if span.recomputed and span.kind in ("operation", "backward")) / 1e9
+
+    @property
+    def watching(self) -> float:
+        """Seconds that the profile itself took, which are in no row."""
+        return sum(span.watching for span in self.spans) / 1e9
+
+    @property
+    def bytes(self) -> int:
+        """What all operations and gradient rules made."""
+        return sum(span.bytes for span in self.spans)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most of it that was there at a time.
+
+        What existed before the block, what an operation needs only while it runs, and what is no operation's result
+        (an optimizer's state, sums of gradients) is not counted: it is less than the process holds.
+        """
+        return max(accumulate((count for _, count in self._timeline()), initial=0))
+
+    def _timeline(self) -> list[tuple[int, int]]:
+        return sorted(self.samples, key=lambda sample: sample[0])  # several threads write
+
+    @property
+    def operations(self) -> dict[str, OperationRow]:
+        """By name, the most expensive first."""
+        rows: dict[str, OperationRow] = {}
+        for span in list(self.spans):
+            if span.kind == "operation":
+                row = rows.setdefault(span.name, OperationRow(span.name))
+                row.forward += span.own / 1e9
+                row.forward_calls += 1
+                row.forward_bytes += span.bytes
+            elif span.kind == "backward":
+                row = rows.setdefault(span.name, OperationRow(span.name))
+                row.backward += span.own / 1e9
+                row.backward_calls += 1
+                row.backward_bytes += span.bytes
+        return _by_total(rows)
+
+    @property
+    def modules(self) -> dict[str, ModuleRow]:
+        """By path, the most expensive first."""
+        rows: dict[str, ModuleRow] = {}
+        for span in list(self.spans):
+            for path in span.paths:
+                row = rows.setdefault(path, ModuleRow(path))
+                row.bytes += span.bytes
+                if span.backward:
+                    row.backward += span.own / 1e9
+                else:
+                    row.forward += span.own / 1e9
+            if span.call is not None and not span.backward:
+                rows[span.call.path].own += span.own / 1e9
+            if span.kind == "module":
+                rows[span.name].calls += 1
+        return _by_total(rows)
+
+    @property
+    def named(self) -> dict[str, SpanRow]:
+        """What was named by `span`, the most expensive first."""
+        rows: dict[str, SpanRow] = {}
+        for span in list(self.spans):
+            for name in span.named:
+                row = rows.setdefault(name, SpanRow(name))
+                row.total += span.own / 1e9
+                row.bytes += span.bytes
+            if span.kind == "span":
+                rows[span.name].calls += 1
+                rows[span.name].own += span.own / 1e9
+        return _by_total(rows)
+
+    # ------------------------------------------------------------------ tables
+
+    def text(self, count: int | None = 20) -> str:
+        """The tables, with the `count` most expensive rows of each; None for all."""
+        return "\n\n".join(part for part in (self._summary(), self._operations(count), self._modules(count),
+                                             self._named(count)) if part)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _summary(self) -> str:
+        forward = sum(row.forward for row in self.operations.values())
+        again = f"; {milliseconds(self.recomputed)} for checkpoints, again" if self.recomputed else ""
+        threads = f" of {len(self.threads)} threads" if len(self.threads) > 1 else ""
+        resident = _peak_resident()
+        process = "" if resident is None else f"; the whole process held {size(resident)} at its peak"
+        return (f"{milliseconds(self.elapsed)} ms in the block{threads}, of them {milliseconds(self.total)} in "
+                f"operations ({milliseconds(forward)} forward, {milliseconds(self.total - forward)} backward{again}) "
+                f"and {milliseconds(self.watching)} in watching\n"
+                f"{size(self.bytes)} made by operations, at most {size(self.peak_bytes)} of it at a time{process}")
+
+    def _operations(self, count: int | None) -> str:
+        rows, total = list(self.operations.values()), self.total
+        cells = [_operation_cells(row, total) for row in rows[:count]]
+        if count is not None and len(rows) > count:
+            rest = OperationRow(f"… {len(rows) - count} more")
+            for row in rows[count:]:
+                for name in vars(row).keys() - {"name"}:
+                    setattr(rest, name, getattr(rest, name) + getattr(row, name))
+            cells.append(_operation_cells(rest, total))
+        header = ("operation", "forwards", "ms", "bytes", "backwards", "ms", "bytes", "ms in all", "share")
+        return table(header, cells, right=range(1, 9))
+
+    def _modules(self, count: int | None) -> str:
+        rows = list(self.modules.values())
+        cells = [(row.path, str(row.calls), milliseconds(row.forward), milliseconds(row.own),
+                  milliseconds(row.backward), milliseconds(row.total), size(row.bytes)) for row in rows[:count]]
+        header = ("module", "calls", "forward ms", "of it own", "backward ms", "ms in all", "bytes")
+        return table(header, [*cells, *_more(len(rows), count)], right=range(1, 7)) if rows else ""
+
+    def _named(self, count: int | None) -> str:
+        rows = list(self.named.values())
+        cells = [(row.name, str(row.calls), milliseconds(row.total), milliseconds(row.own),
+                  percent(row.total, self.elapsed), size(row.bytes)) for row in rows[:count]]
+        header = ("span", "calls", "ms", "of it own", "of the block", "bytes")
+        return table(header, [*cells, *_more(len(rows), count)], right=range(1, 6)) if rows else ""
+
+    # ------------------------------------------------------------------ the trace
+
+    def to_chrome_trace(self) -> dict[str, Any]:
+        """The trace as a dictionary: ``{"traceEvents": […], …}``, times in microseconds from the block's beginning.
+
+        Complete events for operations, their gradient rules, modules and named spans, nested within a track for each
+        thread, with shapes, dtypes, bytes and modules as their arguments; and a counter of the bytes that operations
+        made and that are still there.
+        """
+        return chrome_trace(list(self.spans), self._timeline(), self.threads, self._began)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open."""
+        Path(path).write_text(json.dumps(self.to_chrome_trace()), encoding="utf-8")
+
+
+def _by_total(rows: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(rows.items(), key=lambda item: -item[1].total))
+
+
+def _operation_cells(row: OperationRow, total: float) -> tuple[str, ...]:
+    return (row.name, str(row.forward_calls), milliseconds(row.forward), size(row.forward_bytes),
+            str(row.backward_calls), milliseconds(row.backward), size(row.backward_bytes), milliseconds(row.total),
+            percent(row.total, total))
+
+
+def _more(rows: int, count: int | None) -> list[str]:
+    return [] if count is None or rows <= count else [f"… {rows - count} more"]
+
+
+def _peak_resident() -> int | None:
+    """The most bytes of memory that the process has held since it began; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024

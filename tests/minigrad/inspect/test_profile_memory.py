@@ -1,0 +1,156 @@
+"""profile: the bytes that operations and their rules made, by arithmetic, and how long they lived."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Saved, Tensor, inspect, nn, primitive
+from minigrad.func import checkpoint
+
+
+def leaf(*shape, device="cpu"):
+    return Tensor(np.ones(shape), device=device, requires_grad=True)
+
+
+def bytes_of(program, *shapes, device="cpu"):
+    """Operation -> bytes, forward and backward, of a program of leaves."""
+    leaves = [leaf(*shape, device=device) for shape in shapes]
+    with mg.profile() as profile:
+        out = program(*leaves)
+        if out is not None:
+            out.backward(mg.ones(out.shape, dtype=out.dtype, device=device))
+    assert profile.bytes == sum(row.forward_bytes + row.backward_bytes for row in profile.operations.values())
+    return {name: (row.forward_bytes, row.backward_bytes) for name, row in profile.operations.items()}
+
+
+def under_no_grad(function, *args):
+    with mg.no_grad():
+        function(*args)
+
+
+@primitive(composition=lambda x, w: (x - x.mean(axis=-1, keepdims=True)) * w)
+def centred(x, w):
+    mean = x.mean(axis=-1, keepdims=True)
+    return (x - mean) * w, Saved(mean=mean)
+
+
+@centred.joint_gradient("x", "w")
+def centred_gradient(g, x, w, saved):
+    # forward: d = x − mean; out = d · w        so here: dw = Σ g d, dd = g w, dx = dd − mean of dd
+    inner = g * w
+    return inner - inner.mean(axis=-1, keepdims=True), (g * (x - saved.mean)).sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    ("program", "shapes", "expected"),
+    [
+        # an array each; the gradient of a sum with equal shapes is its own, twice
+        (lambda x, y: x + y, [(4, 5), (4, 5)], {"add": (160, 0)}),
+        # gradients of both factors
+        (lambda x, y: x * y, [(4, 5), (4, 5)], {"mul": (160, 320)}),
+        # of the broadcast factor what remains when it is summed
+        (lambda x, y: x * y, [(4, 5), (5,)], {"mul": (160, 160 + 40)}),
+        # views, both ways
+        (lambda x: x.reshape(2, 10)[:, None], [(4, 5)], {"reshape": (0, 0), "getitem": (0, 160)}),
+        # what reshapes a transposed array copies it; so does the gradient's way back through the other order
+        (lambda x: x.T.reshape(20), [(4, 5)], {"transpose": (0, 0), "reshape": (160, 0)}),
+        (lambda x: x.reshape(2, 10).T, [(4, 5)], {"reshape": (0, 160), "transpose": (0, 0)}),
+        # the output is saved, and counts once
+        (lambda x: mg.exp(x), [(4, 5)], {"exp": (160, 160)}),
+        # a buffer of the whole, which the second slice adds into
+        (lambda x: x[:1] + x[1:2], [(4, 5)], {"getitem": (0, 160), "add": (40, 0)}),
+        # the output, and what is saved beside it: a number of each row; a gradient of each input
+        (lambda x, w: centred(x, w), [(4, 5), (5,)], {"centred": (160 + 4 * 8, 160 + 40)}),
+        # of what is not recorded the output alone stays
+        (lambda x, w: under_no_grad(centred, x, w), [(4, 5), (5,)], {"centred": (160, 0)}),
+        # twice the forward of what is inside: of the first run nothing stays, but it was made
+        (lambda x: checkpoint(mg.exp, x), [(4, 5)], {"exp": (320, 160), "checkpoint": (0, 0), "gate": (0, 0)}),
+    ],
+)
+def test_bytes_by_hand(program, shapes, expected, device):
+    assert bytes_of(program, *shapes, device=device) == expected
+
+
+def test_several_results_in_one_array_count_once():
+    """As the gradients of queries, keys and values do that are one product."""
+
+    @primitive
+    def total(x, y, z):
+        return x + y + z
+
+    @total.joint_gradient("x", "y", "z")
+    def total_gradient(g, x_shape):
+        packed = np.stack([g, g, g])
+        return packed[0], packed[1], packed[2]
+
+    assert bytes_of(total, (4, 5), (4, 5), (4, 5)) == {"total": (160, 3 * 160)}
+
+
+def test_what_lives_at_a_time(device):
+    x = leaf(10, 10, device=device)
+    with mg.profile() as profile, mg.no_grad():
+        y = mg.sin(x)  # 800 bytes
+        y = mg.sin(y)  # and as many, before the first are gone
+        y = mg.sin(y)
+        del y
+    assert profile.bytes == 2400
+    assert profile.peak_bytes == 1600
+    assert [count for _, count in profile.samples] == [800, 800, -800, 800, -800, -800]
+
+
+def test_memory_is_there_as_long_as_a_view_of_it_is():
+    with mg.profile() as profile, mg.no_grad():
+        row = mg.sin(leaf(10, 10))[0]
+        mg.sin(leaf(10, 10))
+        del row
+    assert profile.peak_bytes == 1600
+
+
+def test_bytes_of_modules_and_spans_have_those_of_what_is_in_them():
+    model = nn.Sequential(nn.Linear(5, 3, bias=False), nn.Tanh())
+    x = leaf(4, 5)
+    model = model.to(dtype=np.float64)
+    with mg.profile(model) as profile:
+        with inspect.span("forward"):
+            out = model(x)
+        out.backward(np.ones((4, 3)))
+    linear = 4 * 3 * 8 + (4 * 5 + 3 * 5) * 8
+    tanh = 4 * 3 * 8 * 2
+    assert {path: row.bytes for path, row in profile.modules.items()} == {
+        "Sequential": linear + tanh, "0": linear, "1": tanh}
+    assert profile.named["forward"].bytes == 2 * 4 * 3 * 8
+    assert profile.named["backward"].bytes == linear + tanh - 2 * 4 * 3 * 8
+
+
+def test_gradients_that_add_into_a_buffer_go_on_doing_so():
+    """The profile does not change what runs: a slice's rule adds, where an observer of each gradient gets an array."""
+    x = leaf(4, 5)
+    with mg.profile() as profile:
+        (x[0] + x[1] + x[2]).sum().backward()
+    rules = [span for span in profile.spans if span.name == "getitem" and span.kind == "backward"]
+    assert [span.bytes for span in rules] == [160, 0, 0]
+    assert x.grad.tolist() == [[1] * 5] * 3 + [[0] * 5]
+
+
+def test_the_profile_keeps_nothing_alive_and_leaves_no_cycle():
+    x = leaf(3)
+    gc.collect()
+    gc.disable()
+    try:
+        with mg.profile() as profile:
+            y = mg.exp(x)
+            node, array = weakref.ref(y._node), weakref.ref(y._data)
+            y.sum().backward()
+            del y
+            assert node() is None
+            assert array() is None
+            z = mg.exp(x)  # lives on
+        gone = weakref.ref(profile)
+        del profile
+        assert gone() is None
+        assert z.tolist() == [np.e] * 3
+    finally:
+        gc.enable()

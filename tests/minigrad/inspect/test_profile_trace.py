@@ -1,0 +1,165 @@
+"""profile: the trace file, read back: required keys, nesting within each thread, what stands beside each event."""
+
+import contextvars
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, inspect
+from minigrad.func import checkpoint
+
+from tests.minigrad.inspect.steps import training_step
+
+
+def leaf(*shape, dtype=np.float64, device="cpu"):
+    return Tensor(np.ones(shape), dtype=dtype, device=device, requires_grad=True)
+
+
+def read(profile, folder):
+    """The events of the file that a profile writes."""
+    path = folder / "trace.json"
+    profile.save(path)
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    assert trace == profile.to_chrome_trace()
+    return trace["traceEvents"]
+
+
+def complete(events):
+    return [event for event in events if event["ph"] == "X"]
+
+
+def parents(events):
+    """Each complete event with the one that it lies in, by the times of its thread alone; none may lie across two."""
+    found, stacks = [], {}
+    for event in complete(events):
+        stack = stacks.setdefault((event["pid"], event["tid"]), [])
+        while stack and stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"]:
+            stack.pop()
+        around = stack[-1] if stack else None
+        if around is not None:
+            assert event["ts"] + event["dur"] <= around["ts"] + around["dur"] + 1e-6, (event, around)
+        stack.append(event)
+        found.append((event, around))
+    return found
+
+
+def test_the_events_of_a_training_step(tmp_path, device):
+    model, step = training_step(device)
+    with mg.profile(model) as profile, inspect.span("step"):
+        step()
+    events = read(profile, tmp_path)
+    assert len(complete(events)) == len(profile.spans)
+    for event in events:
+        assert {"name", "ph", "pid", "args"} <= set(event)
+        if event["ph"] == "X":
+            assert {"ts", "dur", "tid", "cat"} <= set(event)
+            assert 0 <= event["ts"] <= event["ts"] + event["dur"] <= profile.elapsed * 1e6 + 1e-6
+            assert 0 <= event["args"]["own us"] <= event["dur"]
+    times = [event["ts"] for event in complete(events)]
+    assert times == sorted(times)
+    inside = {(event["name"], None if around is None else around["name"]) for event, around in parents(events)}
+    assert ("step", None) in inside
+    assert ("Transformer", "step") in inside
+    assert ("encoder", "Transformer") in inside
+    assert ("encoder.layers.0.self_attention", "encoder.layers.0.self_attention_residual") in inside
+    assert ("linear", "encoder.layers.0.feed_forward.inner") in inside
+    assert ("backward", "step") in inside
+    assert ("linear (backward)", "backward") in inside
+    categories = {event["name"]: event["cat"] for event in complete(events)}
+    assert [categories[name] for name in ("step", "encoder", "linear", "linear (backward)")] == [
+        "span", "module", "operation", "backward"]
+
+
+def test_an_event_has_shapes_bytes_and_module(tmp_path):
+    x, w = leaf(2, 3, dtype=np.float32), leaf(3, 4, dtype=np.float32)
+    layer = mg.nn.Linear(4, 5, bias=False)
+    with mg.profile(layer) as profile:
+        layer(x @ w).sum().backward()
+    events = {event["name"]: event["args"] for event in complete(read(profile, tmp_path))}
+    assert events["Linear"]["class"] == "Linear"
+    own = events["matmul"].pop("own us")
+    assert own > 0
+    assert events["matmul"] == {"inputs": ["float32 (2,3)", "float32 (3,4)"], "outputs": ["float32 (2,4)"], "bytes": 32}
+    backward = events["linear (backward)"]
+    assert (backward["module"], backward["inputs"]) == ("Linear", ["float32 (2,5)"])
+    assert backward["outputs"] == ["float32 (2,4)", "float32 (5,4)"]
+    assert backward["bytes"] == 32 + 80
+
+
+def test_what_is_computed_again_lies_in_the_backward_and_says_so(tmp_path):
+    with mg.profile() as profile:
+        checkpoint(mg.exp, leaf(3) * 2).sum().backward()
+    found = parents(read(profile, tmp_path))
+    runs = [(around["name"], event["args"].get("recomputed", False)) for event, around in found
+            if event["name"] == "exp"]
+    assert runs == [("checkpoint", False), ("checkpoint (backward)", True)]
+
+
+def test_the_counter_follows_what_is_there(tmp_path):
+    with mg.profile() as profile, mg.no_grad():
+        y = mg.sin(leaf(10, 10))
+        y = mg.cos(y)
+        del y
+    counter = [event for event in read(profile, tmp_path) if event["ph"] == "C"]
+    assert [event["args"]["bytes"] for event in counter] == [800, 1600, 800, 0]
+    assert max(event["args"]["bytes"] for event in counter) == profile.peak_bytes
+    times = [event["ts"] for event in counter]
+    assert times == sorted(times)
+
+
+def test_each_thread_has_a_track(tmp_path):
+    """Workers that run in copies of the block's context, at the same time, each within its own spans."""
+    model, _ = training_step()
+    barrier = threading.Barrier(2, timeout=10)
+
+    def work():
+        barrier.wait()
+        x = leaf(6, 6)
+        for _ in range(20):
+            with inspect.span("round"):
+                model.decoder.norm(mg.exp(leaf(4, 8, dtype=np.float32))).sum().backward()
+                checkpoint(lambda y: mg.tanh(y) @ y, x).sum().backward()
+        return threading.get_native_id()
+
+    pool = ThreadPoolExecutor(2, thread_name_prefix="worker")
+    with mg.profile(model) as profile, inspect.span("main"), pool:
+        workers = [pool.submit(contextvars.copy_context().run, work) for _ in range(2)]
+        numbers = [worker.result() for worker in workers]
+    main = threading.get_native_id()
+    assert set(profile.threads) == {main, *numbers}
+    events = read(profile, tmp_path)
+    named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert named == {main: "MainThread", numbers[0]: "worker_0", numbers[1]: "worker_1"}
+    order = {event["tid"]: event["args"]["sort_index"] for event in events if event["name"] == "thread_sort_index"}
+    assert order[main] == 0
+    found = parents(events)
+    for number in numbers:
+        own = [(event["name"], around and around["name"]) for event, around in found if event["tid"] == number]
+        assert own.count(("round", None)) == 20
+        assert own.count(("decoder.norm", "round")) == 20
+        assert own.count(("layer_norm", "decoder.norm")) == 20
+        assert own.count(("layer_norm (backward)", "backward")) == 20
+        assert own.count(("tanh", "checkpoint (backward)")) == own.count(("tanh", "checkpoint")) == 20
+        assert sum(span.own for span in profile.spans if span.thread == number) <= profile.elapsed * 1e9
+    assert (profile.operations["layer_norm"].forward_calls, profile.operations["layer_norm"].backward_calls) == (40, 40)
+    assert (profile.modules["decoder.norm"].calls, profile.named["round"].calls) == (40, 40)
+    assert f"ms in the block of {len(profile.threads)} threads" in str(profile)
+
+
+def test_a_thread_with_a_context_of_its_own_is_not_watched():
+    with mg.profile() as profile:
+        thread = threading.Thread(target=lambda: mg.exp(leaf(2)))
+        thread.start()
+        thread.join()
+    assert profile.spans == []
+
+
+def test_a_path_that_cannot_be_written_is_an_error(tmp_path):
+    with mg.profile() as profile:
+        pass
+    with pytest.raises(FileNotFoundError):
+        profile.save(tmp_path / "nowhere" / "trace.json")
