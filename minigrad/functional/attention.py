@@ -16,8 +16,8 @@ from minigrad.calls import public
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
-from minigrad.functional.normalization import row_dot
 from minigrad.functional.softmax import softmax
+from minigrad.functional.sums import row_dot
 from minigrad.primitive import Saved, primitive
 from minigrad.tap import note, tap
 from minigrad.tape import TensorBase

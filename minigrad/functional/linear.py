@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.functional.sums import column_sums
 from minigrad.ops.linalg import batched_matmul, rows
 from minigrad.primitive import primitive
 from minigrad.tensor import as_tensor
@@ -48,4 +49,4 @@ def linear(input, weight, bias=None):
 # forward: Y = X Wᵀ + b.  With G = dY:  dX = G W,  dW = Gᵀ X,  db = Σ_rows G.
 linear.gradient(input=lambda g, weight: batched_matmul(rows(g), weight).reshape((*g.shape[:-1], weight.shape[1])),
                 weight=lambda g, input: batched_matmul(rows(g).mT, rows(input)),
-                bias=lambda g: rows(g).sum(axis=0))
+                bias=lambda g: column_sums(rows(g)))

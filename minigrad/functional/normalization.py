@@ -10,6 +10,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.functional.sums import column_sums, row_dot, row_means
 from minigrad.ops.linalg import rows
 from minigrad.primitive import Saved, primitive
 from minigrad.tap import tap
@@ -49,7 +50,7 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """
     check_shapes("layer_norm", input, weight, bias)
     namespace = xp(input)
-    mean = input.mean(axis=-1, keepdims=True)
+    mean = row_means(input)
     out = input - mean
     rstd = 1 / namespace.sqrt(row_dot(out, out) / input.shape[-1] + eps)
     out *= rstd  # x̂
@@ -63,16 +64,18 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
 @layer_norm.joint_gradient("input", "weight", "bias")
 def layer_norm_gradient(g, input, weight, saved, needs):
     # forward: out = x̂ · weight + bias            so here: dbias = Σ g,  dweight = Σ g x̂,  dx̂ = g · weight
-    normalized = (input - saved.mean) * saved.rstd
-    grad_bias = rows(g).sum(axis=0) if needs.bias else None
-    grad_weight = rows(g * normalized).sum(axis=0) if needs.weight else None
+    normalized = input - saved.mean
+    normalized *= saved.rstd
+    grad_bias = column_sums(rows(g)) if needs.bias else None
+    product = g * normalized
+    grad_weight = column_sums(rows(product)) if needs.weight else None
     if not needs.input:
         return None, grad_weight, grad_bias
-    h = g if weight is None else g * weight
     # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),
     # where the two means are what reaches x through the mean and through rstd.
-    normalized *= row_dot(h, normalized) / input.shape[-1]
-    grad_input = h - h.mean(axis=-1, keepdims=True)
+    grad_input = g.copy() if weight is None else g * weight
+    grad_input -= row_means(g, weight)
+    normalized *= row_means(product, weight)
     grad_input -= normalized
     grad_input *= saved.rstd
     return grad_input, grad_weight, grad_bias
@@ -100,7 +103,7 @@ def _rms_norm(input, weight, eps):
 def rms_norm_gradient(g, input, weight, saved, needs):
     # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
     normalized = input * saved.scale
-    grad_weight = rows(g * normalized).sum(axis=0) if needs.weight else None
+    grad_weight = column_sums(rows(g * normalized)) if needs.weight else None
     if not needs.input:
         return None, grad_weight
     h = g if weight is None else g * weight
@@ -130,12 +133,3 @@ def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     if eps is None:
         eps = float(np.finfo(input.dtype if input.dtype.kind == "f" else np.float32).eps)
     return _rms_norm(input, weight, eps)
-
-
-def row_dot(x: Any, y: Any) -> Any:
-    """``Σ_d x[…, d] y[…, d]``, with the last axis kept: (…, 1). No product array is made.
-
-    Of float16 the sum is float32: it would soon be coarse, or infinite.
-    """
-    dtype = np.float32 if x.dtype == np.float16 else None
-    return xp(x).einsum("...d,...d->...", x, y, dtype=dtype)[..., None]
