@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -83,6 +84,13 @@ class _Place(NamedTuple):
         return f"it was run by {self.line.describe()}{inner}" + (f"\nin {self.module}" if self.module else "")
 
 
+class _Firing(threading.local):
+    """The nodes whose rules run in a thread, and whether their gradient is finite."""
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[Node, bool]] = []
+
+
 class _Detector(Observer):
     """Looks at everything that is computed, and remembers which line made each node."""
 
@@ -90,7 +98,7 @@ class _Detector(Observer):
         self._forward, self._infinities = forward, infinities
         self._calls = ModuleCalls()
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
-        self._firing: list[tuple[Node, bool]] = []  # the nodes whose rules run, and whether their gradient is finite
+        self._firing = _Firing()
 
     def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
         if output is None:
@@ -113,11 +121,11 @@ class _Detector(Observer):
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         self._calls.rules_begin(node)
-        self._firing.append((node, is_finite(_raw(gradient))))
+        self._firing.nodes.append((node, is_finite(_raw(gradient))))
 
     def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
         raw = _raw(gradient)
-        if not self._firing[-1][1] or is_finite(raw):
+        if not self._firing.nodes[-1][1] or is_finite(raw):
             return
         kind = "nan" if holds(raw, "nan") else "inf"
         if kind == "inf" and not self._infinities:
@@ -134,7 +142,7 @@ class _Detector(Observer):
 
     def rules_end(self, node: Node) -> None:
         self._calls.rules_end(node)
-        while self._firing.pop()[0] is not node:
+        while self._firing.nodes.pop()[0] is not node:
             pass
 
     def module_begins(self, module: Any) -> None:
@@ -147,8 +155,9 @@ class _Detector(Observer):
         index, value, counted = _first(data, kind)
         lines = [f"{operation.name}: {_a(kind)} in its output, and none in what it was given",
                  f"first at index {index} of shape {shape_text(data.shape)}: {value} ({counted})"]
-        if self._firing:
-            lines.append(f"it ran in the gradient rule of {self._firing[-1][0].primitive.name}, under create_graph")
+        if self._firing.nodes:
+            rule = self._firing.nodes[-1][0].primitive.name
+            lines.append(f"it ran in the gradient rule of {rule}, under create_graph")
         named = dict(zip(operation.parameters, args, strict=True))
         _raise(operation.name, "forward", None, index, value, place,
                [*lines, place.describe(), *_operands(named, index, data.shape)])

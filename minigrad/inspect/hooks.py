@@ -129,8 +129,8 @@ def op_hook(before: Hook | None = None, after: Hook | None = None, *, model: Any
             gradients: bool = True) -> Iterator[None]:
     """Call ``before(event)`` and ``after(event)`` around every operation inside the block, forward and backward.
 
-    Local to the current thread or task. Operations that a hook runs itself are not told of; what it raises stops the
-    computation.
+    Local to the current thread or task, and to threads that run in a copy of its context, which call the hooks at the
+    same time. Operations that a hook runs itself are not told of; what it raises stops the computation.
 
     Args:
         before: called before the operation, or the rules of one, run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +63,8 @@ class MemoryMeter:
         self._held: dict[int, list[Any]] = {}  # by owner's id: how often it is held, its bytes, its place or None
         self._nodes: dict[int, tuple[weakref.ref[Node], list[int]]] = {}  # what each node holds, by node's number
         self._leaf_ticks: dict[int, list[int]] = {}  # the change ticks of leaves, which views of them share
-        self._last: weakref.ref[Node] | None = None
+        self._last = threading.local()  # its `node`: a weak reference to that whose rules a thread ran last
+        self._lock = threading.RLock()  # threads share leaves; and a node may die at any moment
 
     @property
     def current(self) -> int:
@@ -83,13 +85,15 @@ class MemoryMeter:
         return dict(self._now)
 
     def _after(self, event: Event) -> None:
-        last = None if self._last is None else self._last()
+        last = getattr(self._last, "node", None)
+        last = None if last is None else last()
         if last is not None:
             self._release([last.number])
         if event.phase == "backward":
-            self._last = weakref.ref(event.node) if event.node is not None else None  # freed only after this event
+            self._last.node = weakref.ref(event.node) if event.node is not None else None  # freed only after this event
         elif event.node is not None and not event.transient:
-            self._hold(event.node, event.inputs, event.module)
+            with self._lock:
+                self._hold(event.node, event.inputs, event.module)
 
     def _hold(self, node: Node, inputs: Iterable[Any], module: str) -> None:
         given = self._owners_given(inputs)
@@ -133,17 +137,18 @@ class MemoryMeter:
 
     def _release(self, numbers: Iterable[int], dead: bool = False) -> None:
         """Let go of what the nodes of these numbers held, if a backward freed them or they are gone."""
-        for number in numbers:
-            if number not in self._nodes:
-                continue
-            node = self._nodes[number][0]()
-            if not dead and node is not None and node.saved is not FREED:
-                continue
-            for key in self._nodes.pop(number)[1]:
-                entry = self._held[key]
-                entry[0] -= 1
-                if not entry[0]:
-                    self._count(self._held.pop(key), -1)
+        with self._lock:
+            for number in numbers:
+                if number not in self._nodes:
+                    continue
+                node = self._nodes[number][0]()
+                if not dead and node is not None and node.saved is not FREED:
+                    continue
+                for key in self._nodes.pop(number)[1]:
+                    entry = self._held[key]
+                    entry[0] -= 1
+                    if not entry[0]:
+                        self._count(self._held.pop(key), -1)
 
     def text(self, count: int | None = 20) -> str:
         """The tables, with the `count` largest operations and modules, and the sum of the rest; None for all."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -30,6 +32,7 @@ class Tape:
         self.leaves: dict[int, Leaf] = {}
         self.watched = watched
         self._leaf_numbers: dict[int, int] = {}  # by the id of a leaf that is alive
+        self._lock = threading.Lock()  # several threads may come by one leaf
 
     def in_firing_order(self) -> list[Entry]:
         """The entries as a backward comes to them: the latest first; once there was one, those it did not reach last.
@@ -64,13 +67,14 @@ class Tape:
         """The number of a node, or of a leaf, which gets one here."""
         if isinstance(tensor, Node):
             return tensor.number
-        number = self._leaf_numbers.get(id(tensor))
-        if number is None or self.leaves[number].tensor is not tensor:
-            number = self._leaf_numbers[id(tensor)] = -1 - len(self.leaves)
-            data = tensor._data
-            self.leaves[number] = Leaf(number, calls.name_of(tensor), tuple(data.shape), data.dtype,
-                                       weakref.ref(tensor))
-        return number
+        with self._lock:
+            number = self._leaf_numbers.get(id(tensor))
+            if number is None or self.leaves[number].tensor is not tensor:
+                number = self._leaf_numbers[id(tensor)] = -1 - len(self.leaves)
+                data = tensor._data
+                self.leaves[number] = Leaf(number, calls.name_of(tensor), tuple(data.shape), data.dtype,
+                                           weakref.ref(tensor))
+            return number
 
 
 def gradient_norm(gradient: Array | TensorBase) -> Any:
@@ -81,6 +85,14 @@ def gradient_norm(gradient: Array | TensorBase) -> Any:
         return xp(wide).sqrt((wide * wide).sum())
 
 
+class _Running(threading.local):
+    """What runs in a thread."""
+
+    def __init__(self) -> None:
+        self.rules: list[Node] = []
+        self.first_runs: list[Any] = []  # of checkpoints: what they record is thrown away
+
+
 class _Recorder(Observer):
     """Writes a tape as operations are recorded, and as their rules run."""
 
@@ -88,20 +100,18 @@ class _Recorder(Observer):
 
     def __init__(self, tape: Tape, model: Any) -> None:
         self._tape, self._calls = tape, ModuleCalls(model)
-        self._firing: list[Node] = []
-        self._fired = 0
-        self._first_runs: list[Any] = []  # of checkpoints: what they record is thrown away
+        self._running, self._fired = _Running(), itertools.count(1)
 
     def operation_begins(self, operation: Any, args: Sequence[Any]) -> None:
         if operation.recomputes:
-            self._first_runs.append(args)
+            self._running.first_runs.append(args)
 
     def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
         if operation.recomputes:
-            while self._first_runs.pop() is not args:
+            while self._running.first_runs.pop() is not args:
                 pass
         node = None if output is None else output._node
-        if node is None or self._first_runs:
+        if node is None or self._running.first_runs:
             return
         entry = self._add(node)
         if operation.recomputes:
@@ -112,21 +122,20 @@ class _Recorder(Observer):
     def _add(self, node: Node) -> Entry:
         entry = self._tape.add(node, self._calls)
         entry.line, entry.call = current_line(), self._calls.current
-        if self._firing and self._firing[-1].number in self._tape.entries:
-            entry.inside = self._firing[-1].number
+        if self._running.rules and self._running.rules[-1].number in self._tape.entries:
+            entry.inside = self._running.rules[-1].number
         return entry
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         entries = self._tape.entries
-        self._firing.append(node)
+        self._running.rules.append(node)
         self._calls.rules_begin(node)
         if node.number not in entries:
-            if self._first_runs:
+            if self._running.first_runs:
                 return
             self._tape.add(node, self._calls)  # it was recorded before the block
-        self._fired += 1
         entry = entries[node.number]
-        entry.fired, entry.times, entry._norm = self._fired, entry.times + 1, gradient_norm(gradient)
+        entry.fired, entry.times, entry._norm = next(self._fired), entry.times + 1, gradient_norm(gradient)
 
     def expanded(self, node: Node, target: Node | TensorBase) -> None:
         entry = self._tape.entries.get(node.number)
@@ -134,13 +143,13 @@ class _Recorder(Observer):
             entry.expansions.append(self._tape.number_of(target, self._calls))
 
     def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
-        if not self._first_runs:
+        if not self._running.first_runs:
             reached = self._tape.leaves[self._tape.number_of(leaf, self._calls)]
             reached._norm, reached.times = gradient_norm(gradient), reached.times + 1
 
     def rules_end(self, node: Node) -> None:
         self._calls.rules_end(node)
-        while self._firing.pop() is not node:
+        while self._running.rules.pop() is not node:
             pass
 
     def module_begins(self, module: Any) -> None:

@@ -1,0 +1,102 @@
+"""Every tool around threads that run in copies of its block's context at the same time, as a training's do."""
+
+import contextvars
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, inspect
+from minigrad.func import checkpoint
+
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+
+ROUNDS, THREADS = 10, 3
+MODEL = tiny_model(np.float64)
+
+
+@pytest.fixture(autouse=True)
+def _switch_often():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def work(rounds=ROUNDS):
+    for _ in range(rounds):
+        x = Tensor(np.ones((4, 4)), requires_grad=True)
+        checkpoint(lambda y: mg.tanh(y) @ y, x).sum().backward()
+        parameters = list(MODEL.parameters())  # .grad is one for all threads: `grad` gives each its own
+        mg.grad(MODEL.loss(SOURCE, LABELS), parameters)
+
+
+def together(function):
+    barrier = threading.Barrier(THREADS, timeout=20)
+
+    def start():
+        barrier.wait()
+        function()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for worker in [pool.submit(contextvars.copy_context().run, start) for _ in range(THREADS)]:
+            worker.result()
+
+
+def test_hooks():
+    expected, found = Counter(), Counter()
+    with inspect.op_hook(after=lambda e: expected.update([(e.phase, e.name, e.module)]), model=MODEL):
+        work(1)
+    lock = threading.Lock()
+
+    def after(event):
+        with lock:
+            found[event.phase, event.name, event.module] += 1
+
+    with inspect.op_hook(after=after, model=MODEL):
+        together(work)
+    assert found == {place: count * ROUNDS * THREADS for place, count in expected.items()}
+
+
+def test_profile():
+    def counts(function):
+        with mg.profile(MODEL) as profile:
+            function()
+        found = Counter((span.kind, span.name, span.call and span.call.path, span.recomputed, span.bytes)
+                        for span in profile.spans)
+        assert sum(count for _, count in profile.samples) <= profile.peak_bytes <= profile.bytes
+        return found
+
+    once = counts(lambda: work(1))
+    assert counts(lambda: together(work)) == {place: count * ROUNDS * THREADS for place, count in once.items()}
+
+
+def test_memory_meter():
+    with inspect.memory_meter(MODEL) as alone:
+        work()
+    with inspect.memory_meter(MODEL) as memory:
+        together(work)
+        assert (memory.current, memory.given, memory.by_place) == (0, 0, {})
+    assert alone.peak <= memory.peak <= THREADS * alone.peak
+
+
+def test_record_tape():
+    with inspect.record_tape(MODEL) as alone:
+        work(1)
+    with inspect.record_tape(MODEL) as tape:
+        together(lambda: work(2))
+    assert len(tape.entries) == 2 * THREADS * len(alone.entries)
+    firsts = [entry.fired for entry in tape.entries.values() if entry.fired is not None]
+    assert len(set(firsts)) == len(firsts)
+    names = Counter(leaf.name for leaf in tape.leaves.values() if leaf.name is not None)
+    assert names == dict.fromkeys((name for name, _ in MODEL.named_parameters()), 1)
+
+
+def test_detect_anomaly():
+    with mg.detect_anomaly():
+        together(work)
