@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import on_device_of, xp
-from minigrad.tape import Array, Saved, TensorBase, wrap
+from minigrad.tape import Array, Node, Saved, TensorBase, wrap
 
 
 class Pending:
@@ -20,6 +21,7 @@ class Pending:
     def __init__(self, create_graph: bool) -> None:
         self.create_graph = create_graph
         self.entries: dict[int, list[Any]] = {}
+        self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
 
     def add(self, target: Any, value: Any, fresh: bool) -> bool:
         """Add `value`; True if it is the first for `target`. `fresh`: nobody else can refer to its memory."""
@@ -59,6 +61,23 @@ class Pending:
     def pop(self, target: Any) -> list[Any]:
         """Take the entry of `target` out."""
         return self.entries.pop(id(target))
+
+    def expect(self, nodes: Iterable[Node]) -> None:
+        """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
+        for node in nodes:
+            for parent in node.parents:
+                if type(parent) is not Node:
+                    self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
+
+    def complete(self, node: Node) -> list[list[Any]]:
+        """Take out the entries of the leaves for which `node`, which has sent its gradients, was the last to come."""
+        entries = []
+        for parent in node.parents:
+            if type(parent) is not Node:
+                left = self.expected[id(parent)] = self.expected[id(parent)] - 1
+                if left == 0:
+                    entries.append(self.pop(parent))
+        return entries
 
 
 def is_fresh(value: Any, g: Any, saved: tuple[Any, ...]) -> bool:

@@ -14,7 +14,7 @@ The same loop serves two purposes:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from minigrad.observe import observers, span
 from minigrad.operands import numbers_on
 from minigrad.plan import run_rule
 from minigrad.tape import FREED, Node, TensorBase, gradient_target, next_number, wrap
+
+Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
 
 def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
@@ -39,6 +41,8 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
             observer.expanded(node, target)
         if wanted is not None:
             wanted.update(_recorded_since(newest, target))
+        if pending.expected:
+            pending.expect(_recorded_since(newest, target).values())
         return [target] if pending.add(target, g, False) else []
 
     saved = node.saved if not create_graph else node.primitive.rejoin(node)
@@ -83,7 +87,7 @@ def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | Non
 
 
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
-                  wanted: set[int] | None, captured: set[int]) -> dict[int, list[Any]]:
+                  wanted: set[int] | None, captured: set[int], receive: Receive | None = None) -> dict[int, list[Any]]:
     """Send gradients from `roots` down to the leaves.
 
     Args:
@@ -91,20 +95,26 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         wanted: ids of the targets worth reaching, for `grad`; None for all, for `backward`, which also fills the
             ``.grad`` of tensors that retain it.
         captured: ids of nodes whose gradient is a result.
+        receive: takes the gradient of each leaf as soon as it is complete; the leaf is then no result.
 
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
     if not observers():
-        return _pass(_push_gradients, roots, create_graph, retain_graph, wanted, captured)
+        return _pass(_push_gradients, roots, create_graph, retain_graph, wanted, captured, receive)
     with span("backward"):
-        return _pass(_push_observed, roots, create_graph, retain_graph, wanted, captured)
+        return _pass(_push_observed, roots, create_graph, retain_graph, wanted, captured, receive)
 
 
 def _pass(push: Callable[..., list[Any]], roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
-          wanted: set[int] | None, captured: set[int]) -> dict[int, list[Any]]:
+          wanted: set[int] | None, captured: set[int], receive: Receive | None) -> dict[int, list[Any]]:
     """As `backward_pass`; `push` runs the rules of a node."""
     pending = Pending(create_graph)
+    if receive is not None:
+        below: dict[int, Node] = {}
+        for root, _ in roots:
+            below |= _recorded_since(-1, root)
+        pending.expect(below.values())
     heap: list[tuple[int, Node]] = []
     results: dict[int, list[Any]] = {}
     retained: list[tuple[Any, Any]] = []
@@ -137,6 +147,9 @@ def _pass(push: Callable[..., list[Any]], roots: Sequence[tuple[Any, Any]], crea
                 first = push(node, g, pending, wanted)
         if not retain_graph:
             node.saved, node.ticks = FREED, ()
+        if receive is not None:
+            for gradient, owned, leaf in pending.complete(node):
+                receive(leaf, gradient, owned)
     for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
         deliver(tensor(), g, False)
     return {**pending.entries, **results}
@@ -233,13 +246,15 @@ def require_recorded(output: Any, operation: str) -> None:
                            "requires a gradient, or it was computed under no_grad()")
 
 
-def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> None:
+def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
     """Accumulate the gradient of `output` into ``.grad`` of every leaf (and `retain_grad` tensor) it depends on.
 
     Args:
         output: a recorded tensor.
         gradient: what to start from, of output's shape; may be left out for a single element (then 1).
         retain_graph: keep the saved values, so that the graph can be gone through again.
+        receive: called as ``receive(leaf, gradient, owned)`` for each leaf once its gradient is complete, often long
+            before the pass ends. No ``.grad`` is filled and no hook of a leaf runs: `arrive` does both.
 
     Raises:
         RuntimeError: nothing was recorded; the graph was used before; a saved value was changed in place.
@@ -248,6 +263,14 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False) -> N
     require_recorded(output, "backward")
     root = gradient_target(output)
     start = root_gradient(output, gradient, "backward", create_graph=False)
-    results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set())
-    for gradient, owned, leaf in [arrived(entry) for entry in results.values()]:
+    results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set(), receive=receive)
+    if receive is None:
+        arrive(results.values())
+    elif root is output:  # a leaf, to which no node sent anything
+        receive(root, start, False)
+
+
+def arrive(entries: Iterable[list[Any]]) -> None:
+    """Fill ``.grad`` of the leaves of these entries ``[gradient, owned, leaf]``, after the hooks of all of them."""
+    for gradient, owned, leaf in [arrived(entry) for entry in entries]:
         deliver(leaf, gradient, owned)

@@ -1,0 +1,140 @@
+"""Several threads on one piece of work: NumPy and the BLAS release the interpreter's lock while they compute.
+
+``with threads(n):`` starts threads that end with the block; what can be divided (a batch, the blocks of an optimizer)
+hands its parts to `run`. Every part works in a copy of the caller's context, so that ``no_grad``, ``fused``, observers
+and forks of the random state hold in it. `GradientSum` adds up what several backward passes give.
+
+Nothing here depends on which thread is faster: parts are cut, and results are combined, in an order fixed beforehand.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, NamedTuple, TypeVar
+
+from minigrad.autograd import Receive, arrive
+
+T = TypeVar("T")
+
+
+class _Crew(NamedTuple):
+    """The calling thread and ``size - 1`` others."""
+
+    pool: ThreadPoolExecutor
+    size: int
+
+
+_crew: ContextVar[_Crew | None] = ContextVar("minigrad.parallel", default=None)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Within the block, let `run` use `count` threads, of which the calling one is the first; the others end with it.
+
+    Local to the current thread or task. ValueError if `count` is below 1.
+    """
+    if count < 1:
+        raise ValueError(f"threads: the count must be at least 1, got {count!r}")
+    if count == 1:
+        token = _crew.set(None)
+        try:
+            yield
+        finally:
+            _crew.reset(token)
+        return
+    with ThreadPoolExecutor(count - 1, thread_name_prefix="minigrad") as pool:
+        token = _crew.set(_Crew(pool, count))
+        try:
+            yield
+        finally:
+            _crew.reset(token)
+
+
+def thread_count() -> int:
+    """How many threads `run` uses here; 1 outside of `threads`, and in what `run` runs."""
+    crew = _crew.get()
+    return 1 if crew is None else crew.size
+
+
+def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Call every task, each in a copy of the current context, and return what they return, in their order.
+
+    The first runs in the calling thread. If one raises, the others are waited for, and then the exception of the first
+    in order that raised is raised.
+    """
+    crew = _crew.get()
+    if crew is None or len(tasks) < 2:
+        return [copy_context().run(_alone, task) for task in tasks]
+    futures = [crew.pool.submit(copy_context().run, _alone, task) for task in tasks[1:]]
+    try:
+        first = copy_context().run(_alone, tasks[0])
+    finally:
+        wait(futures)
+    return [first, *(future.result() for future in futures)]
+
+
+def _alone(task: Callable[[], T]) -> T:
+    """A part is not divided further: it would wait for a thread that waits for it."""
+    _crew.set(None)
+    return task()
+
+
+class GradientSum:
+    """The sum of the gradients of several backward passes, which may run at the same time.
+
+    For each leaf the gradient of pass 0 comes first, that of pass 1 is added to it, and so on, whichever pass is
+    faster: the sum has the same bits every time. A gradient is added as soon as it is complete and it is its turn, and
+    its memory is free again: at no time is there a set of all gradients for each pass.
+    """
+
+    def __init__(self) -> None:
+        self._leaves: dict[int, _LeafSum] = {}
+        self._lock = threading.Lock()
+
+    def receiver(self, number: int) -> Receive:
+        """What pass `number`, counted from 0, hands its gradients to: the `receive` of `minigrad.autograd.backward`."""
+
+        def receive(leaf: Any, gradient: Any, owned: bool) -> None:
+            with self._lock:
+                entry = self._leaves.setdefault(id(leaf), _LeafSum(leaf))
+            entry.add(number, gradient, owned)
+
+        return receive
+
+    def deliver(self) -> None:
+        """Add the sums to ``.grad``, as one ordinary backward does: hooks of leaves run here, once, on the sum."""
+        arrive([entry.total() for entry in self._leaves.values()])
+
+
+class _LeafSum:
+    """The sum for one leaf, and what arrived before its turn."""
+
+    def __init__(self, leaf: Any) -> None:
+        self.leaf, self.sum, self.owned = leaf, None, False
+        self.next, self.early = 0, dict[int, tuple[Any, bool]]()
+        self.lock = threading.Lock()
+
+    def add(self, number: int, gradient: Any, owned: bool) -> None:
+        with self.lock:
+            self.early[number] = gradient, owned
+            while self.next in self.early:
+                self._add(*self.early.pop(self.next))
+                self.next += 1
+
+    def total(self) -> list[Any]:
+        """The entry ``[sum, owned, leaf]``; a pass that did not reach the leaf is one that nobody waits for now."""
+        for number in sorted(self.early):
+            self._add(*self.early.pop(number))
+        return [self.sum, self.owned, self.leaf]
+
+    def _add(self, gradient: Any, owned: bool) -> None:
+        if self.sum is None:
+            self.sum, self.owned = gradient, owned
+        elif self.owned:
+            self.sum += gradient
+        else:
+            self.sum, self.owned = self.sum + gradient, True

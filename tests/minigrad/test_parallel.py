@@ -1,0 +1,206 @@
+"""Threads that share a piece of work: order, contexts, exceptions, no thread left; sums that do not depend on time."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, func, parallel
+from minigrad.autograd import backward
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    before = threading.enumerate()
+    yield
+    assert threading.enumerate() == before
+
+
+def test_results_come_in_the_order_of_the_tasks():
+    def task(number):
+        def work():
+            time.sleep(0.01 * (3 - number))
+            return number, threading.get_ident()
+
+        return work
+
+    with parallel.threads(3):
+        assert parallel.thread_count() == 3
+        results = parallel.run([task(number) for number in range(3)])
+    assert [number for number, _ in results] == [0, 1, 2]
+    assert results[0][1] == threading.get_ident()
+    assert len({thread for _, thread in results}) == 3
+
+
+def test_more_tasks_than_threads_and_none_at_all():
+    with parallel.threads(2):
+        assert parallel.run([lambda k=k: k * k for k in range(7)]) == [k * k for k in range(7)]
+        assert parallel.run([]) == []
+    assert parallel.run([lambda: 1, lambda: 2]) == [1, 2]
+
+
+def test_one_thread_inside_several():
+    with parallel.threads(2), parallel.threads(1):
+        assert parallel.thread_count() == 1
+        assert set(parallel.run([threading.get_ident] * 3)) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_thread_is_a_mistake(count):
+    with pytest.raises(ValueError, match=f"threads: the count must be at least 1, got {count}"):
+        parallel.threads(count).__enter__()
+
+
+def test_a_part_is_not_divided_further():
+    """All threads would wait for each other."""
+    with parallel.threads(2):
+        inner = parallel.run([lambda: parallel.run([parallel.thread_count] * 2)] * 2)
+    assert inner == [[1, 1], [1, 1]]
+
+
+def test_switches_of_the_caller_hold_inside_and_changes_inside_do_not_leave():
+    def look():
+        seen = mg.is_grad_enabled(), mg.random.get_state()["seed"]
+        mg.no_grad().__enter__()
+        return seen
+
+    with parallel.threads(2), mg.random.fork(7):
+        with mg.no_grad():
+            assert parallel.run([look] * 3) == [(False, 7)] * 3
+        assert parallel.run([look] * 3) == [(True, 7)] * 3
+        assert mg.is_grad_enabled()
+
+
+def test_the_first_exception_in_order_is_raised_when_all_have_ended():
+    ended = []
+
+    def failing(number):
+        def work():
+            time.sleep(0.02 / number)
+            ended.append(number)
+            raise KeyError(number)
+
+        return work
+
+    with parallel.threads(3):
+        with pytest.raises(KeyError, match="1"):
+            parallel.run([lambda: None, failing(1), failing(2)])
+        assert sorted(ended) == [1, 2]
+        assert parallel.run([lambda: 1] * 3) == [1] * 3
+
+
+def test_an_interrupt_of_the_caller_waits_for_the_others():
+    ended = []
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with parallel.threads(2), pytest.raises(KeyboardInterrupt):
+        parallel.run([interrupted, lambda: (time.sleep(0.05), ended.append(True))])
+    assert ended == [True]
+
+
+# ----------------------------------------------------------------- gradients that are handed over
+
+
+def received(output, **arguments):
+    """What a backward hands over, in order: (leaf, gradient) pairs."""
+    found = []
+    backward(output, receive=lambda leaf, gradient, owned: found.append((leaf, gradient)), **arguments)
+    return found
+
+
+def test_a_leaf_is_handed_over_once_when_all_has_arrived():
+    """The last layer's weight long before the first's; a tied one when its second use was gone through."""
+    x = Tensor(np.arange(1.0, 5.0).reshape(2, 2))
+    first, tied, last = (Tensor(np.full((2, 2), value), requires_grad=True) for value in (0.5, 2.0, 3.0))
+    hidden = (x @ tied) @ first
+    loss = ((hidden @ tied) @ last).sum()
+    expected = mg.grad(loss, [last, first, tied], retain_graph=True)
+
+    events, gradients = [], []
+    hidden.register_hook(lambda g: events.append(hidden))
+
+    def receive(leaf, gradient, owned):
+        events.append(leaf)
+        gradients.append(gradient)
+
+    backward(loss, receive=receive)
+    assert [id(event) for event in events] == [id(event) for event in (last, hidden, first, tied)]
+    for gradient, value in zip(gradients, expected, strict=True):
+        np.testing.assert_array_equal(gradient, value.numpy())
+    assert tied.grad is None
+
+
+def test_one_tensor_as_both_operands():
+    x = Tensor([2.0, 3.0], requires_grad=True)
+    ((leaf, gradient),) = received((x * x + x).sum())
+    assert leaf is x
+    assert gradient.tolist() == [5.0, 7.0]
+
+
+def test_a_leaf_by_itself():
+    x = Tensor(4.0, requires_grad=True)
+    ((leaf, gradient),) = received(x, gradient=3.0)
+    assert leaf is x
+    assert float(gradient) == 3.0
+
+
+def test_through_a_checkpoint():
+    """What is computed again sends its gradients through nodes that were not there when the pass began."""
+    rng = np.random.default_rng(1)
+    first, second = (Tensor(rng.standard_normal((3, 3)), requires_grad=True) for _ in range(2))
+
+    def block(x):
+        return mg.tanh(x @ first) @ second + first.sum()
+
+    def loss(run):
+        x = run(block, first * 2)
+        return run(block, x).sum()
+
+    expected = mg.grad(loss(lambda function, x: function(x)), [first, second])
+    found = received(loss(func.checkpoint))
+    assert [id(leaf) for leaf, _ in found] == [id(second), id(first)]
+    for (_, gradient), value in zip(reversed(found), expected, strict=True):
+        np.testing.assert_allclose(gradient, value.numpy(), rtol=1e-12)
+
+
+def test_the_sum_has_the_order_of_the_passes():
+    """1e8 + 1 - 1e8 in float32: what comes out tells in which order they were added."""
+    x = Tensor(np.zeros(3, np.float32), requires_grad=True)
+    values = [np.full(3, value, np.float32) for value in (1e8, 1.0, -1e8, 1.0)]
+    orders = [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]]
+    for order in orders:
+        total = parallel.GradientSum()
+        for number in order:
+            total.receiver(number)(x, values[number], False)
+        x.grad = None
+        total.deliver()
+        assert x.grad.tolist() == [1.0] * 3
+    assert [value.tolist()[0] for value in values] == [1e8, 1.0, -1e8, 1.0], "borrowed memory is not written to"
+
+
+def test_a_pass_that_does_not_reach_a_leaf():
+    x = Tensor([1.0], requires_grad=True)
+    total = parallel.GradientSum()
+    for number in (3, 1):
+        total.receiver(number)(x, np.array([float(number)]), True)
+    total.deliver()
+    assert x.grad.tolist() == [4.0]
+
+
+def test_hooks_see_the_sum_once_and_grad_is_added_to():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    x.grad = Tensor([10.0, 10.0])
+    seen = []
+    x.register_hook(lambda g: (seen.append(g.tolist()), g * 2)[1])
+    total = parallel.GradientSum()
+    for number in range(2):
+        backward((x * 3.0).sum(), receive=total.receiver(number))
+    assert seen == []
+    assert x.grad.tolist() == [10.0, 10.0]
+    total.deliver()
+    assert seen == [[6.0, 6.0]]
+    assert x.grad.tolist() == [22.0, 22.0]

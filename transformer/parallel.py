@@ -1,0 +1,135 @@
+"""Data parallelism over threads: the gradient of a batch, from parts of it that run at the same time.
+
+The rows of a batch are divided into shards; each runs forward and backward in a thread of its own, with one thread for
+its matrix products, so that everything, not the products alone, keeps all cores busy. The gradients are summed in the
+order of the shards, and each shard draws its dropout masks by keys of its own: a function of the seed, the step and the
+shard. So the same seed and number of threads give the same bits, whichever thread is faster.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from minigrad import parallel, random
+from minigrad.autograd import Receive, backward
+
+from transformer.model import Transformer
+
+
+class Shard(NamedTuple):
+    """Some rows of a batch, without the columns that are padding in all of them: source (b, s) and labels (b, t)."""
+
+    source: Any
+    labels: Any
+
+
+def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
+    """Divide a batch, host arrays (B, S) and (B, T), by rows; fewer rows give fewer shards.
+
+    Rows of like length go together, which leaves the least padding, and every shard has about as many real tokens.
+    """
+    real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
+    order = np.argsort(real, kind="stable")
+    shards = min(shards, len(order))
+    middles = np.cumsum(real[order]) - real[order] / 2  # tokens up to the middle of each row
+    wanted = np.searchsorted(middles, real.sum() * np.arange(1, shards) / shards)
+    cuts: list[int] = []
+    for number, cut in enumerate(wanted.tolist(), start=1):  # every shard has a row
+        cuts.append(min(max(cut, number, cuts[-1] + 1 if cuts else 0), len(order) - shards + number))
+    # Within a shard the rows stay in the order of the batch.
+    return [Shard(_trimmed(source[rows], pad_id), _trimmed(labels[rows], pad_id))
+            for rows in map(np.sort, np.split(order, cuts))]
+
+
+def _trimmed(ids: Any, pad_id: int) -> Any:
+    """Without the last columns, where they are padding in all rows; the first column stays."""
+    real = np.flatnonzero((ids != pad_id).any(axis=0))
+    return ids[:, :max(1, int(real[-1]) + 1)] if real.size else ids[:, :1]
+
+
+class ParallelGradients:
+    """Gradients of a model's loss, by `threads` threads: ``with ParallelGradients(model, 2) as gradients: …``.
+
+    Inside the block the matrix products have one thread each (with ``threads=1``, as many as before), and optimizers
+    use the threads, too. All of them end with the block.
+
+    Args:
+        model: with parameters on a GPU, `threads` is taken as 1.
+        threads: shards of a batch. 1: a batch is one ordinary forward and backward.
+
+    Raises:
+        ValueError: `threads` is below 1.
+    """
+
+    def __init__(self, model: Transformer, threads: int) -> None:
+        if threads < 1:
+            raise ValueError(f"ParallelGradients: threads must be at least 1, got {threads!r}")
+        self.model = model
+        self.threads = threads if model.device == "cpu" else 1
+        self._stack: ExitStack | None = None
+
+    def __enter__(self) -> Self:
+        """Start the threads."""
+        with ExitStack() as stack:
+            if self.threads > 1:
+                # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
+                stack.enter_context(threadpool_limits(1))
+                stack.enter_context(parallel.threads(self.threads))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End them."""
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
+        """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
+
+        It is written once all shards have succeeded; an exception in one is raised when the others have ended, and no
+        gradient has changed. Hooks of parameters run once, on the sum.
+
+        Args:
+            source: ids (B, S), padded.
+            labels: ids (B, T), as for `Transformer.loss`.
+            label_smoothing: of the loss.
+            denominator: usually the number of target tokens of all batches whose gradients are summed.
+
+        Returns:
+            The sum of the losses, before the division: a raw float64 number, on the model's device.
+
+        Raises:
+            RuntimeError: several threads, and the ``with`` block was not entered.
+        """
+        if self.threads == 1:
+            loss = self.model.loss(source, labels, label_smoothing, reduction="sum")
+            (loss / denominator).backward()
+            return loss.data.astype(np.float64)
+        if self._stack is None:
+            raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
+                               "'with ParallelGradients(model, threads) as gradients:'")
+        source, labels = self.model.source_ids(source), self.model.target_ids(labels)
+        if len(source) != len(labels):
+            raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
+                             f"{source.shape} and {labels.shape}")
+        shards = split(source, labels, self.model.config.pad_id, self.threads)
+        seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
+        total = parallel.GradientSum()
+        losses = parallel.run([
+            partial(self._shard, shard, seed, label_smoothing, denominator, total.receiver(number))
+            for number, (shard, seed) in enumerate(zip(shards, seeds, strict=True))])
+        total.deliver()
+        return sum(losses[1:], start=losses[0])
+
+    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, receive: Receive) -> Any:
+        """Forward and backward of one shard; its gradients go to `receive`."""
+        with random.fork(seed):
+            loss = self.model.loss(*shard, label_smoothing, reduction="sum")
+            backward(loss / denominator, receive=receive)
+            return loss.data.astype(np.float64)
