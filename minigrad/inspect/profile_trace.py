@@ -34,8 +34,7 @@ def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], thre
         events.append(_metadata("thread_name", process, thread, name=threads[thread]))
         events.append(_metadata("thread_sort_index", process, thread, sort_index=place))
     for span in sorted(spans, key=lambda span: (span.begin, -span.end)):
-        name = f"{span.name} (backward)" if span.kind == "backward" else span.name
-        events.append({"name": name, "cat": span.kind, "ph": "X", "ts": (span.begin - began) / 1000,
+        events.append({"name": _name(span), "cat": span.kind, "ph": "X", "ts": (span.begin - began) / 1000,
                        "dur": (span.end - span.begin) / 1000, "pid": process, "tid": span.thread, "args": _args(span)})
     live = itertools.accumulate(count for _, count in samples)
     for (time, _), bytes_ in zip(samples, live, strict=True):
@@ -48,12 +47,18 @@ def _metadata(kind: str, process: int, thread: int, **args: Any) -> dict[str, An
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": args}
 
 
+def _name(span: Span) -> str:
+    if span.kind == "module" and span.call is not None:
+        return span.call.name  # it stands below the modules around it
+    return f"{span.name} (backward)" if span.kind == "backward" else span.name
+
+
 def _args(span: Span) -> dict[str, Any]:
     args: dict[str, Any] = {"own us": span.own / 1000}
-    if span.kind == "module":
-        args["class"] = span.call.kind if span.call is not None else ""
-    elif span.call is not None:
+    if span.call is not None:
         args["module"] = span.call.path
+        if span.kind == "module":
+            args["class"] = span.call.kind
     if span.kind in ("operation", "backward"):
         args |= {"inputs": _texts(span.inputs), "outputs": _texts(span.outputs), "bytes": span.bytes}
     if span.recomputed:

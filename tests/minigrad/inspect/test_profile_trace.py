@@ -65,8 +65,13 @@ def test_the_events_of_a_training_step(tmp_path, device):
     assert ("step", None) in inside
     assert ("Transformer", "step") in inside
     assert ("encoder", "Transformer") in inside
-    assert ("encoder.layers.0.self_attention", "encoder.layers.0.self_attention_residual") in inside
-    assert ("linear", "encoder.layers.0.feed_forward.inner") in inside
+    assert ("layers.0", "encoder") in inside
+    assert ("self_attention_residual", "layers.0") in inside
+    assert ("self_attention", "self_attention_residual") in inside  # whose path is not below that of its residual
+    assert ("query", "self_attention") in inside
+    modules = {event["args"].get("module") for event in complete(events)}
+    assert {"encoder.layers.0.self_attention.query", "decoder.norm"} <= modules
+    assert ("linear", "inner") in inside
     assert ("backward", "step") in inside
     assert ("linear (backward)", "backward") in inside
     categories = {event["name"]: event["cat"] for event in complete(events)}
@@ -80,7 +85,7 @@ def test_an_event_has_shapes_bytes_and_module(tmp_path):
     with mg.profile(layer) as profile:
         layer(x @ w).sum().backward()
     events = {event["name"]: event["args"] for event in complete(read(profile, tmp_path))}
-    assert events["Linear"]["class"] == "Linear"
+    assert (events["Linear"]["class"], events["Linear"]["module"]) == ("Linear", "Linear")
     own = events["matmul"].pop("own us")
     assert own > 0
     assert events["matmul"] == {"inputs": ["float32 (2,3)", "float32 (3,4)"], "outputs": ["float32 (2,4)"], "bytes": 32}
@@ -140,7 +145,7 @@ def test_each_thread_has_a_track(tmp_path):
     for number in numbers:
         own = [(event["name"], around and around["name"]) for event, around in found if event["tid"] == number]
         assert own.count(("round", None)) == 20
-        assert own.count(("decoder.norm", "round")) == 20
+        assert own.count(("decoder.norm", "round")) == 20  # its whole path: no module is around it
         assert own.count(("layer_norm", "decoder.norm")) == 20
         assert own.count(("layer_norm (backward)", "backward")) == 20
         assert own.count(("tanh", "checkpoint (backward)")) == own.count(("tanh", "checkpoint")) == 20
