@@ -18,6 +18,9 @@ class TrainingOptions:
         epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
         batch_tokens: size of a batch, sentences × longest side, padding included.
         accumulate: batches whose gradients are summed for one update.
+        threads: over how many threads each batch is divided, see `transformer.parallel`: the masks of dropout and the
+            rounding of sums depend on it. None: it is not divided, and the matrix products have as many threads as the
+            BLAS takes. On a GPU it is not divided either.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
@@ -44,6 +47,7 @@ class TrainingOptions:
     epochs: int | None = None
     batch_tokens: int = 2048
     accumulate: int = 1
+    threads: int | None = None
     learning_rate: float = 1e-3
     warmup_steps: int = 400
     schedule: str = "cosine"
@@ -61,8 +65,10 @@ class TrainingOptions:
     minutes: float | None = None
 
     #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
-    #: the last step, another length gives the later updates the rates of the longer schedule.
-    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences")
+    #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
+    #: gives them other masks of dropout.
+    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
+                  "threads")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -74,7 +80,7 @@ class TrainingOptions:
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
         for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience",
-                     "keep", "average"):
+                     "keep", "average", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")

@@ -1,4 +1,4 @@
-"""How many threads the matrix products use: what the user decides, or else what suits the model."""
+"""How many threads: what the user decides, or else what suits the model and the machine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,32 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from transformer.config import TransformerConfig
 
-SMALL = 128  # d_model up to which a product is too small for threads to gain anything by sharing it
-_SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
+SMALL = 128  # d_model up to which threads wait for each other, and for the interpreter, as long as they compute
+MOST = 8  # threads that are taken without being asked for
+SHARD_TOKENS = 256  # of a batch; a shard with fewer has little to compute between two calls of the interpreter
+SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 _decided: ContextVar[bool] = ContextVar("transformer.threads", default=False)
+
+
+def usable_threads() -> int:
+    """The cores that this process may use, at most `MOST`; or what a variable such as OPENBLAS_NUM_THREADS says."""
+    for name in SETTINGS:
+        value = os.environ.get(name, "")
+        if value.isdecimal() and int(value) > 0:
+            return int(value)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST)
+
+
+def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
+    """Over how many threads to divide each batch of a training run, see `transformer.parallel`.
+
+    One for a small model: its operations are so short that the threads would wait for the interpreter's lock. Else all
+    that can be used, as long as each has work enough. A function of the sizes and the machine, not of any timing.
+    """
+    if config.d_model <= SMALL:
+        return 1
+    return max(1, min(usable_threads(), batch_tokens // SHARD_TOKENS))
 
 
 @contextmanager
@@ -28,14 +51,14 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def suitable_threads(config: TransformerConfig) -> Iterator[None]:
+def suitable_products(config: TransformerConfig) -> Iterator[None]:
     """Within the block, one thread for the matrix products of a small model; else all cores, as the BLAS has it.
 
     The threads of a BLAS wait for each other at every product. With small ones that costs more than is gained, and much
     more where another program keeps one of the cores busy. What `limit_threads` or an environment variable such as
     OPENBLAS_NUM_THREADS decided stands.
     """
-    if config.d_model > SMALL or _decided.get() or any(name in os.environ for name in _SETTINGS):
+    if config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS):
         yield
     else:
         with limit_threads(1):

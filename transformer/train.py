@@ -22,7 +22,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
 from transformer.progress import Progress
-from transformer.threads import suitable_threads
+from transformer.threads import limit_threads, suitable_products
 from transformer.trainer import Pairs, Trainer
 from transformer.translator import Translator
 from transformer.validation import Validation
@@ -50,7 +50,7 @@ def fit(trainer: Trainer, show_progress: bool = True) -> None:
     progress, options = trainer.progress, trainer.options
     trainer.model.train()
     groups = trainer.groups()
-    with _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar:
+    with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar:
         while True:
             finished = _finished(trainer)
             if interrupted.is_set():
@@ -192,7 +192,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     if started is not None:
         started()
     try:
-        with suitable_threads(config):
+        with suitable_products(config) if options.threads is None else limit_threads(1):
             fit(trainer, progress)
     finally:
         trainer.log.draw(options.valid_metric)

@@ -1,8 +1,9 @@
 """One training run: the model, the optimizer, the schedule, the progress, and what changes them.
 
-A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step),
-and a checkpoint holds everything else. So a run that was stopped and resumed makes the same updates, bit for bit, as
-one that was never stopped. The loop itself is in `transformer.train`.
+A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
+and the number of threads that a batch is divided over, which is an option; a checkpoint holds everything else. So a run
+that was stopped and resumed makes the same updates, bit for bit, as one that was never stopped. The loop itself is in
+`transformer.train`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from transformer.data.extras import require
 from transformer.log import Log
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
+from transformer.parallel import ParallelGradients
 from transformer.progress import Progress
 from transformer.translator import Translator
 from transformer.validation import Validation, validate
@@ -60,6 +62,7 @@ class Trainer:
     """One run: model, optimizer, schedule and progress, and the steps that change them.
 
     Attributes:
+        gradients: computes the gradients of a batch; with several threads, updates are made within its block.
         loss_sum: what `Progress.loss_sum` will be when somebody looks; a raw 0-d array, on the device. Losses are added
             to it one by one, so that the sum does not depend on when one looked, or stopped and resumed.
         best: the best validation so far.
@@ -78,6 +81,7 @@ class Trainer:
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
                                      betas=(0.9, self.options.adam_beta2), weight_decay=self.options.weight_decay)
+        self.gradients = ParallelGradients(self.model, self.options.threads or 1)
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()
@@ -140,9 +144,7 @@ class Trainer:
         self.optimizer.zero_grad()
         total: Any = 0.0
         for batch in batches:
-            loss = self.model.loss(batch.source, batch.target[:, 1:], options.label_smoothing, reduction="sum")
-            (loss / tokens).backward()
-            total = total + loss.data.astype(np.float64)
+            total = total + self.gradients(batch.source, batch.target[:, 1:], options.label_smoothing, tokens)
         if options.clip_norm is not None:
             optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
         self.optimizer.step()

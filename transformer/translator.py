@@ -17,7 +17,7 @@ from transformer.decode import beam_search
 from transformer.decode.steps import decoding
 from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
-from transformer.threads import suitable_threads
+from transformer.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -101,7 +101,7 @@ class Translator:
         for first in range(0, len(by_length), batch_size):
             chosen = by_length[first:first + batch_size]
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
-            with suitable_threads(self.model.config):
+            with suitable_products(self.model.config):
                 found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
             for i, hypotheses in zip(chosen, found, strict=True):
                 results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
@@ -116,7 +116,7 @@ class Translator:
         """
         examples = self._examples(pairs)
         total, tokens = 0.0, 0
-        with decoding(self.model), suitable_threads(self.model.config):
+        with decoding(self.model), suitable_products(self.model.config):
             for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0):
                 batch = collate(examples, indices)
                 total += float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))

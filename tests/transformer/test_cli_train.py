@@ -1,10 +1,10 @@
 """``train``: from options to a run."""
 
-import pytest
-from threadpoolctl import threadpool_info
+from dataclasses import replace
 
-import transformer.cli.train
-from tests.transformer.commands import SMALL, call
+import pytest
+
+from tests.transformer.commands import call
 from transformer import TransformerConfig
 from transformer.data import TASKS
 from transformer.recipes import RECIPES
@@ -15,7 +15,7 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, task):
     assert call("train", "--task", task, "--out", tmp_path, "--train-count", 300).exit_code == 130
     [run] = begun
     recipe = RECIPES[task]
-    assert run.options == recipe.options
+    assert run.options == replace(recipe.options, threads=1)
     assert run.config == recipe.config(*run.tokenizers)
     assert run.train_pairs == TASKS[task].pairs("train", 300, recipe.options.seed)
     assert run.valid_pairs == TASKS[task].pairs("valid", recipe.valid_count, recipe.options.seed)
@@ -81,6 +81,7 @@ def test_a_preset_keeps_the_rest_of_the_recipe(begun, files, tmp_path, preset):
         ("--valid-every 3 --valid-sentences 4 --metric bleu", {"valid_every": 3, "valid_sentences": 4,
                                                               "valid_metric": "bleu"}),
         ("--patience 2 --keep 5 --average 4 --seed 8", {"patience": 2, "keep": 5, "average": 4, "seed": 8}),
+        ("--threads 3", {"threads": 3}),
     ],
 )
 def test_options_of_the_training(begun, tmp_path, arguments, expected):
@@ -99,18 +100,4 @@ def test_text_files(begun, files, tmp_path, kind):
     assert [tokenizer.kind for tokenizer in run.tokenizers] == [kind, kind]
     assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
     assert run.config == RECIPES["text"].config(*run.tokenizers)
-    assert run.options == RECIPES["text"].options
-
-
-def test_threads_are_limited_while_the_command_runs(monkeypatch, tmp_path):
-    seen = []
-
-    def training(*arguments, **keywords):
-        seen.extend(pool["num_threads"] for pool in threadpool_info())
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(transformer.cli.train, "run_training", training)
-    before = [pool["num_threads"] for pool in threadpool_info()]
-    call("train", *SMALL, "--out", tmp_path, "--threads", 1)
-    assert seen == [1] * len(before)
-    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    assert replace(run.options, threads=None) == RECIPES["text"].options

@@ -1,5 +1,6 @@
-"""Threads for the matrix products: one for small models, all for others, and what somebody decided stands."""
+"""Threads: one for small models, all cores for others; and what somebody decided stands."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from transformer import threads
 from transformer.config import TransformerConfig
-from transformer.threads import limit_threads, suitable_threads
+from transformer.threads import limit_threads, suitable_products, suitable_threads, usable_threads
 
 SMALL = TransformerConfig.tiny(10, 10)
 LARGE = replace(SMALL, d_model=256)
@@ -15,31 +16,68 @@ LARGE = replace(SMALL, d_model=256)
 
 @pytest.fixture(autouse=True)
 def nothing_is_set(monkeypatch):
-    for name in threads._SETTINGS:
+    for name in threads.SETTINGS:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2):
         yield
+
+
+def cores(monkeypatch, count):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(count)), raising=False)
 
 
 def counts():
     return {pool["num_threads"] for pool in threadpool_info()}
 
 
+# ----------------------------------------------------------------- that a batch is divided over
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (8, 8), (64, 8)])
+def test_the_cores_of_this_process_at_most_eight(count, expected, monkeypatch):
+    cores(monkeypatch, count)
+    assert usable_threads() == expected
+
+
+def test_cores_where_the_system_does_not_say_which(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert usable_threads() == 3
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_threads() == 1
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("12", 12), ("", 4), ("0", 4), ("two", 4)])
+def test_a_variable_says_how_many(value, expected, monkeypatch):
+    cores(monkeypatch, 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert usable_threads() == expected
+
+
+def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypatch):
+    cores(monkeypatch, 4)
+    assert suitable_threads(SMALL, 100_000) == 1
+    assert [suitable_threads(LARGE, tokens) for tokens in (100, 512, 1000, 2048)] == [1, 2, 3, 4]
+
+
+# ----------------------------------------------------------------- of matrix products
+
+
 def test_one_for_a_small_model_and_all_for_a_large_one():
-    with suitable_threads(SMALL):
+    with suitable_products(SMALL):
         assert counts() == {1}
-        with suitable_threads(SMALL):
+        with suitable_products(SMALL):
             assert counts() == {1}
     assert counts() == {2}
-    with suitable_threads(LARGE):
+    with suitable_products(LARGE):
         assert counts() == {2}
 
 
 def test_what_was_decided_stands(monkeypatch):
-    with limit_threads(2), suitable_threads(SMALL):
+    with limit_threads(2), suitable_products(SMALL):
         assert counts() == {2}
-    with suitable_threads(SMALL):
+    with suitable_products(SMALL):
         assert counts() == {1}
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    with suitable_threads(SMALL):
+    with suitable_products(SMALL):
         assert counts() == {2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from transformer.checkpoints import Run, RunError, check_new, is_run, load_run
 from transformer.cli import sources
-from transformer.cli.command import INTERRUPTED, Command, device_option, option, threads_option
+from transformer.cli.command import INTERRUPTED, Command, device_option, option
 from transformer.cli.training_options import (
     changed_training,
     model_changes,
@@ -25,6 +26,7 @@ from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
 from transformer.log import can_draw
 from transformer.options import TrainingOptions
+from transformer.threads import suitable_threads, usable_threads
 from transformer.train import TrainingResult
 from transformer.train import train as run_training
 from transformer.trainer import PairTooLong
@@ -39,7 +41,8 @@ OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared
 @option("--resume", is_flag=True, section="Run", help="Go on with the run in DIR from its latest checkpoint.")
 @option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
 @device_option
-@threads_option
+@option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
+        help="Threads that each batch is divided over.  [default: all cores, at most 8; 1 for small models]")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, device: str, **values: Any) -> None:
     """Train a Transformer. Ctrl-C stops it and saves a checkpoint.
@@ -55,13 +58,15 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, devic
         pairs = _take_up(out, run, given, {str(p.name): p.opts[0] for p in context.command.params})
     else:
         check_new(out)  # before the data is prepared, which may take minutes
-        run, pairs = _begin(given)
+        run, pairs = _begin(given, device)
     options = TrainingOptions.from_json(run.training)
     sizes = run.config.source_vocab_size, run.config.target_vocab_size
 
     def announce() -> None:
         click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
                    f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
+        if device == "cpu" and options.threads is not None:
+            click.echo(_describe_threads(options.threads, "threads" in given or resume))
 
     before = run.progress.get("step") if resume else None
     try:
@@ -96,7 +101,14 @@ def _resume(out: Path) -> str:
     return f"python -m transformer train --out {shlex.quote(str(out))} --resume"
 
 
-def _begin(given: dict[str, Any]) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
+def _describe_threads(threads: int, decided: bool) -> str:
+    """One line on the number of threads, which somebody decided, or `suitable_threads` did."""
+    if threads > 1:
+        return f"{threads} threads"
+    return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing with so small a model"
+
+
+def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
     """A new run, and its training and validation pairs."""
     _check_data(given)
     task = given.get("task")
@@ -115,7 +127,10 @@ def _begin(given: dict[str, Any]) -> tuple[Run, tuple[sources.Pairs, sources.Pai
         source_texts, target_texts = zip(*pairs[0], strict=True)
         tokenizers = build_tokenizers(kind, source_texts, target_texts, shared, size)
         config = recipe.config(*tokenizers, share_embeddings=shared)
-    return Run(config, *tokenizers, data, recipe.options.to_json()), pairs
+    options = recipe.options
+    if options.threads is None and device == "cpu":
+        options = replace(options, threads=suitable_threads(config, options.batch_tokens))
+    return Run(config, *tokenizers, data, options.to_json()), pairs
 
 
 def _check_data(given: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from transformer.explain.data import Tokens
 from transformer.explain.explanation import Explanation
 from transformer.explain.history import backward_pass, double, snapshots
 from transformer.model import Transformer, shift_right
-from transformer.threads import suitable_threads
+from transformer.threads import suitable_products
 from transformer.translator import TooLong, Translator
 
 
@@ -39,7 +39,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     sources = [source] if isinstance(source, str) else list(source)
     targets = [target] if isinstance(target, str) else None if target is None else list(target)
     _check_texts(sources, targets)
-    with suitable_threads(translator.model.config), random.fork():
+    with suitable_products(translator.model.config), random.fork():
         examples = _examples(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
@@ -47,7 +47,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         history = [] if folder is None else snapshots(Path(folder), batch.source, labels, model.device)
 
     def again() -> Tensor:
-        with suitable_threads(model.config):
+        with suitable_products(model.config):
             return cross_entropy_near_zero(model, batch.source, labels)
 
     read = batch.target[:, :-1]

@@ -1,0 +1,109 @@
+"""``--threads``: how many a command takes, what it says of it, and that a run keeps its number."""
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from minigrad import parallel
+
+import transformer.cli.train
+import transformer.cli.translate
+from tests.transformer import runs
+from tests.transformer.commands import SMALL, call
+from transformer.checkpoints import load_run
+from transformer.options import TrainingOptions
+from transformer.threads import SETTINGS
+
+LARGE = ["--task", "copy", "--train-count", 60, "--valid-count", 5, "--d-model", 256, "--batch-tokens", 600]
+
+
+@pytest.fixture(autouse=True)
+def three_cores(monkeypatch):
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("transformer.cli.train.usable_threads", lambda: 3)
+    monkeypatch.setattr("transformer.threads.usable_threads", lambda: 3)
+
+
+def products():
+    return {pool["num_threads"] for pool in threadpool_info()}
+
+
+@pytest.mark.parametrize(("model", "arguments", "threads"), [
+    (SMALL, [], 1), (SMALL, ["--threads", 2], 2), (LARGE, [], 2), (LARGE, ["--batch-tokens", 5000], 3),
+    (LARGE, ["--threads", 1], 1), (LARGE, ["--device", "cuda"], None), (LARGE, ["--device", "cuda", "--threads", 2], 2),
+], ids=str)
+def test_how_many(model, arguments, threads, begun, tmp_path, stand_in):
+    call("train", *model, "--out", tmp_path, *arguments)
+    [run] = begun
+    assert run.options.threads == threads
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    ([], "1 thread: more would gain nothing with so small a model"), (["--threads", 1], "1 thread"),
+    (["--threads", 2], "2 threads"),
+])
+def test_what_it_says(arguments, line, tmp_path):
+    result = call("train", *SMALL, "--steps", 1, "--out", tmp_path / "run", *arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1] == line
+    assert "1 step" in result.stdout.splitlines()[2]
+
+
+def test_on_a_gpu_it_says_nothing(tmp_path, stand_in):
+    result = call("train", *SMALL, "--steps", 1, "--out", tmp_path / "run", "--device", "cuda")
+    assert result.exit_code == 0, result.output
+    assert "thread" not in result.stdout
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_threads_and_products_while_it_trains(threads, tmp_path, monkeypatch):
+    """None: small models have one thread for products, too; `runs.config` is one."""
+    seen = []
+    runs.after_update(monkeypatch, lambda trainer: seen.append((parallel.thread_count(), products())))
+    with threadpool_limits(2):
+        runs.run(tmp_path, steps=1, threads=threads)
+        assert products() == {2}
+    assert seen == [(threads or 1, {1})]
+
+
+def test_a_run_keeps_its_number(tmp_path, monkeypatch):
+    """Whatever the machine; what is given to --resume stands."""
+    out, used = tmp_path / "run", []
+    assert call("train", *SMALL, "--steps", 1, "--out", out, "--threads", 2).exit_code == 0
+    assert load_run(out, "latest")[0].training["threads"] == 2
+
+    run_training = transformer.cli.train.run_training
+    monkeypatch.setattr(transformer.cli.train, "run_training",
+                        lambda *args, **kwargs: (used.append(args[6].threads), run_training(*args, **kwargs))[1])
+    result = call("train", "--out", out, "--resume", "--steps", 2, "--quiet")
+    assert result.stdout.splitlines()[1] == "2 threads"
+    call("train", "--out", out, "--resume", "--steps", 3, "--quiet", "--threads", 1)
+    call("train", "--out", out, "--resume", "--steps", 4, "--quiet")
+    assert used == [2, 1, 1]
+
+
+def test_a_run_that_does_not_say_how_many_is_not_divided(tmp_path, stand_in):
+    """As one that was begun before there was a choice, or on a GPU."""
+    assert TrainingOptions.from_json({"steps": 1}).threads is None
+    out = tmp_path / "run"
+    assert call("train", *SMALL, "--steps", 1, "--out", out, "--device", "cuda").exit_code == 0
+    result = call("train", "--out", out, "--resume", "--steps", 2, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "thread" not in result.stdout
+    assert load_run(out, "latest")[0].training["threads"] is None
+
+
+def test_translating_limits_its_products(run, monkeypatch):
+    seen = []
+    translate = transformer.cli.translate.Translator.translate
+
+    def watched(*arguments, **keywords):
+        seen.append(products())
+        return translate(*arguments, **keywords)
+
+    monkeypatch.setattr(transformer.cli.translate.Translator, "translate", watched)
+    with threadpool_limits(2):
+        result = call("translate", run, "--threads", 1, standard_input="one\n")
+        assert result.exit_code == 0, result.output
+        assert products() == {2}
+    assert seen == [{1}]
