@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class Needs:
 
     def __len__(self) -> int:
         return len(self.__dict__)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self.__dict__.values())
 
     def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
         raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
+from minigrad.functional.multi_head import join_heads, split_heads
 from minigrad.nn import init
 
 
@@ -47,33 +48,32 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (B, T, D), or that and the weights.
         """
-        return self.attend(query, *self.keys_and_values(key, value), mask, return_weights)
+        keys, values = self.key(tap("key_input", key)), self.value(tap("value_input", value))
+        queries = self.query(tap("query_input", query))
+        result = F.multi_head_attention(queries, keys, values, self.num_heads, mask, self.p if self.training else 0.0,
+                                        return_weights=return_weights)
+        context, weights = result if return_weights else (result, None)
+        out = tap("output", self.output(context))
+        return out if weights is None else (out, tap("returned_weights", weights))
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The projected keys and values of every head, each (B, H, S, D/H): what decoding computes once, and caches."""
         key, value = tap("key_input", key), tap("value_input", value)
         return tap("keys", self.split_heads(self.key(key))), tap("values", self.split_heads(self.value(value)))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None,
-               return_weights: bool = False) -> Any:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Any = None) -> Tensor:
         """Attend from `query` (B, T, D) to keys and values that are projected and split already."""
         queries = tap("queries", self.split_heads(self.query(tap("query_input", query))))
-        result = F.scaled_dot_product_attention(queries, keys, values, mask, self.p if self.training else 0.0,
-                                                return_weights=return_weights)
-        context, weights = result if return_weights else (result, None)
-        out = tap("output", self.output(tap("concatenated", self.join_heads(context))))
-        return out if weights is None else (out, tap("returned_weights", weights))
+        context = F.scaled_dot_product_attention(queries, keys, values, mask, self.p if self.training else 0.0)
+        return tap("output", self.output(tap("concatenated", self.join_heads(context))))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
-        batch, length, features = x.shape
-        x = x.reshape(batch, length, self.num_heads, features // self.num_heads)  # (B, T, H, D/H)
-        return x.swapaxes(1, 2)  # (B, H, T, D/H)
+        return split_heads(x, self.num_heads)
 
     def join_heads(self, x: Tensor) -> Tensor:
         """The inverse of `split_heads`: (B, H, T, D/H) → (B, T, D)."""
-        batch, heads, length, features = x.shape
-        return x.swapaxes(1, 2).reshape(batch, length, heads * features)
+        return join_heads(x)
 
     def extra_repr(self) -> str:
         """Heads and dropout."""

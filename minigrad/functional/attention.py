@@ -16,7 +16,7 @@ from minigrad.calls import public
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
-from minigrad.functional.softmax import softmax
+from minigrad.functional.softmax import exponentials, softmax
 from minigrad.functional.sums import row_dot
 from minigrad.primitive import Saved, primitive
 from minigrad.tap import note, tap
@@ -50,43 +50,53 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
 @primitive(floating=True, composition=attention_by_steps)
 def attention(query, key, value, mask, dropped, p, scale):
     """``A V`` with ``A = softmax(Q Kᵀ · scale)``; keeps the weights A for the backward pass."""
-    namespace = xp(query)
-    weights = (query * scale) @ key.mT  # S = scale · Q Kᵀ; from here on, in place
-    if mask is not None:
-        weights = namespace.where(mask, weights, weights.dtype.type(-math.inf))
-    if weights.shape[-1]:
-        top = weights.max(axis=-1, keepdims=True)
-        weights -= top if mask is None else namespace.where(top == -math.inf, top.dtype.type(0), top)
-    namespace.exp(weights, out=weights)
-    total = weights.sum(axis=-1, keepdims=True)
-    weights /= total if mask is None else namespace.where(total == 0, total.dtype.type(1), total)
-    kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
-    return kept @ value, Saved(weights=weights)
+    return attend(query, key, value, mask, dropped, p, scale)
+
+
+def attend(query, key, value, mask, dropped, p, scale, out=None):
+    """The forward on arrays (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
+    scaled = query * scale
+    weights = scaled @ key.mT  # S = scale · Q Kᵀ; from here on, in place
+    if weights.size:
+        weights, total = exponentials(weights, mask, lambda: scaled @ key.mT)
+        weights /= total
+    if dropped is None:
+        out = xp(query).matmul(weights, value, out=out)
+    else:
+        out = xp(query).matmul(weights * dropped, value, out=out)  # A' V, without the factor 1/(1 - p) of dropout
+        out *= 1 / (1 - p)
+    return out, Saved(weights=weights)
 
 
 @attention.joint_gradient("query", "key", "value")
 def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
+    return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
+
+
+def attend_backward(g, query, key, value, dropped, p, scale, weights, needs, out=(None, None, None)):
+    """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
     # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
-    weights = saved.weights
+    matmul, (out_query, out_key, out_value) = xp(g).matmul, out
     # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
-    grad_value = None
-    if needs.value:
-        kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
-        grad_value = kept.mT @ g
+    # forward: A' = A ∘ M / (1 - p)         so here: dA = dA' ∘ M / (1 - p): the factor goes to dO, which is smaller
+    kept = weights
+    if dropped is not None:
+        kept, g = weights * dropped, g * (1 / (1 - p))
+    grad_value = matmul(kept.mT, g, out=out_value) if needs.value else None
     if not (needs.query or needs.key):
         return None, None, grad_value
     grad_weights = g @ value.mT
-    # forward: A' = A ∘ mask / (1 - p)      so here: dA = dA' ∘ mask / (1 - p)
     if dropped is not None:
         grad_weights *= dropped
-        grad_weights *= 1 / (1 - p)
     # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is: in masked cells too
     grad_weights -= row_dot(weights, grad_weights)
     grad_weights *= weights
     # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
-    grad_weights *= scale
-    grad_query = grad_weights @ key if needs.query else None
-    grad_key = grad_weights.mT @ query if needs.key else None
+    grad_query = matmul(grad_weights, key, out=out_query) if needs.query else None
+    grad_key = matmul(grad_weights.mT, query, out=out_key) if needs.key else None
+    for gradient in (grad_query, grad_key):
+        if gradient is not None:
+            gradient *= scale
     return grad_query, grad_key, grad_value
 
 

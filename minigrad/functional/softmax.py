@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from minigrad import ops
 from minigrad.device import xp
+from minigrad.functional.sums import has_blas, row_sums
 from minigrad.primitive import primitive
 from minigrad.tap import tap
 
@@ -30,15 +34,59 @@ def softmax(x, axis=-1):
         x: any shape, floating.
         axis: the axis that sums to 1.
     """
-    namespace = xp(x)
     if not x.size:
         return x.copy()
+    if axis in (-1, x.ndim - 1):
+        out, total = exponentials(x.copy(), None, lambda: x)
+    else:
+        out, total = shifted_exponentials(x, axis)
+    out /= total
+    return out
+
+
+def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any]:
+    """The numerators and the denominators of a softmax along the last axis, 0 where the boolean `mask` is False.
+
+    A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that takes
+    NumPy as long as exp itself. It is needed only where a sum would overflow or vanish: so here each row is first taken
+    as it is, and rows whose sum turns out to be not far from the ends of the number range are computed once more.
+
+    Args:
+        x: (…, D), at least one element; overwritten.
+        mask: broadcastable to x, or None.
+        again: computes x anew.
+
+    Returns:
+        ``eˣ`` (…, D), some rows with a factor of their own, and its sums (…, 1), 1 where nothing is allowed.
+    """
+    if not has_blas(x):
+        return shifted_exponentials(x if mask is None else masked(x, mask))
+    if mask is not None:
+        x += np.where(mask, x.dtype.type(0), x.dtype.type(-math.inf))
+    limits = np.finfo(x.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = row_sums(np.exp(x, out=x))
+    in_range = (total > math.sqrt(limits.tiny)) & (total < math.sqrt(limits.max))
+    if not in_range.all():
+        shifted, sums = shifted_exponentials(again() if mask is None else masked(again(), mask))
+        np.copyto(x, shifted, where=~in_range)
+        np.copyto(total, sums, where=~in_range)
+    return x, total
+
+
+def shifted_exponentials(x: Any, axis: int = -1) -> tuple[Any, Any]:
+    """``exp(x - max x)`` and its sums along `axis`, 1 for a row of -inf alone; that gives zeros."""
+    namespace = xp(x)
     top = x.max(axis=axis, keepdims=True)
     out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)
     namespace.exp(out, out=out)
     total = out.sum(axis=axis, keepdims=True)
-    out /= namespace.where(total == 0, x.dtype.type(1), total)
-    return out
+    return out, namespace.where(total == 0, x.dtype.type(1), total)
+
+
+def masked(x: Any, mask: Any) -> Any:
+    """x where the mask is True, -inf elsewhere."""
+    return xp(x).where(mask, x, x.dtype.type(-math.inf))
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).

@@ -14,28 +14,28 @@ from minigrad.device import xp
 from minigrad.ops.linalg import rows
 
 
-def _has_blas(x: Any) -> bool:
+def has_blas(x: Any) -> bool:
     """Whether products of `x` are BLAS's business: a host array of its two precisions."""
     return type(x) is np.ndarray and x.dtype.char in "fd"
 
 
 def row_sums(x: Any, weight: Any = None) -> Any:
     """``Σ_d x[…, d] weight[d]``, the last axis kept: (…, D) → (…, 1). Of a raw array; no weight counts as ones."""
-    if not _has_blas(x):
+    if not has_blas(x):
         return (x if weight is None else x * weight).sum(axis=-1, keepdims=True)
     return (rows(x) @ (np.ones(x.shape[-1], x.dtype) if weight is None else weight)).reshape(*x.shape[:-1], 1)
 
 
 def row_means(x: Any, weight: Any = None) -> Any:
     """``row_sums(x, weight) / D``; of float16 it is summed in float32."""
-    if not _has_blas(x):
+    if not has_blas(x):
         return (x if weight is None else x * weight).mean(axis=-1, keepdims=True)
     return row_sums(x, weight) / x.shape[-1]
 
 
 def column_sums(x: Any) -> Any:
     """``Σ_n x[n, d]``: (N, D) → (D,). Of a raw array or a tensor."""
-    return np.ones(len(x), x.dtype) @ x if _has_blas(x) else x.sum(axis=0)
+    return np.ones(len(x), x.dtype) @ x if has_blas(x) else x.sum(axis=0)
 
 
 def row_dot(x: Any, y: Any) -> Any:

@@ -121,7 +121,8 @@ def test_an_exception_ends_the_block():
 
 def test_a_visitor_that_returns_nothing_leaves_the_tensors():
     x, seen = leaf(1.0, 2.0), []
-    plain = functional.softmax(x)
+    with fused(False):
+        plain = functional.softmax(x)
     with tapping(lambda name, tensor: seen.append(name)):
         assert functional.softmax(x).tolist() == plain.tolist()
         assert tap("x", x) is x

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.functional.attention import attention
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
 from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import row_losses
+from minigrad.functional.multi_head import attention_of_heads
 from minigrad.functional.normalization import layer_norm
 
 from tests.transformer.differences import check_gradients, check_hessian_vector_product
@@ -92,7 +92,7 @@ def added_to(rule, factor):
 
 
 BROKEN = [
-    *((attention, position) for position in range(3)),
+    *((attention_of_heads, position) for position in range(3)),
     *((layer_norm, position) for position in range(3)),
     (row_losses, 0),
     (linear, "input"), (linear, "weight"), (linear, "bias"),

@@ -29,6 +29,18 @@ def attention(**options: Any) -> Callable[..., Any]:
     return run
 
 
+def heads(num_heads: int = 2, **options: Any) -> Callable[..., Any]:
+    def run(query: Tensor, key: Tensor, value: Tensor) -> Any:
+        given = {k: on_device_of(v, query) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        return F.multi_head_attention(query, key, value, num_heads, **given)
+    return run
+
+
+def far_from_zero(x: Tensor) -> Any:
+    """A softmax whose first row is of ordinary size, and of whose others the plain exponentials leave the range."""
+    return F.softmax(x + Tensor(np.array([[0], [2000], [-2000]], x.dtype), device=x.device))
+
+
 def cross_entropy(targets: Any, **options: Any) -> Callable[..., Any]:
     return lambda logits: F.cross_entropy(logits, np.array(targets), **options)
 
@@ -37,6 +49,7 @@ def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
     return lambda x: F.dropout_with_mask(x, on_device_of(mask, x), p)
 
 
+SIDE_BY_SIDE: Shapes = ((2, 3, 6), (2, 4, 6), (2, 4, 8))  # (B, T, D), (B, S, D), (B, S, V)
 QKV: Shapes = ((2, 3, 5), (2, 4, 5), (2, 4, 3))  # (B, T, d), (B, S, d), (B, S, d_v)
 HEADS: Shapes = ((2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))
 GROUPED: Shapes = ((2, 4, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))  # two heads of queries to one of keys
@@ -45,6 +58,7 @@ CASES = [
     Case("softmax", lambda x: F.softmax(x), ((3, 4),)),
     Case("softmax over the first axis", lambda x: F.softmax(x, axis=0), ((3, 4),)),
     Case("softmax in the middle", lambda x: F.softmax(x, axis=-2), ((2, 3, 4),)),
+    Case("softmax of rows far from zero", far_from_zero, ((3, 4),)),
     Case("softmax of one", lambda x: F.softmax(x), ((3, 1),)),
     Case("softmax of an empty batch", lambda x: F.softmax(x), ((0, 4),)),
     Case("softmax of empty rows", lambda x: F.softmax(x), ((3, 0),)),
@@ -109,6 +123,13 @@ CASES = [
          GROUPED),
     Case("attention, grouped queries, an empty batch", attention(enable_gqa=True),
          ((0, 4, 3, 5), (0, 2, 4, 5), (0, 2, 4, 3))),
+    Case("heads", heads(), SIDE_BY_SIDE),
+    Case("heads, one", heads(1), SIDE_BY_SIDE),
+    Case("heads, masked, one row fully", heads(attn_mask=MASK), SIDE_BY_SIDE),
+    Case("heads, masked by batch and head, dropped",
+         heads(attn_mask=DROPPED[:, None] | KEPT, dropped=DROPPED[:, None], dropout_p=0.3), SIDE_BY_SIDE),
+    Case("heads of an empty batch", heads(), ((0, 3, 6), (0, 4, 6), (0, 4, 6))),
+    Case("heads to no keys", heads(), ((2, 3, 6), (2, 0, 6), (2, 0, 6))),
     *ACTIVATIONS,
     *CONVOLUTION,
     *LOSSES,
