@@ -152,7 +152,8 @@ from minigrad.transforms import grad
 
 if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
-    from minigrad.inspect import detect_anomaly, profile  # noqa: F401
+    from minigrad.inspect import detect_anomaly as detect_anomaly
+    from minigrad.inspect import profile as profile
 
 __version__ = "0.1.0"
 

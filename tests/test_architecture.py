@@ -37,7 +37,7 @@ LAYERS = [
     ["transformer.config", "transformer.masks", "transformer.positions", "transformer.cache"],
     ["transformer.data", "transformer.options", "transformer.progress", "transformer.plots", "transformer.memory"],
     ["transformer.threads", "transformer.attention", "transformer.metrics", "transformer.recipes", "transformer.log"],
-    ["transformer.layers"],
+    ["transformer.layers", "transformer.profiling"],
     ["transformer.model", "transformer.traced"],
     ["transformer.explain", "transformer.recorder", "transformer.parallel"],
     ["transformer.trace"],

@@ -16,11 +16,14 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from minigrad.observe import span
+
 from transformer.checkpoints import Run, RunError, check_new, load_run, pointed
 from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
+from transformer.profiling import StepProfile
 from transformer.progress import Progress
 from transformer.threads import limit_threads, suitable_products
 from transformer.trainer import Pairs, Trainer
@@ -45,12 +48,13 @@ class TrainingResult:
     progress: Progress
 
 
-def fit(trainer: Trainer, show_progress: bool = True) -> None:
+def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
     """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving."""
     progress, options = trainer.progress, trainer.options
+    profiling = StepProfile(trainer.model, profile)
     trainer.model.train()
     groups = trainer.groups()
-    with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar:
+    with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar, profiling:
         while True:
             finished = _finished(trainer)
             if interrupted.is_set():
@@ -59,13 +63,16 @@ def fit(trainer: Trainer, show_progress: bool = True) -> None:
                 raise KeyboardInterrupt
             if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
                 _look_at_loss(trainer)
-                validation = trainer.validate_and_save()
+                with span("validation"):
+                    validation = trainer.validate_and_save()
                 bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
             elif finished:
                 break
             else:
                 start = time.perf_counter()
-                trainer.update(next(groups))
+                profiling.step()
+                with span("update"):
+                    trainer.update(next(groups))
                 if progress.step % REPORT_EVERY == 0:
                     _look_at_loss(trainer)
                 progress.seconds += time.perf_counter() - start
@@ -148,7 +155,7 @@ def _interrupt_flag() -> Iterator[threading.Event]:
 def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
           train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
           device: str = "cpu", resume: bool = False, progress: bool = True,
-          started: Callable[[], object] | None = None) -> TrainingResult:
+          started: Callable[[], object] | None = None, profile: str | Path | None = None) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
@@ -162,6 +169,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         resume: go on from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
         progress: show a progress bar on standard error.
         started: called when everything is checked and the first update is next.
+        profile: a file for a trace of some updates, whose tables go to standard error; see `transformer.profiling`.
 
     Returns:
         The folder, a translator with the best weights, the best validation, and the progress.
@@ -193,7 +201,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         started()
     try:
         with suitable_products(config) if options.threads is None else limit_threads(1):
-            fit(trainer, progress)
+            fit(trainer, progress, None if profile is None else Path(profile))
     finally:
         trainer.log.draw(options.valid_metric)
     return TrainingResult(out, Translator.load(out, device), trainer.best, trainer.progress)

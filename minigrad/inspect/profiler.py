@@ -214,7 +214,7 @@ def profile(model: Any = None, synchronize: bool = True) -> Iterator[Profile]:
     """Measure time and bytes of every operation and module inside: ``with profile() as p: …``, then ``print(p)``.
 
     ``p.save("trace.json")`` writes what happened when, for chrome://tracing and ui.perfetto.dev. `span` gives a stretch
-    of the program a name, under which it appears; a backward pass appears under its own.
+    of the program a name, under which it appears; an optimizer's ``step`` and a backward pass appear under theirs.
 
     Threads that run in a copy of the block's context (`contextvars.copy_context`) are watched, too; each has its own
     track. Operations under `no_grad` count. A composition is no operation: its steps are. Every span is kept, a few

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_host, on_device_of, xp
+from minigrad.observe import span
 from minigrad.tensor import Tensor
 
 
+@span("clip_grad_norm_")
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Any:
     """Scale all gradients together, in place, so that their norm is at most `max_norm`.
 

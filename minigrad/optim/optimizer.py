@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
+from minigrad.observe import span
 from minigrad.optim.packing import Block, Pack, Placement, Scratch, blocks, make_packs
 from minigrad.tensor import Tensor
 
@@ -127,12 +128,13 @@ class Optimizer:
 
     def step(self) -> None:
         """Update every parameter that has a gradient, in place. Others, and their state, stay as they are."""
-        self._follow_parameters()
-        for pack in self._packs:
-            ready = [i for i in pack.members if self._params[i].grad is not None]
-            together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
-            for members in [ready] if together else [[i] for i in ready]:
-                self._update_members(pack, members)
+        with span(f"{self._name}.step"):
+            self._follow_parameters()
+            for pack in self._packs:
+                ready = [i for i in pack.members if self._params[i].grad is not None]
+                together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
+                for members in [ready] if together else [[i] for i in ready]:
+                    self._update_members(pack, members)
 
     def _update_members(self, pack: Pack, members: list[int]) -> None:
         params = [self._params[i] for i in members]

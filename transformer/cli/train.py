@@ -34,17 +34,27 @@ from transformer.trainer import PairTooLong
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
 
 
+def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """The path, if its folder is there: rather now than after some updates."""
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
+    return path
+
+
 @click.command(cls=Command, epilog=notes())
 @training_options
 @option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
         help="The folder for checkpoints, log.csv and history.png.")
 @option("--resume", is_flag=True, section="Run", help="Go on with the run in DIR from its latest checkpoint.")
 @option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
+@option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
+        help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
 @option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
         help="Threads that each batch is divided over.  [default: all cores, at most 8; 1 for small models]")
 @click.pass_context
-def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, device: str, **values: Any) -> None:
+def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
+          **values: Any) -> None:
     """Train a Transformer. Ctrl-C stops it and saves a checkpoint.
 
     \b
@@ -71,7 +81,7 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, devic
     before = run.progress.get("step") if resume else None
     try:
         result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, *pairs, options, run.data,
-                              device, resume, progress=not quiet, started=announce)
+                              device, resume, progress=not quiet, started=announce, profile=profile)
     except PairTooLong as error:
         raise RunError(sources.located(run.data, error)) from error
     except KeyboardInterrupt:

@@ -1,0 +1,73 @@
+"""``train --profile``: some updates are measured, in all threads, and the training is the same."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from minigrad.observe import observers
+
+from tests.transformer import runs
+from tests.transformer.commands import SMALL, call, refused
+from transformer.checkpoints import load_run
+from transformer.profiling import MEASURED, WARM_UP
+from transformer.train import fit
+
+
+def counted(path):
+    """How many complete events of each name a trace has, by the number of the thread."""
+    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    return Counter((event["name"], event["tid"]) for event in events if event["ph"] == "X")
+
+
+@pytest.mark.parametrize(("steps", "measured"), [(WARM_UP + MEASURED + 3, MEASURED), (WARM_UP + 2, 2)])
+def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path):
+    trace = tmp_path / "trace.json"
+    arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
+                 "--valid-sentences", 1, "--keep", 1, "--average", 1]
+    plain = call(*arguments, "--out", tmp_path / "plain")
+    result = call(*arguments, "--out", tmp_path / "run", "--profile", trace)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == plain.stdout.replace("plain", "run")
+    assert f"profile of {measured} updates\n" in result.stderr
+    assert f"wrote {trace}: open it in https://ui.perfetto.dev" in result.stderr
+    events = counted(trace)
+    threads = {thread for _, thread in events}
+    assert len(threads) == 2
+    for name in ("update", "AdamW.step", "clip_grad_norm_"):
+        assert sum(events[name, thread] for thread in threads) == measured
+    assert sum(events["validation", thread] for thread in threads) >= 1
+    for thread in threads:
+        assert events["backward", thread] >= measured - 1  # a batch of one sentence is not divided
+        assert events["linear", thread] > events["Transformer", thread] > 0
+    expected, weights = (load_run(tmp_path / out, "latest")[1] for out in ("plain", "run"))
+    assert all(np.array_equal(expected[name], weights[name]) for name in expected)
+
+
+def test_a_run_that_is_too_short_says_so(tmp_path):
+    trace = tmp_path / "trace.json"
+    result = call("train", *SMALL, "--steps", 4, "--out", tmp_path / "run", "--profile", trace)
+    assert result.exit_code == 0, result.output
+    assert f"no profile: it begins after {WARM_UP} updates, and there were 4" in result.stderr
+    assert not trace.exists()
+
+
+def test_a_trace_in_no_folder_is_refused_at_once(tmp_path):
+    said = refused("train", *SMALL, "--out", tmp_path / "run", "--profile", tmp_path / "nowhere" / "trace.json")
+    assert "--profile" in said
+    assert f"there is no folder {tmp_path / 'nowhere'}" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
+    def fail(trainer):
+        if trainer.progress.step == WARM_UP + 2:
+            raise RuntimeError("stop")
+
+    runs.after_update(monkeypatch, fail)
+    trace = tmp_path / "trace.json"
+    with pytest.raises(RuntimeError, match="stop"):
+        fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=trace)
+    assert observers() == ()
+    assert sum(count for (name, _), count in counted(trace).items() if name == "update") == 2

@@ -1,0 +1,63 @@
+"""The profile of some updates of a training run: what ``train --profile`` prints and writes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from tqdm import tqdm
+
+import minigrad
+
+if TYPE_CHECKING:
+    from minigrad.inspect import Profile
+
+WARM_UP = 5  # updates that are not measured: they start threads, get memory, and find out the names of modules
+MEASURED = 10
+
+
+class StepProfile:
+    """``with StepProfile(model, path) as p:``, and ``p.step()`` before each update; without a path, nothing.
+
+    At the end of the last update that it measures, or of the block, its tables go to standard error and the trace to
+    the file.
+
+    Args:
+        model: whose modules have their dotted names.
+        path: of the trace.
+    """
+
+    def __init__(self, model: Any, path: Path | None) -> None:
+        self._model, self._path, self._steps = model, path, 0
+        self._block = contextlib.ExitStack()
+        self._profile: Profile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+        if self._path is not None and self._steps <= WARM_UP:
+            _say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
+
+    def step(self) -> None:
+        """An update is next."""
+        self._steps += 1
+        if self._path is not None and self._steps == WARM_UP + 1:
+            self._profile = self._block.enter_context(minigrad.profile(self._model))
+        elif self._steps == WARM_UP + MEASURED + 1:
+            self._end()
+
+    def _end(self) -> None:
+        self._block.close()
+        profile, self._profile = self._profile, None
+        if profile is not None and self._path is not None:
+            profile.save(self._path)
+            count = min(self._steps - WARM_UP, MEASURED)
+            _say(f"profile of {count} updates\n{profile}\n\nwrote {self._path}: open it in https://ui.perfetto.dev")
+
+
+def _say(text: str) -> None:
+    tqdm.write(text, file=sys.stderr)  # above the bar
