@@ -3,11 +3,13 @@
 #
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
+#   make bench BENCH_ARGS="--rounds 3 --dry"   any further arguments for every benchmark
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
 
 VENV        := .venv
 BIN         := $(VENV)/bin
 PYTEST_ARGS :=
+BENCH_ARGS  :=
 
 .PHONY: help demo test test-slow test-gpu bench docs lint clean
 .NOTPARALLEL:
@@ -18,7 +20,7 @@ help:
 	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
 	@echo "make test-slow   the tests that train for minutes or check exhaustively"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
-	@echo "make bench       the engine against PyTorch and HIPS autograd, and import times (about 5 minutes)"
+	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 40 minutes)"
 	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
@@ -36,10 +38,20 @@ test-slow: $(VENV)/extra-test
 test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)
 
-bench: $(VENV)/extra-bench
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/overhead.py --peer autograd
-	$(BIN)/python benchmarks/import_time.py
+bench: $(VENV)/extra-bench $(VENV)/extra-jit
+	$(BIN)/python benchmarks/training.py --jit $(BENCH_ARGS)
+	$(BIN)/python benchmarks/training.py --peers gemm --dropout 0 --padding no --jit $(BENCH_ARGS)
+	$(BIN)/python benchmarks/training.py --peers compile jax --padding no --rounds 5 $(BENCH_ARGS)
+	$(BIN)/python benchmarks/training.py --peers autograd --sizes toy --padding no $(BENCH_ARGS)
+	$(BIN)/python benchmarks/growth.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/memory.py --jit $(BENCH_ARGS)
+	$(BIN)/python benchmarks/decoding.py --jit $(BENCH_ARGS)
+	$(BIN)/python benchmarks/kernels.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/overhead.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/overhead.py --peer autograd $(BENCH_ARGS)
+	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/import_time.py --peer numpy $(BENCH_ARGS)
+	$(BIN)/python benchmarks/figures.py
 
 docs: $(VENV)/extra-docs
 	$(BIN)/python docs/make_api.py docs/api

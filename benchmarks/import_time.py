@@ -1,6 +1,7 @@
-"""How long `import minigrad` takes, against `import numpy`, which it needs: fresh processes, in turn.
+"""How long `import minigrad` and `import transformer` take: against `import torch`, and against NumPy, which they need.
 
-    python benchmarks/import_time.py
+    python benchmarks/import_time.py                    against PyTorch (pip install '.[bench]')
+    python benchmarks/import_time.py --peer numpy
 
 What is timed is the import alone, without starting the interpreter, and with compiled bytecode in place, as after the
 first import of an installed package.
@@ -12,8 +13,10 @@ import argparse
 import sys
 import tempfile
 
+import page
 import paired
 
+OURS = ("minigrad", "transformer")
 CODE = """
 import json, time
 start = time.perf_counter()
@@ -25,15 +28,19 @@ print(json.dumps({{"import": 1000 * (time.perf_counter() - start)}}))
 def main() -> None:
     """Print the comparison, and publish it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=41, help="pairs of processes (41)")
+    parser.add_argument("--peer", choices=["torch", "numpy"], default="torch")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of processes (15)")
+    parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
     options = parser.parse_args()
-    programs = {module: [sys.executable, "-c", CODE.format(module=module)] for module in ("minigrad", "numpy")}
+    peer = options.peer
+    programs = {module: [sys.executable, "-c", CODE.format(module=module)] for module in (*OURS, peer)}
     with tempfile.TemporaryDirectory() as bytecode:  # the round that is not counted fills it
         rounds = paired.alternate(programs, options.rounds, {
             **paired.ONE_THREAD, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""})
-    results = paired.compare(rounds, "minigrad", "numpy")
-    paired.publish("import_time", {"what": "time of the import, in a fresh process", "unit": "ms",
-                              "machine": paired.machine(["numpy"]), "rounds": len(rounds), "results": results})
+    results = {f"import {module}": paired.compare(
+        [{"ours": pair[module], peer: pair[peer]} for pair in rounds], "ours", peer)["import"] for module in OURS}
+    page.publish(f"import_{peer}", paired.report("time of the import, in a fresh process", "ms", len(rounds), [peer],
+                                                 results), not options.dry)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import page
 import paired
 
 LENGTH = 32  # operations in a chain, but for the mixed ones
@@ -156,6 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=["torch", "autograd"], default="torch")
     parser.add_argument("--rounds", type=int, default=25, help="pairs of processes (25)")
+    parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
     parser.add_argument("--measure", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -165,10 +167,9 @@ def main() -> None:
     name, peer = "minigrad", options.peer
     rounds = paired.alternate({library: [sys.executable, __file__, "--measure", library] for library in (name, peer)},
                               options.rounds)
-    results = paired.compare(rounds, name, peer)
-    paired.publish(f"overhead_{peer}", {
-        "what": "time per operation, forward and backward, 4x4 float32, one thread", "unit": "µs",
-        "machine": paired.machine(["numpy", peer]), "rounds": len(rounds), "results": results})
+    page.publish(f"overhead_{peer}", paired.report(
+        "time per operation, forward and backward, 4x4 float32, one thread", "µs", len(rounds), [peer],
+        paired.compare(rounds, name, peer)), not options.dry)
 
 
 if __name__ == "__main__":

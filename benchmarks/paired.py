@@ -1,10 +1,12 @@
-"""Timing two programs against each other: separate processes, in turn, and the ratio of each pair.
+"""Timing programs against each other: separate processes, in turn, and the ratio of each pair.
 
 Two libraries in one process disturb each other (each brings its threads, its BLAS and its allocator), so every
-measurement is a process of its own. They alternate, A B A B …, so that a machine that slows down slows both down; the
-ratio is taken within a pair, and reported as the median over the pairs, with the quartiles beside it.
+measurement is made in a process of its own. They alternate, A B A B …, so that a machine that slows down slows both
+down; the ratio, the peer's number over ours, is taken within a pair, and reported as the median over the pairs, with
+the quartiles beside it. Above 1 is good for us.
 
 A measured program is a command whose last line on standard output is a JSON object of numbers: `{"add": 12.5, …}`.
+Programs that need long to get ready are kept, and take turns: see `turns`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,43 +22,64 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, PAGE = ROOT / "benchmarks/results", ROOT / "docs/performance.md"
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(THREADS, "1")
+#: What `transformer.memory.keep_freed_memory` asks of glibc, for every library alike: most are faster with it.
+KEEP_FREED_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
 
 Numbers = dict[str, float]
 Round = dict[str, Numbers]  # what each program measured, by the program's name
 
 
-def measure(command: Sequence[str], environment: Mapping[str, str]) -> Numbers:
-    """Run `command` in a fresh process that imports this checkout; the numbers of its last line."""
+def environment(changes: Mapping[str, str] = {}) -> dict[str, str]:
+    """The environment of a measured process: it imports this checkout, and the threads are those of `changes` alone."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(command, env={**os.environ, **environment, "PYTHONPATH": path}, stdout=subprocess.PIPE,
-                          text=True, check=True)
+    kept = {name: value for name, value in os.environ.items() if name not in THREADS}
+    return {**kept, **changes, "PYTHONPATH": path}
+
+
+def confine(count: int) -> None:
+    """Let this process, and those it starts, run on `count` of its processors, where the system can (Linux)."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
+def measure(command: Sequence[str], changes: Mapping[str, str]) -> Numbers:
+    """Run `command` in a fresh process with these changes of the environment; the numbers of its last line."""
+    done = subprocess.run(command, env=environment(changes), stdout=subprocess.PIPE, text=True, check=True)
     numbers: Numbers = json.loads(done.stdout.splitlines()[-1])
     return numbers
 
 
 def alternate(programs: Mapping[str, Sequence[str]], rounds: int,
-              environment: Mapping[str, str] = ONE_THREAD) -> list[Round]:
+              changes: Mapping[str, str] = ONE_THREAD) -> list[Round]:
     """Run all `programs` in turn, `rounds` times, after one round that only fills the caches of the disk."""
     for command in programs.values():
-        measure(command, environment)
-    return [{name: measure(command, environment) for name, command in programs.items()} for _ in range(rounds)]
+        measure(command, changes)
+    return [{name: measure(command, changes) for name, command in programs.items()} for _ in range(rounds)]
+
+
+def fastest(rounds: Iterable[Round], names: Iterable[str], called: str) -> list[Round]:
+    """The rounds with one more program, `called`: of the programs `names`, the least number in each round."""
+    names = list(names)
+    return [{**pair, called: {key: min(pair[name][key] for name in names) for key in pair[names[0]]}}
+            for pair in rounds]
 
 
 def spread(values: Iterable[float]) -> Numbers:
-    """The median and the quartiles: half of the `values` (two at least) lie between "low" and "high"."""
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    """The median and the quartiles: half of the `values` lie between "low" and "high"."""
+    values = list(values)
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * values
     return {"median": round(median, 4), "low": round(low, 4), "high": round(high, 4)}
 
 
 def compare(rounds: Sequence[Round], name: str, peer: str) -> dict[str, dict[str, Numbers]]:
-    """For every number that both measured: each one's spread, and that of the ratios within the pairs."""
+    """For every number that both measured: each one's spread, and that of peer / ours within the pairs."""
     return {
         key: {
             name: spread(pair[name][key] for pair in rounds),
             peer: spread(pair[peer][key] for pair in rounds),
-            "ratio": spread(pair[name][key] / pair[peer][key] for pair in rounds),
+            "ratio": spread(pair[peer][key] / pair[name][key] for pair in rounds),
         }
         for key in rounds[0][name] if key in rounds[0][peer]
     }
@@ -77,42 +99,11 @@ def machine(packages: Iterable[str]) -> dict[str, object]:
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{package: importlib.metadata.version(package) for package in packages},
+        **{package: importlib.metadata.version(package) for package in dict.fromkeys(packages)},
     }
 
 
-def table(results: Mapping[str, Mapping[str, Numbers]], unit: str) -> str:
-    """`results` of `compare` as a table in Markdown."""
-    name, peer, _ = next(iter(results.values()))
-    lines = [f"| | {name} ({unit}) | {peer} ({unit}) | ratio | quartiles |", "|---|---:|---:|---:|---:|"]
-    for key, row in results.items():
-        ratio = row["ratio"]
-        lines.append(f"| {key} | {row[name]['median']:.1f} | {row[peer]['median']:.1f} | {ratio['median']:.2f} | "
-                     f"{ratio['low']:.2f} – {ratio['high']:.2f} |")
-    return "\n".join(lines)
-
-
-def circumstances(report: Mapping[str, Any]) -> str:
-    """What stands below the table: how many pairs, on which machine, with which versions."""
-    known = ("processor", "cores", "load", "system", "python")
-    processor, cores, load, system, python = (report["machine"][name] for name in known)
-    versions = [f"{name} {version}" for name, version in report["machine"].items() if name not in known]
-    return (f"*{report['rounds']} pairs; {processor}, {cores} cores, load {load} at the end; {system}, "
-            f"{', '.join([f'Python {python}', *versions])}.*")
-
-
-def publish(name: str, report: Mapping[str, Any]) -> None:
-    """Write `report` as RESULTS/name.json, and its results as the table that PAGE has below ``<!-- name -->``.
-
-    The line in italics that is below the table says where it was measured.
-    """
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    shown = table(report["results"], report["unit"])
-    print(shown)
-    page = PAGE.read_text(encoding="utf-8")
-    page, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*.*\*\n)?",
-                           lambda match: f"{match[1]}{shown}\n\n{circumstances(report)}\n", page)
-    if places != 1:
-        raise ValueError(f"{PAGE}: one place <!-- {name} --> expected, found {places}")
-    PAGE.write_text(page, encoding="utf-8")
+def report(what: str, unit: str, rounds: int, packages: Iterable[str], results: Mapping[str, Any]) -> dict[str, Any]:
+    """What `page.publish` takes: `results` are those of `compare`, or rows of several of them."""
+    return {"what": what, "unit": unit, "machine": machine(["numpy", *packages]), "rounds": rounds,
+            "results": dict(results)}

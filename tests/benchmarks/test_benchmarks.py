@@ -1,10 +1,10 @@
 """The benchmarks measure what they say, and docs/performance.md shows what they wrote."""
 
-import importlib.util
 import json
 import math
 import re
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,40 +16,32 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 
 
-@pytest.fixture
-def load(monkeypatch):
-    """A module of benchmarks/ by its name, imported as the scripts there import each other."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-    def by_name(name):
-        spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
-
-    return by_name
-
-
-def printing(numbers):
-    return [sys.executable, "-c", f"print('measured'); print('{json.dumps(numbers)}')"]
+# --------------------------------------------------------------------------- pairs
 
 
 def test_programs_alternate_and_the_first_round_does_not_count(load, tmp_path):
     log = tmp_path / "log"
-    code = "import sys; open(sys.argv[1], 'a').write(sys.argv[2]); print('{\"t\": 1.0}')"
+    code = "import sys; open(sys.argv[1], 'a').write(sys.argv[2]); print('measured'); print('{\"t\": 1.0}')"
     programs = {name: [sys.executable, "-c", code, str(log), name] for name in "AB"}
     rounds = load("paired").alternate(programs, 2)
     assert log.read_text() == "ABABAB"
     assert rounds == [{"A": {"t": 1.0}, "B": {"t": 1.0}}] * 2
 
 
-def test_ratios_are_taken_within_a_pair(load):
-    paired = load("paired")
+def test_ratios_are_theirs_over_ours_within_a_pair(load):
     rounds = [{"A": {"t": a, "only": 1.0}, "B": {"t": b}} for a, b in [(1, 2), (10, 20), (4, 4)]]
-    assert paired.compare(rounds, "A", "B") == {"t": {
+    assert load("paired").compare(rounds, "A", "B") == {"t": {
         "A": {"median": 4, "low": 2.5, "high": 7}, "B": {"median": 4, "low": 3, "high": 12},
-        "ratio": {"median": 0.5, "low": 0.5, "high": 0.75}}}
+        "ratio": {"median": 2, "low": 1.5, "high": 2}}}
+
+
+def test_one_number_has_a_spread_too(load):
+    assert load("paired").spread([2.5]) == {"median": 2.5, "low": 2.5, "high": 2.5}
+
+
+def test_of_several_programs_the_fastest_counts_in_each_round(load):
+    rounds = [{"A": {"t": 3.0}, "B": {"t": 4.0}}, {"A": {"t": 6.0}, "B": {"t": 5.0}}]
+    assert [pair["best"] for pair in load("paired").fastest(rounds, "AB", "best")] == [{"t": 3.0}, {"t": 5.0}]
 
 
 def test_a_program_that_fails_is_an_error(load):
@@ -61,6 +53,73 @@ def test_what_is_measured_imports_this_checkout(load):
     code = "import json, minigrad; print(json.dumps({minigrad.__file__: 0}))"
     (file,) = load("paired").measure([sys.executable, "-c", code], {})
     assert Path(file).is_relative_to(ROOT)
+
+
+def test_the_threads_of_a_measured_process_are_those_that_are_asked_for(load, monkeypatch):
+    paired = load("paired")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    assert "OPENBLAS_NUM_THREADS" not in paired.environment()
+    assert paired.environment(paired.ONE_THREAD)["OPENBLAS_NUM_THREADS"] == "1"
+
+
+# --------------------------------------------------------------------------- turns
+
+TAKER = """
+import sys, turns
+log = open(sys.argv[1], "ab", buffering=0)
+name = sys.argv[2].encode()
+answers = turns.Answers()
+print("what a library says")
+log.write(b"(" + name)
+answers.give({"losses": [1.5]})
+answers.serve(lambda: log.write(name))
+log.write(b")")
+"""
+
+
+def test_processes_take_turns(load, tmp_path, monkeypatch):
+    turns = load("turns")
+    monkeypatch.setenv("PYTHONPATH", str(BENCHMARKS))
+    log = tmp_path / "log"
+    programs = {name: [sys.executable, "-c", TAKER, str(log), name] for name in "AB"}
+    with turns.started(programs) as processes:
+        assert [process.ready for process in processes.values()] == [{"losses": [1.5]}] * 2
+        rounds = turns.take(processes, rounds=3, seconds=0.0)
+    assert log.read_text() == "(A(B" + 3 * (turns.LEAST * "A" + turns.LEAST * "B") + "))"
+    assert [list(pair) for pair in rounds] == [["A", "B"]] * 3
+    assert all(pair[name]["ms"] > 0 for pair in rounds for name in pair)
+
+
+def test_a_process_that_ends_before_it_is_ready_is_an_error(load):
+    turns, programs = load("turns"), {"ill": [sys.executable, "-c", "raise SystemExit(4)"]}
+    with pytest.raises(RuntimeError, match=r"^ill ended with status 4$"), turns.started(programs):
+        pass
+
+
+def test_the_mean_time_of_a_call(load):
+    turns = load("turns")
+    calls = []
+    took = turns.mean_time(lambda: calls.append(time.sleep(0.01)), 0.05)
+    assert took >= 0.01
+    assert 2 <= len(calls) <= 6
+
+
+# --------------------------------------------------------------------------- resident memory
+
+
+def test_the_peak_is_remembered_until_it_is_forgotten(load):
+    resident = load("resident")
+    before = resident.now()
+    block = np.ones(2**25, np.uint8)  # 32 MiB
+    assert resident.now() - before > 30
+    del block
+    assert resident.peak() - before > 30
+    if Path("/proc/self/clear_refs").exists():
+        resident.forget_peak()
+        assert resident.peak() - before < 16
+
+
+# --------------------------------------------------------------------------- engine overhead
 
 
 def test_overhead_programs(load):
@@ -88,41 +147,98 @@ def count_nodes(out):
     return len(seen)
 
 
-def test_one_library_is_measured(load):
+def test_one_library_is_measured(load, monkeypatch):
     overhead = load("overhead")
-    overhead.BLOCKS, overhead.SECONDS = 1, 1e-4
+    monkeypatch.setattr(overhead, "BLOCKS", 1)
+    monkeypatch.setattr(overhead, "SECONDS", 1e-4)
     numbers = overhead.measured("minigrad")
     assert list(numbers) == list(overhead.programs(mg))
     assert all(math.isfinite(number) and number > 0 for number in numbers.values())
 
 
+# --------------------------------------------------------------------------- the page
+
+
 def test_the_page_shows_every_result(load):
-    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
-    names = re.findall(r"<!-- (\w+) -->", page)
-    assert sorted(names) == sorted(path.stem for path in (BENCHMARKS / "results").glob("*.json"))
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    places = set(re.findall(r"<!-- (\w+) -->", text))
+    names = {path.stem for path in (BENCHMARKS / "results").glob("*.json")}
+    assert names < places
+    page = load("page")
     for name in names:
         saved = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
-        paired = load("paired")
-        assert f"{paired.table(saved['results'], saved['unit'])}\n\n{paired.circumstances(saved)}\n" in page
-        assert saved["rounds"] >= 25
+        shown = f"<!-- {name} -->\n{page.table(saved['results'], saved['unit'])}\n\n{page.circumstances(saved)}\n"
+        assert shown in text, name
         assert {"processor", "cores", "load", "python", "numpy"} <= saved["machine"].keys()
 
 
-def test_a_result_is_put_in_its_place(load, tmp_path, monkeypatch):
-    paired = load("paired")
-    page = tmp_path / "page.md"
-    page.write_text("A:\n\n<!-- a -->\n| old |\n|---|\n\nB:\n\n<!-- b -->\n\nEnd\n", encoding="utf-8")
-    monkeypatch.setattr(paired, "PAGE", page)
-    monkeypatch.setattr(paired, "RESULTS", tmp_path / "results")
-    rounds = [{"us": {"t": 2.0}, "them": {"t": 4.0}}] * 2
-    where = {"processor": "Abacus", "cores": 2, "load": 0.5, "system": "Wood", "python": "3.14.1", "them": "7.8"}
-    report = {"unit": "ms", "rounds": 2, "machine": where, "results": paired.compare(rounds, "us", "them")}
+def test_the_page_shows_the_figures_to_reach(load):
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    assert f"<!-- figures -->\n{load('figures').table()}\n" in text
+
+
+REPORT = {"what": "time", "unit": "ms", "rounds": 2,
+          "machine": {"processor": "Abacus", "cores": 2, "load": 0.5, "system": "Wood", "python": "3.14.1",
+                      "them": "7.8"}}
+
+
+def one_row(load, ours, theirs):
+    return load("paired").compare([{"us": {"t": ours}, "them": {"t": theirs}}] * 2, "us", "them")["t"]
+
+
+@pytest.fixture
+def page(load, tmp_path, monkeypatch):
+    page = load("page")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
+    page.PAGE.write_text("A:\n\n<!-- a -->\n| old |\n|---|\n\nB:\n\n<!-- b -->\n\nEnd\n", encoding="utf-8")
+    return page
+
+
+def test_a_result_is_put_in_its_place(load, page):
+    report = {**REPORT, "results": {"t": one_row(load, 2.0, 4096.0)}}
     for name in ("a", "b", "a"):
-        paired.publish(name, report)
-    table = paired.table(report["results"], "ms")
-    assert "| t | 2.0 | 4.0 | 0.50 | 0.50 – 0.50 |" in table
+        page.publish(name, report)
+    table = page.table(report["results"], "ms")
+    assert "| | us (ms) | them (ms) | them / us | quartiles |" in table
+    assert "| t | 2.0 | 4,096 | 2048.00 | 2048.00 – 2048.00 |" in table
     table += "\n\n*2 pairs; Abacus, 2 cores, load 0.5 at the end; Wood, Python 3.14.1, them 7.8.*"
-    assert page.read_text(encoding="utf-8") == f"A:\n\n<!-- a -->\n{table}\n\nB:\n\n<!-- b -->\n{table}\n\nEnd\n"
-    assert json.loads((tmp_path / "results/a.json").read_text(encoding="utf-8")) == report
+    written = page.PAGE.read_text(encoding="utf-8")
+    assert written == f"A:\n\n<!-- a -->\n{table}\n\nB:\n\n<!-- b -->\n{table}\n\nEnd\n"
+    assert json.loads((page.RESULTS / "a.json").read_text(encoding="utf-8")) == report
     with pytest.raises(ValueError, match="<!-- c --> expected, found 0"):
-        paired.publish("c", report)
+        page.publish("c", report)
+    assert not (page.RESULTS / "c.json").exists()
+
+
+def test_nothing_is_written_when_it_is_not_to_be_kept(load, page):
+    before = page.PAGE.read_text(encoding="utf-8")
+    page.publish("a", {**REPORT, "results": {"t": one_row(load, 2.0, 4.0)}}, keep=False)
+    assert page.PAGE.read_text(encoding="utf-8") == before
+    assert not page.RESULTS.exists()
+
+
+def test_a_part_that_is_measured_again_replaces_its_rows(load, page):
+    old, new = one_row(load, 2.0, 4.0), one_row(load, 2.0, 6.0)
+    page.publish("a", {**REPORT, "results": {"x": old, "y": old}})
+    page.publish("a", {**REPORT, "results": {"y": new}, "machine": {**REPORT["machine"], "load": 0.1}})
+    saved = json.loads((page.RESULTS / "a.json").read_text(encoding="utf-8"))
+    assert saved["results"] == {"x": old, "y": new}
+    assert saved["machine"]["load"] == 0.1
+    page.publish("a", {**REPORT, "results": {"y": old}, "machine": {**REPORT["machine"], "them": "7.9"}})
+    saved = json.loads((page.RESULTS / "a.json").read_text(encoding="utf-8"))
+    assert saved["results"] == {"y": old}  # another version: the old rows are of something else
+
+
+def test_figures_know_what_is_reached(load, page):
+    figures = load("figures")
+    page.RESULTS.mkdir()
+    (page.RESULTS / "decoding.json").write_text(json.dumps({"results": {"greedy": one_row(load, 2.0, 4.0)}}))
+    assert figures.cell(figures.Figure("greedy", "decoding", figures.ratio("greedy"), 2.0, 2.0), "", 2.0) == "2.00"
+    assert figures.cell(figures.Figure("greedy", "decoding", figures.ratio("greedy"), 2.1, 2.0), "", 2.1) == (
+        "2.00 (not reached)")
+    assert figures.cell(figures.Figure("greedy", "decoding", figures.ratio("beam"), 2.0, 2.0), "", 2.0) == "–"
+    assert figures.cell(figures.Figure("greedy", "decoding", figures.ratio("greedy"), 2.0, 2.0), "_jit", 2.0) == "–"
+    rows = {"first": {"ratio": {"median": 0.5}}, "last": {"ratio": {"median": 1.5}}}
+    assert figures.growth("first", "last")(rows) == 3
+    assert figures.middle(rows) == 1

@@ -1,0 +1,112 @@
+"""One workload, trained by several peers that take turns: what training.py, growth.py and memory.py have in common."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import paired
+import peers
+import turns
+from workloads import Workload
+
+TOLERANCE = 1e-4  # the greatest relative difference between losses
+OURS = {"minigrad": "minigrad", "minigrad jit": "minigrad-jit"}  # how a table calls a variant -> the peer
+#: What a table calls a peer -> the programs of which the fastest counts.
+OTHERS = {
+    "PyTorch eager": ("torch-transformer", "torch-sdpa"),
+    "torch.compile": ("torch-compile",),
+    "JAX jit": ("jax",),
+    "HIPS autograd": ("autograd",),
+    "GEMM floor": ("gemm",),
+}
+SHORT = {"eager": "PyTorch eager", "compile": "torch.compile", "jax": "JAX jit", "autograd": "HIPS autograd",
+         "gemm": "GEMM floor"}  # on the command line and in names of files
+
+
+def parser(description: str | None, rounds: int, seconds: float = 1.0) -> argparse.ArgumentParser:
+    """A parser with the options of every driver; `rounds` and `seconds` are defaults."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--rounds", type=int, default=rounds, help=f"rounds in which each has a turn ({rounds})")
+    made.add_argument("--seconds", type=float, default=seconds, help=f"length of a turn ({seconds:g})")
+    made.add_argument("--threads", type=int, default=2, help="threads, and processors, of every program (2)")
+    made.add_argument("--jit", action="store_true", help="measure minigrad with its compiled kernels, too")
+    made.add_argument("--dry", action="store_true", help="print the results, and write nothing")
+    return made
+
+
+def ours(jit: bool) -> list[str]:
+    """The titles of our variants; an error if there are no compiled kernels to measure."""
+    if jit:
+        import minigrad
+
+        try:
+            with minigrad.jit():
+                pass
+        except (AttributeError, ImportError) as error:
+            raise SystemExit(f"--jit: there are no compiled kernels here, leave it out ({error})") from error
+    return list(OURS) if jit else ["minigrad"]
+
+
+def suffix(variant: str) -> str:
+    """What the names of reports on one of our variants end in."""
+    return "_jit" if variant == "minigrad jit" else ""
+
+
+def programs(titles: Iterable[str]) -> list[str]:
+    """The peers behind these titles."""
+    return [peer for title in titles for peer in ((OURS[title],) if title in OURS else OTHERS[title])]
+
+
+def packages(titles: Iterable[str]) -> list[str]:
+    """The packages whose versions a report on these titles names."""
+    return [peers.PEERS[peer][1] for peer in programs(titles)]
+
+
+def commands(titles: Iterable[str], workload: Workload, weights: Path, threads: int) -> dict[str, list[str]]:
+    """The command of each program."""
+    process = Path(__file__).with_name("train_process.py")
+    return {peer: [sys.executable, str(process), "--peer", peer, "--workload", workload.to_json(),
+                   "--weights", str(weights), "--threads", str(threads)] for peer in programs(titles)}
+
+
+def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    """SystemExit if a program's losses are not those of minigrad: then it computed something else."""
+    expected = answers["minigrad"]["losses"]
+    for peer, answer in answers.items():
+        found = answer["losses"]
+        if found and not all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in zip(found, expected, strict=True)):
+            raise SystemExit(f"{workload.title}: {peer} has other losses than minigrad; nothing is published:\n"
+                             f"  minigrad {expected}\n  {peer} {found}")
+
+
+def train(workload: Workload, titles: Sequence[str], options: argparse.Namespace) -> list[paired.Round]:
+    """Let the programs of `titles` train `workload` in turns; rounds by title, the fastest where it has several."""
+    paired.confine(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "start.safetensors"
+        workload.write_weights(weights)
+        with turns.started(commands(titles, workload, weights, options.threads)) as processes:
+            check_losses(workload, {peer: process.ready for peer, process in processes.items()})
+            rounds = turns.take(processes, options.rounds, options.seconds)
+    return by_title(rounds, titles)
+
+
+def by_title(rounds: list[paired.Round], titles: Iterable[str]) -> list[paired.Round]:
+    """The rounds with the names that a table has, the programs' own beside them."""
+    for title in titles:
+        rounds = paired.fastest(rounds, programs([title]), title)
+    return rounds
+
+
+def row(rounds: Sequence[paired.Round], name: str, title: str, key: str = "ms") -> dict[str, Any]:
+    """The row of one workload: ours, theirs, the ratio, and where the peer is several programs each of them."""
+    result: dict[str, Any] = paired.compare(rounds, name, title)[key]
+    several = programs([title])
+    return result | ({peer: paired.spread(pair[peer][key] for pair in rounds) for peer in several}
+                     if len(several) > 1 else {})

@@ -1,0 +1,81 @@
+"""What was measured, as a JSON file in benchmarks/results/ and as a table in docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import paired
+
+RESULTS, PAGE = paired.ROOT / "benchmarks/results", paired.ROOT / "docs/performance.md"
+KNOWN = ("processor", "cores", "load", "system", "python")  # of the machine; the others are versions of packages
+
+
+def table(results: Mapping[str, Mapping[str, paired.Numbers]], unit: str) -> str:
+    """`results` of `paired.compare` as a table in Markdown."""
+    name, peer, *_ = next(iter(results.values()))
+    lines = [f"| | {name} ({unit}) | {peer} ({unit}) | {peer} / {name} | quartiles |", "|---|---:|---:|---:|---:|"]
+    for key, row in results.items():
+        ratio = row["ratio"]
+        lines.append(f"| {key} | {number(row[name]['median'])} | {number(row[peer]['median'])} | "
+                     f"{ratio['median']:.2f} | {ratio['low']:.2f} – {ratio['high']:.2f} |")
+    return "\n".join(lines)
+
+
+def number(value: float) -> str:
+    """With one decimal, from a thousand on with none."""
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def circumstances(report: Mapping[str, Any]) -> str:
+    """What stands below the table: how many pairs, on which machine, with which versions."""
+    processor, cores, load, system, python = (report["machine"][name] for name in KNOWN)
+    versions = [f"{name} {version}" for name, version in report["machine"].items() if name not in KNOWN]
+    return (f"*{report['rounds']} pairs; {processor}, {cores} cores, load {load} at the end; {system}, "
+            f"{', '.join([f'Python {python}', *versions])}.*")
+
+
+def merged(earlier: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    """`report` with the rows of an `earlier` one that it has not measured again, if all else but the load is equal."""
+    def circumstances_but_load(one: Mapping[str, Any]) -> tuple[Any, ...]:
+        machine = {name: value for name, value in one["machine"].items() if name != "load"}
+        return one["what"], one["unit"], one["rounds"], machine
+
+    if circumstances_but_load(earlier) != circumstances_but_load(report):
+        return dict(report)
+    return {**report, "results": {**earlier["results"], **report["results"]}}
+
+
+def publish(name: str, report: Mapping[str, Any], keep: bool = True) -> None:
+    """Print the results of `report`; write them to RESULTS/name.json, and a table to PAGE below ``<!-- name -->``.
+
+    Rows of an earlier report from the same circumstances stay where this one has none. The line below the table
+    says where it was measured.
+
+    Args:
+        name: of the file and the table.
+        report: from `paired.report`.
+        keep: False: print it, and write nothing.
+    """
+    print(f"\n{report['what']} ({name})\n{table(report['results'], report['unit'])}", flush=True)
+    if not keep:
+        return
+    file = RESULTS / f"{name}.json"
+    if file.exists():
+        report = merged(json.loads(file.read_text(encoding="utf-8")), report)
+    put(name, table(report["results"], report["unit"]), circumstances(report))
+    RESULTS.mkdir(exist_ok=True)
+    file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def put(name: str, shown: str, below: str | None = None) -> None:
+    """Let the table `shown`, and a line in italics `below` it, be what PAGE has below ``<!-- name -->``."""
+    text = PAGE.read_text(encoding="utf-8")
+    new = shown if below is None else f"{shown}\n\n{below}"
+    text, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*\d.*\*\n)?",
+                           lambda match: f"{match[1]}{new}\n", text)
+    if places != 1:
+        raise ValueError(f"{PAGE}: one place <!-- {name} --> expected, found {places}")
+    PAGE.write_text(text, encoding="utf-8")

@@ -1,0 +1,30 @@
+"""Greedy decoding and beam search of this project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from workloads import Workload
+
+from peers.minigrad_numpy import model_of
+from transformer.decode import beam_search, greedy
+from transformer.memory import keep_freed_memory
+from transformer.threads import limit_threads
+
+
+@contextmanager
+def decoder(workload: Workload, weights: str, threads: int, beam: int,
+            tokens: int) -> Iterator[Callable[[np.ndarray], list[list[int]]]]:
+    """A function that translates a batch into `tokens` tokens a sentence; `beam` 1 is greedy decoding."""
+    keep_freed_memory()
+    model = model_of(workload, weights)
+
+    def decode(source: np.ndarray) -> list[list[int]]:
+        if beam == 1:
+            return [best.ids for best in greedy(model, source, tokens)]
+        return [best.ids for best, in beam_search(model, source, beam, max_length=tokens)]
+
+    with limit_threads(threads):
+        yield decode

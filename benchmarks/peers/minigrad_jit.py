@@ -1,0 +1,19 @@
+"""The same as `minigrad_numpy`, with the compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from workloads import Workload
+
+import minigrad
+
+from peers import Training, minigrad_numpy
+
+
+@contextmanager
+def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training]:
+    """See `peers`."""
+    with minigrad.jit(), minigrad_numpy.trainer(workload, weights, threads) as training:
+        yield training

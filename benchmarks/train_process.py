@@ -1,0 +1,47 @@
+"""One measured process: it trains a workload with one peer, whenever `turns` gives it a turn.
+
+    python benchmarks/train_process.py --peer torch-sdpa --workload '{"name": …}' --weights start.safetensors
+
+When it is ready it answers with losses, which the driver compares between the peers: in evaluation mode on the first
+batch and, without dropout, those of the first steps. And with the memory that these steps needed: the greatest resident
+size during them, over that after importing the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+
+import peers
+import resident
+import turns
+from workloads import Workload
+
+CHECKED = 4  # steps whose losses are compared; they also warm up
+BATCHES = 8
+
+
+def main() -> None:
+    """Build, take the first steps, answer; then measure until the input ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", choices=list(peers.PEERS), required=True)
+    parser.add_argument("--workload", type=Workload.from_json, required=True)
+    parser.add_argument("--weights", required=True, help="a safetensors file, from Workload.write_weights")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    answers = turns.Answers()
+    trainer = peers.module(options.peer).trainer  # imports the library
+    imported = resident.now()
+    with trainer(options.workload, options.weights, options.threads) as training:
+        batches = [training.prepare(*batch) for batch in options.workload.batches(BATCHES)]
+        losses = [] if training.loss is None else [training.loss(batches[0])]
+        resident.forget_peak()
+        stepped = [training.step(batch) for batch in batches[:CHECKED]]
+        losses += stepped if losses and not options.workload.dropout else []
+        answers.give({"losses": losses, "memory": resident.peak() - imported})
+        following = itertools.cycle(batches)
+        answers.serve(lambda: training.step(next(following)))
+
+
+if __name__ == "__main__":
+    main()

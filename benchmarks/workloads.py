@@ -1,0 +1,125 @@
+"""What is trained in the benchmarks: the sizes, the batches, and the weights that every peer begins with.
+
+All peers compute the same function: pre-norm, a final norm in both stacks, ReLU, biases in attention and feed-forward,
+sinusoidal positions, embeddings times √d, no bias in the projection to the vocabulary. Their weights are made once, by
+minigrad, and handed over in a file with PyTorch's names, so that the losses can be compared step by step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+PAD, BOS, EOS, FIRST = 0, 1, 2, 3  # the special tokens, and the first ordinary one
+LEARNING_RATE, BETAS, EPSILON = 3e-4, (0.9, 0.98), 1e-9  # of AdamW, without weight decay
+POSITIONS = "positions"  # the name of their table in the file of weights
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model, and the batches it is trained on.
+
+    Attributes:
+        name: of the size.
+        vocabulary, d_model, heads, d_ff: of the model.
+        layers: of each of the two stacks.
+        batch, length: sentences in a batch, and tokens of the longest, end-of-sentence included; both sides alike.
+        dropout: on embeddings, attention weights, feed-forward activations and residuals.
+        padded: a third of the tokens is padding: lengths are spread evenly from a third of `length` to `length`.
+    """
+
+    name: str
+    vocabulary: int
+    d_model: int
+    heads: int
+    d_ff: int
+    layers: int
+    batch: int
+    length: int
+    dropout: float = 0.0
+    padded: bool = False
+
+    @property
+    def title(self) -> str:
+        """What its row in a table is called."""
+        return f"{self.name}, dropout {self.dropout:g}" + (", a third padding" if self.padded else "")
+
+    def to_json(self) -> str:
+        """For the command line of a measured process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`."""
+        return cls(**json.loads(text))
+
+    def config(self) -> Any:
+        """The same as a `TransformerConfig`."""
+        from transformer import TransformerConfig
+
+        return TransformerConfig(
+            self.vocabulary, self.vocabulary, d_model=self.d_model, num_heads=self.heads, d_ff=self.d_ff,
+            num_encoder_layers=self.layers, num_decoder_layers=self.layers, dropout=self.dropout,
+            max_length=self.length, pad_id=PAD, bos_id=BOS, eos_id=EOS)
+
+    def batches(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """`count` batches of random tokens: source and labels, each (batch, length), int64; always the same ones."""
+        random = np.random.default_rng(0)
+        return [(self._sentences(random), self._sentences(random)) for _ in range(count)]
+
+    def _sentences(self, random: np.random.Generator) -> np.ndarray:
+        shortest = self.length / 3 if self.padded else self.length
+        lengths = random.permutation(np.linspace(self.length, shortest, self.batch).round().astype(np.int64))
+        ids = random.integers(FIRST, self.vocabulary, (self.batch, self.length))
+        ids[np.arange(self.length) >= lengths[:, None]] = PAD
+        ids[np.arange(self.batch), lengths - 1] = EOS
+        return ids
+
+    def write_weights(self, path: Path, endless: bool = False) -> None:
+        """Write the weights to begin with, by PyTorch's names, and the table of positions, to a safetensors file.
+
+        `endless` is for decoding: the logit of end-of-sentence is always 0, less than the best of the other tokens, so
+        that every sentence gets the greatest length. And logits are ten times what they would be, so that no choice
+        depends on how a library rounds.
+        """
+        import minigrad
+        from minigrad.checkpoint import save_tensors
+
+        from transformer import Transformer
+        from transformer.positions import sinusoid
+        from transformer.pytorch import to_pytorch
+
+        minigrad.manual_seed(1)
+        model = Transformer(self.config())
+        if endless:
+            model.projection.weight.data[:] *= 10
+            model.projection.weight.data[EOS] = 0
+        state: dict[str, Any] = dict(to_pytorch(model))
+        state[POSITIONS] = sinusoid(self.length, self.d_model).astype(np.float32)
+        save_tensors(path, state)
+
+
+def shifted(labels: np.ndarray) -> np.ndarray:
+    """What the decoder reads: begin-of-sentence, then the labels but the last."""
+    return np.concatenate([np.full_like(labels[:, :1], BOS), labels[:, :-1]], axis=1)
+
+
+SIZES = {size.name: size for size in (
+    Workload("toy", vocabulary=13, d_model=64, heads=4, d_ff=256, layers=2, batch=64, length=12),
+    Workload("small", vocabulary=8000, d_model=256, heads=8, d_ff=1024, layers=3, batch=64, length=16),
+    Workload("mid", vocabulary=8000, d_model=256, heads=8, d_ff=1024, layers=3, batch=32, length=64),
+    Workload("base", vocabulary=8000, d_model=512, heads=8, d_ff=2048, layers=6, batch=16, length=32),
+)}
+
+
+def variations(names: Iterable[str], dropouts: Iterable[float] = (0.0, 0.1),
+               paddings: Iterable[bool] = (False, True)) -> list[Workload]:
+    """The sizes of these names, each with every dropout, and each of those with every kind of padding."""
+    dropouts, paddings = list(dropouts), list(paddings)
+    return [replace(SIZES[name], dropout=dropout, padded=padded)
+            for name in names for dropout in dropouts for padded in paddings]
