@@ -9,12 +9,15 @@ Nothing here depends on which thread is faster: parts are cut, and results are c
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from minigrad.autograd import Receive, arrive
 
@@ -75,6 +78,19 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     finally:
         wait(futures)
     return [first, *(future.result() for future in futures)]
+
+
+def shares(items: Sequence[T], weights: Sequence[float], parts: int) -> list[Sequence[T]]:
+    """Cut a row of items into neighbours of about the same total weight: at most `parts`, and none without an item."""
+    parts = min(parts, len(items))
+    if parts < 2:
+        return [items] if parts else []
+    ends = np.cumsum(np.asarray(weights, np.float64))
+    middles = ends - np.diff(ends, prepend=0.0) / 2
+    cuts = [0]
+    for number, cut in enumerate(np.searchsorted(middles, ends[-1] * np.arange(1, parts) / parts).tolist(), start=1):
+        cuts.append(min(max(cut, cuts[-1] + 1), len(items) - parts + number))
+    return [items[start:end] for start, end in itertools.pairwise([*cuts, len(items)])]
 
 
 def _alone(task: Callable[[], T]) -> T:

@@ -35,15 +35,8 @@ def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
     """
     real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
     order = np.argsort(real, kind="stable")
-    shards = min(shards, len(order))
-    middles = np.cumsum(real[order]) - real[order] / 2  # tokens up to the middle of each row
-    wanted = np.searchsorted(middles, real.sum() * np.arange(1, shards) / shards)
-    cuts: list[int] = []
-    for number, cut in enumerate(wanted.tolist(), start=1):  # every shard has a row
-        cuts.append(min(max(cut, number, cuts[-1] + 1 if cuts else 0), len(order) - shards + number))
-    # Within a shard the rows stay in the order of the batch.
     return [Shard(_trimmed(source[rows], pad_id), _trimmed(labels[rows], pad_id))
-            for rows in map(np.sort, np.split(order, cuts))]
+            for rows in parallel.shares(order, real[order], shards)]
 
 
 def _trimmed(ids: Any, pad_id: int) -> Any:

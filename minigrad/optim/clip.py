@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from minigrad import parallel
 from minigrad.device import is_host, on_device_of, xp
 from minigrad.observe import span
 from minigrad.tensor import Tensor
+
+T = TypeVar("T")
+
+WORTH_A_THREAD = 1 << 18  # elements whose squares take as long to sum as a thread to wake up
 
 
 @span("clip_grad_norm_")
@@ -44,14 +49,21 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
 
 def _clip_on_host(gradients: list[Tensor], max_norm: float) -> float:
     with np.errstate(over="ignore"):
-        norm = sqrt(sum(float(_sum_of_squares(g.data)) for g in gradients))
+        norm = sqrt(sum(_by_all_threads(lambda g: float(_sum_of_squares(g.data)), gradients)))
     if norm == inf:  # squares of float32 reach their limit at 1.8e19, long before the values do
         norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
     if norm <= max_norm or max_norm == inf:
         return norm
-    for g in gradients:
-        _scale(g, max_norm / norm)
+    _by_all_threads(lambda g: _scale(g, max_norm / norm), gradients)
     return norm
+
+
+def _by_all_threads(function: Callable[[Tensor], T], gradients: list[Tensor]) -> list[T]:
+    """What it returns for each gradient, in their order: a sum of these has the same bits for any number of threads."""
+    sizes = [g.size for g in gradients]
+    parts = max(1, min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD))
+    tasks = [lambda own=own: [function(g) for g in own] for own in parallel.shares(gradients, sizes, parts)]
+    return [result for results in parallel.run(tasks) for result in results]
 
 
 def _clip_on_gpu(gradients: list[Tensor], max_norm: float) -> Any:

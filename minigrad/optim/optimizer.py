@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from minigrad import parallel
 from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
 from minigrad.observe import span
-from minigrad.optim.packing import Block, Pack, Placement, Scratch, blocks, make_packs
+from minigrad.optim.packing import PIECE, Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -53,7 +55,7 @@ class Optimizer:
         self._steps: list[int] = []  # how many updates each has had
         self._placements: list[Placement] = []
         self._packs: list[Pack] = []
-        self._scratch = Scratch()
+        self._scratch: list[Scratch] = []  # one for each thread
         given: list[Any] = list(params)
         if not given:
             raise ValueError(f"{self._name}: empty parameter list")
@@ -77,7 +79,10 @@ class Optimizer:
         raise NotImplementedError(f"{self._name} must give state_names()")
 
     def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
-        """Change ``block.p`` and ``block.state`` in place; `step` is 1 at a parameter's first update."""
+        """Change ``block.p`` and ``block.state`` in place; `step` is 1 at a parameter's first update.
+
+        Within `minigrad.parallel.threads`, several threads call it at the same time, each for other blocks.
+        """
         raise NotImplementedError(f"{self._name} must give update()")
 
     # ------------------------------------------------------------------ parameter groups
@@ -130,26 +135,38 @@ class Optimizer:
         """Update every parameter that has a gradient, in place. Others, and their state, stay as they are."""
         with span(f"{self._name}.step"):
             self._follow_parameters()
-            for pack in self._packs:
-                ready = [i for i in pack.members if self._params[i].grad is not None]
-                together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
-                for members in [ready] if together else [[i] for i in ready]:
-                    self._update_members(pack, members)
+            work = self._work()
+            sizes = [piece.size for piece in work]
+            shares = parallel.shares(work, sizes, max(1, min(parallel.thread_count(), sum(sizes) // PIECE)))
+            self._scratch += [Scratch() for _ in shares[len(self._scratch):]]
+            parallel.run([partial(self._update, *own) for own in zip(shares, self._scratch, strict=False)])
+            for i, p in enumerate(self._params):
+                if p.grad is not None:
+                    self._steps[i] += 1
+                    p.bump_tick()
 
-    def _update_members(self, pack: Pack, members: list[int]) -> None:
-        params = [self._params[i] for i in members]
-        values = [p.data for p in params]
-        gradients = [p.grad.data for p in params]
+    def _work(self) -> list[Piece]:
+        work: list[Piece] = []
+        for pack in self._packs:
+            ready = [i for i in pack.members if self._params[i].grad is not None]
+            together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
+            for members in [ready] if together else [[i] for i in ready]:
+                work += self._pieces(pack, members)
+        return work
+
+    def _pieces(self, pack: Pack, members: list[int]) -> list[Piece]:
+        values = [self._params[i].data for i in members]
+        gradients = [self._params[i].grad.data for i in members]
         for i, value, gradient in zip(members, values, gradients, strict=True):
             if gradient.shape != value.shape:
                 raise ValueError(f"{self._name}: parameter {i} has shape {value.shape}, its gradient {gradient.shape}")
-        options, step = self.param_groups[pack.group], self._steps[members[0]] + 1
-        with on_device_of(values[0]):
-            for block in blocks(pack, members, values, gradients, self._scratch):
-                self.update(block, step, options)
-        for i, p in zip(members, params, strict=True):
-            self._steps[i] = step
-            p.bump_tick()
+        return pieces(pack, members, values, gradients, self._steps[members[0]] + 1)
+
+    def _update(self, work: Sequence[Piece], scratch: Scratch) -> None:
+        for piece in work:
+            with on_device_of(piece.values[0]):
+                for block in blocks(piece, scratch):
+                    self.update(block, piece.step, self.param_groups[piece.pack.group])
 
     # ------------------------------------------------------------------ state
 
@@ -184,7 +201,7 @@ class Optimizer:
                     if name in state.get(i, {}):
                         with on_device_of(view):
                             view[...] = asarray_on(pack.device, state[i][name], pack.dtype)
-        self._packs, self._placements, self._scratch = packs, placements, Scratch()
+        self._packs, self._placements, self._scratch = packs, placements, []
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: copies on the host, which later steps do not change.
@@ -222,11 +239,8 @@ class Optimizer:
                 "saved state; build the optimizer over the same model and groups"
             )
         options = [
-            {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in group.items()
-                if name != "params"
-            }
+            {name: tuple(value) if isinstance(value, list) else value for name, value in group.items()
+             if name != "params"}
             for group in saved_groups
         ]
         for group in options:

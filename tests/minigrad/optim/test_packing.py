@@ -1,9 +1,11 @@
 """However parameters are packed and cut into blocks, each is updated as if it were alone."""
 
+import threading
+
 import numpy as np
 import pytest
 
-from minigrad import Tensor, optim
+from minigrad import Tensor, optim, parallel
 from minigrad.device import to_numpy
 from minigrad.optim import packing
 
@@ -171,3 +173,67 @@ def test_a_step_never_waits_for_the_gpu(make, stand_in):
     optimizer.step()
     optimizer.zero_grad()
     assert not stand_in.synchronizations
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_do_not_change_a_bit(make, threads):
+    """They share large parameters, packs of small ones, arrays in Fortran order and of float16."""
+    shapes = [(3 * packing.PIECE + 5,), (40,), (packing.PIECE, 2), (7, 9), (), (0, 3)]
+    serial, draw = make_params(shapes, np.float32)
+    shared, _ = make_params(shapes, np.float32)
+    for params in (serial, shared):
+        params[2].data = np.asfortranarray(params[2].data)
+        params.append(Tensor(params[0].numpy()[: packing.PIECE], dtype=np.float16, requires_grad=True))
+    optimizers = make(serial), make(shared)
+    for _ in range(3):
+        set_gradients(serial, draw)
+        for p, q in zip(serial, shared, strict=True):
+            q.grad = Tensor(p.grad)
+        serial[1].grad = shared[1].grad = None  # of a pack, one that has no gradient
+        norms = [optim.clip_grad_norm_(serial, 1.0)]
+        optimizers[0].step()
+        with parallel.threads(threads):
+            norms.append(optim.clip_grad_norm_(shared, 1.0))
+            optimizers[1].step()
+        assert norms[0] == norms[1] > 1
+    for p, q in zip(serial, shared, strict=True):
+        np.testing.assert_array_equal(p.data, q.data)
+    states = [optimizer.state_dict()["state"] for optimizer in optimizers]
+    assert states[0].keys() == states[1].keys() == {0, 2, 3, 4, 5, 6}
+    for i, entry in states[0].items():
+        assert all(np.array_equal(entry[name], states[1][i][name]) for name in entry)
+
+
+def test_several_threads_update_at_the_same_time():
+    """Each waits, in its first block, for the other."""
+    barrier = threading.Barrier(2, timeout=20)
+
+    class Waiting(optim.SGD):
+        met = False
+
+        def update(self, block, step, options):
+            if not self.met:
+                barrier.wait()
+                self.met = True
+            super().update(block, step, options)
+
+    (p,), draw = make_params([(4 * packing.PIECE,)], np.float32)
+    set_gradients([p], draw)
+    expected = p.data - np.float32(0.5) * p.grad.data
+    with parallel.threads(2):
+        Waiting([p], lr=0.5).step()
+    np.testing.assert_array_equal(p.data, expected)
+
+
+def test_a_failing_update_is_no_step():
+    class Failing(optim.SGD):
+        def update(self, block, step, options):
+            raise FloatingPointError
+
+    params, draw = make_params([(4 * packing.PIECE,), (3,)], np.float32)
+    set_gradients(params, draw)
+    optimizer = Failing(params, lr=0.5)
+    with parallel.threads(2), pytest.raises(FloatingPointError):
+        optimizer.step()
+    assert optimizer.state_dict()["state"] == {}
