@@ -9,6 +9,8 @@ from minigrad import functional as F
 from minigrad.functional.multi_head import join_heads, split_heads
 from minigrad.nn import init
 
+from transformer.real_tokens import RealTokens
+
 
 class MultiHeadAttention(nn.Module):
     """``Concat(head₁, …, head_H) W_O`` with ``headᵢ = Attention(Q W_Q, K W_K, V W_V)ᵢ``.
@@ -36,7 +38,8 @@ class MultiHeadAttention(nn.Module):
             if projection.bias is not None:
                 init.zeros_(projection.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False,
+                tokens: RealTokens | None = None, key_tokens: RealTokens | None = None) -> Any:
         """Attend from `query` to `key` and `value`.
 
         Args:
@@ -44,16 +47,22 @@ class MultiHeadAttention(nn.Module):
             key, value: (B, S, D), or (B, S, kdim) and (B, S, vdim)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
             return_weights: also return the attention weights before dropout, (B, H, T, S).
+            tokens: if given, `query` and the result are (N, D), the real tokens alone.
+            key_tokens: likewise for `key` and `value`.
 
         Returns:
             (B, T, D), or that and the weights.
         """
         keys, values = self.key(tap("key_input", key)), self.value(tap("value_input", value))
         queries = self.query(tap("query_input", query))
+        if tokens is not None:
+            queries = tokens.unpack(queries)
+        if key_tokens is not None:
+            keys, values = key_tokens.unpack(keys), key_tokens.unpack(values)
         result = F.multi_head_attention(queries, keys, values, self.num_heads, mask, self.p if self.training else 0.0,
                                         return_weights=return_weights)
         context, weights = result if return_weights else (result, None)
-        out = tap("output", self.output(context))
+        out = tap("output", self.output(context if tokens is None else tokens.pack(context)))
         return out if weights is None else (out, tap("returned_weights", weights))
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from minigrad.nn import init
 from transformer.attention import MultiHeadAttention
 from transformer.cache import LayerCache
 from transformer.config import TransformerConfig
+from transformer.real_tokens import Dropout, RealTokens
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -31,14 +32,17 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """``x + dropout(sublayer(norm(x)))``, post-norm ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D)."""
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], tokens: RealTokens | None = None) -> Tensor:
+        """``x + dropout(sublayer(norm(x)))``, post-norm ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D).
+
+        With `tokens`, as everywhere below: (N, D) → (N, D), the real tokens alone.
+        """
         x = tap("stream", x)
         if self.pre:
-            return tap("result", x + self.dropout(sublayer(self.norm(x))))
-        return tap("result", self.norm(x + self.dropout(sublayer(x))))
+            return tap("result", x + self.dropout(sublayer(self.norm(x)), tokens))
+        return tap("result", self.norm(x + self.dropout(sublayer(x), tokens)))
 
 
 class FeedForward(nn.Module):
@@ -52,16 +56,16 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.activation = _ACTIVATIONS[config.activation]
         for linear in (self.inner, self.outer):
             init.xavier_uniform_(linear.weight)
             if linear.bias is not None:
                 init.zeros_(linear.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, tokens: RealTokens | None = None) -> Tensor:
         """Apply both linear maps: (B, T, D) → (B, T, d_ff) → (B, T, D)."""
-        return self.outer(self.dropout(self.activation(self.inner(x))))
+        return self.outer(self.dropout(self.activation(self.inner(x)), tokens))
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
@@ -82,10 +86,14 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Any = None, tokens: RealTokens | None = None) -> Tensor:
         """(B, S, D) → (B, S, D); `mask` says which source tokens each source token may attend to."""
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
-        return self.feed_forward_residual(x, self.feed_forward)
+
+        def to_itself(y: Tensor) -> Tensor:
+            return self.self_attention(y, y, y, mask, tokens=tokens, key_tokens=tokens)
+
+        x = self.self_attention_residual(x, to_itself, tokens)
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, tokens), tokens)
 
 
 class DecoderLayer(nn.Module):
@@ -105,7 +113,8 @@ class DecoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None,
-                cache: LayerCache | None = None) -> Tensor:
+                cache: LayerCache | None = None, tokens: RealTokens | None = None,
+                memory_tokens: RealTokens | None = None) -> Tensor:
         """One layer of the decoder.
 
         Args:
@@ -114,6 +123,7 @@ class DecoderLayer(nn.Module):
             mask: which target tokens each of x may attend to, broadcastable to (B, H, T, all target tokens).
             memory_mask: which source tokens it may attend to, broadcastable to (B, H, T, S).
             cache: keys and values of earlier tokens and of the memory; the new ones are added to it.
+            tokens, memory_tokens: if given, x and the result, or `memory`, are (N, D), the real tokens alone.
 
         Returns:
             (B, T, D)
@@ -121,16 +131,16 @@ class DecoderLayer(nn.Module):
 
         def to_itself(y: Tensor) -> Tensor:
             if cache is None:
-                return self.self_attention(y, y, y, mask)
+                return self.self_attention(y, y, y, mask, tokens=tokens, key_tokens=tokens)
             keys, values = cache.extend(*self.self_attention.keys_and_values(y, y))
             return self.self_attention.attend(y, keys, values, mask)
 
         def to_memory(y: Tensor) -> Tensor:
             if cache is None:
-                return self.cross_attention(y, memory, memory, memory_mask)
+                return self.cross_attention(y, memory, memory, memory_mask, tokens=tokens, key_tokens=memory_tokens)
             keys, values = cache.of_memory(lambda: self.cross_attention.keys_and_values(memory, memory))
             return self.cross_attention.attend(y, keys, values, memory_mask)
 
-        x = self.self_attention_residual(x, to_itself)
-        x = self.cross_attention_residual(x, to_memory)
-        return self.feed_forward_residual(x, self.feed_forward)
+        x = self.self_attention_residual(x, to_itself, tokens)
+        x = self.cross_attention_residual(x, to_memory, tokens)
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, tokens), tokens)

@@ -19,6 +19,7 @@ from transformer.config import TransformerConfig
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.masks import causal_mask, is_all_real, join, padding_mask
 from transformer.positions import LearnedPositions, SinusoidalPositions
+from transformer.real_tokens import Dropout, RealTokens, real_tokens
 
 
 def shift_right(labels: Any, bos_id: int) -> Any:
@@ -42,11 +43,14 @@ class TokenEmbedding(nn.Module):
         self.positions: nn.Module = (
             LearnedPositions(config.max_length, config.d_model) if config.positions == "learned" else
             SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
-    def forward(self, ids: Any, offset: int = 0) -> Tensor:
-        """ids (B, T), the first of which stands at position `offset` → (B, T, D)."""
-        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1], offset))
+    def forward(self, ids: Any, offset: int = 0, tokens: RealTokens | None = None) -> Tensor:
+        """ids (B, T), the first of which stands at position `offset` → (B, T, D); with `tokens` (N, D), those alone."""
+        positions = self.positions(ids.shape[1], offset)
+        if tokens is not None:
+            ids, positions = tokens.pack(ids), F.embedding(tokens.places % ids.shape[1], positions)
+        return self.dropout(self.table(ids) * self.scale + positions, tokens)
 
 
 class _Stack(nn.Module):
@@ -69,14 +73,17 @@ class Encoder(_Stack):
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
 
-    def forward(self, source: Any, mask: Any = None) -> Tensor:
-        """Encode `source`; `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
-        return self.transform(self.embedding(source), mask)
+    def forward(self, source: Any, mask: Any = None, tokens: RealTokens | None = None) -> Tensor:
+        """Encode `source`; `mask`, broadcastable to (B, H, S, S), says who may attend to whom.
 
-    def transform(self, x: Tensor, mask: Any = None) -> Tensor:
+        With `tokens` the memory is (N, D), the real tokens alone.
+        """
+        return self.transform(self.embedding(source, tokens=tokens), mask, tokens)
+
+    def transform(self, x: Tensor, mask: Any = None, tokens: RealTokens | None = None) -> Tensor:
         """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, tokens)
         return self.finish(x)
 
 
@@ -87,17 +94,19 @@ class Decoder(_Stack):
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
 
     def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None,
-                cache: DecoderCache | None = None) -> Tensor:
-        """Decode `target`, or, with a cache, its new tokens; masks as in `DecoderLayer`."""
-        x = self.embedding(target, 0 if cache is None else cache.length)
-        return self.transform(x, memory, mask, memory_mask, cache)
+                cache: DecoderCache | None = None, tokens: RealTokens | None = None,
+                memory_tokens: RealTokens | None = None) -> Tensor:
+        """Decode `target`, or, with a cache, its new tokens; the other arguments are as in `DecoderLayer`."""
+        x = self.embedding(target, 0 if cache is None else cache.length, tokens)
+        return self.transform(x, memory, mask, memory_mask, cache, tokens, memory_tokens)
 
     def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None,
-                  cache: DecoderCache | None = None) -> Tensor:
+                  cache: DecoderCache | None = None, tokens: RealTokens | None = None,
+                  memory_tokens: RealTokens | None = None) -> Tensor:
         """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
         caches = [None] * len(self.layers) if cache is None else cache.layers
         for layer, layer_cache in zip(self.layers, caches, strict=True):
-            x = layer(x, memory, mask, memory_mask, layer_cache)
+            x = layer(x, memory, mask, memory_mask, layer_cache, tokens, memory_tokens)
         if cache is not None:
             cache.length += x.shape[1]
         return self.finish(x)
@@ -167,12 +176,16 @@ class Transformer(nn.Module):
         Returns:
             (B, T, target_vocab_size)
         """
-        target = self.target_ids(target)
+        return self.logits(self._decode(self.target_ids(target), memory, memory_mask, cache))
+
+    def _decode(self, target: Any, memory: Tensor, memory_mask: Any, cache: DecoderCache | None = None,
+                tokens: RealTokens | None = None, memory_tokens: RealTokens | None = None) -> Tensor:
+        """The decoder's output, (B, T, D) or, of the real `tokens` alone, (N, D)."""
         before = 0 if cache is None else cache.length
         mask = causal_mask(target.shape[1], before + target.shape[1], self.device) if target.shape[1] > 1 else None
         if cache is None and not is_all_real(target, self.config.pad_id):
             mask = join(mask, padding_mask(target, self.config.pad_id))
-        return self.logits(self.decoder(target, memory, mask, memory_mask, cache))
+        return self.decoder(target, memory, mask, memory_mask, cache, tokens, memory_tokens)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The decoder's output (…, D) → logits (…, target_vocab_size)."""
@@ -183,9 +196,7 @@ class Transformer(nn.Module):
     def forward(self, source: Any, target: Any) -> Tensor:
         """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size)."""
         source, target = self.source_ids(source), self.target_ids(target)
-        if source.shape[0] != target.shape[0]:
-            raise ValueError(f"source and target must be of the same batch, got ids of shapes "
-                             f"{tuple(source.shape)} and {tuple(target.shape)}")
+        _check_batch(source, target)
         return self.decode(target, self.encode(source), self.memory_mask(source))
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
@@ -197,14 +208,29 @@ class Transformer(nn.Module):
             label_smoothing: ε of `minigrad.functional.cross_entropy`.
             reduction: "mean" over the real tokens, or their "sum".
         """
-        labels = self.target_ids(labels)
-        logits = self(source, shift_right(labels, self.config.bos_id))
-        return F.cross_entropy(logits, labels, ignore_index=self.config.pad_id, reduction=reduction,
-                               label_smoothing=label_smoothing)
+        source, labels, pad_id = self.source_ids(source), self.target_ids(labels), self.config.pad_id
+        _check_batch(source, labels)
+        tokens, source_tokens = real_tokens(labels, pad_id), real_tokens(source, pad_id)
+        mask = self.memory_mask(source)
+        memory = self.encoder(source, mask, source_tokens)
+        hidden = self._decode(shift_right(labels, self.config.bos_id), memory, mask, None, tokens, source_tokens)
+        if tokens is not None:
+            labels = tokens.pack(labels)
+        if self.projection is not None and self.projection.has_hooks:  # they are to see the logits
+            return F.cross_entropy(self.logits(hidden), labels, None, pad_id, reduction, label_smoothing)
+        table = self.decoder.embedding.table if self.projection is None else self.projection
+        bias = None if self.projection is None else self.projection.bias
+        return F.linear_cross_entropy(hidden, table.weight, labels, bias, pad_id, reduction, label_smoothing)
 
     def new_cache(self) -> DecoderCache:
         """An empty cache for decoding one batch."""
         return DecoderCache(self.config.num_decoder_layers)
+
+
+def _check_batch(source: Any, target: Any) -> None:
+    if source.shape[0] != target.shape[0]:
+        raise ValueError(f"source and target must be of the same batch, got ids of shapes {tuple(source.shape)} and "
+                         f"{tuple(target.shape)}")
 
 
 def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:

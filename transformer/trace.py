@@ -23,6 +23,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.explain.checks import replay
 from transformer.explain.explanation import Explanation, tokens_of
 from transformer.explain.notebook import frame
+from transformer.real_tokens import with_padding
 from transformer.recorder import Recorder
 from transformer.traced import AttentionTrace
 
@@ -158,7 +159,7 @@ class Trace:
         def end(module: nn.Module, args: Any, output: Any) -> None:
             inside.close()
 
-        with contextlib.ExitStack() as inside, random.fork(), no_grad():
+        with contextlib.ExitStack() as inside, random.fork(), no_grad(), with_padding():
             random.set_state(self._state)
             handles = [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
             try:

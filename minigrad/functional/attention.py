@@ -58,7 +58,7 @@ def attend(query, key, value, mask, dropped, p, scale, out=None):
     scaled = query * scale
     weights = scaled @ key.mT  # S = scale · Q Kᵀ; from here on, in place
     if weights.size:
-        weights, total = exponentials(weights, mask, lambda: scaled @ key.mT)
+        weights, total, _ = exponentials(weights, mask, lambda: scaled @ key.mT)
         weights /= total
     if dropped is None:
         out = xp(query).matmul(weights, value, out=out)

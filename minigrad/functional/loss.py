@@ -111,7 +111,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
         TypeError: targets that are not integers, weights that are not floating.
         IndexError: a target out of range.
     """
-    ids, counted = class_ids(target, input, ignore_index, "cross_entropy")
+    ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
@@ -142,7 +142,7 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
         ValueError, TypeError, IndexError: as `cross_entropy`.
     """
     input = as_tensor(input)
-    ids, counted = class_ids(target, input, ignore_index, "nll_loss")
+    ids, counted = class_ids(target, input.shape, input.device, ignore_index, "nll_loss")
     check_reduction(reduction, "nll_loss")
     weight = None if weight is None else class_weights(weight, input, "nll_loss")
     losses = negative_log_likelihoods(input.reshape(-1, input.shape[-1]), ids, counted, weight)

@@ -37,14 +37,14 @@ def softmax(x, axis=-1):
     if not x.size:
         return x.copy()
     if axis in (-1, x.ndim - 1):
-        out, total = exponentials(x.copy(), None, lambda: x)
+        out, total, _ = exponentials(x.copy(), None, lambda: x)
     else:
-        out, total = shifted_exponentials(x, axis)
+        out, total, _ = shifted_exponentials(x, axis)
     out /= total
     return out
 
 
-def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any]:
+def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any, Any]:
     """The numerators and the denominators of a softmax along the last axis, 0 where the boolean `mask` is False.
 
     A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that takes
@@ -57,7 +57,7 @@ def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any]
         again: computes x anew.
 
     Returns:
-        ``eˣ`` (…, D), some rows with a factor of their own, and its sums (…, 1), 1 where nothing is allowed.
+        ``exp(x - shift)`` (…, D), its sums (…, 1), 1 where nothing is allowed, and the shift: a number, or (…, 1).
     """
     if not has_blas(x):
         return shifted_exponentials(x if mask is None else masked(x, mask))
@@ -67,21 +67,23 @@ def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any]
     with np.errstate(over="ignore", invalid="ignore"):
         total = row_sums(np.exp(x, out=x))
     in_range = (total > math.sqrt(limits.tiny)) & (total < math.sqrt(limits.max))
-    if not in_range.all():
-        shifted, sums = shifted_exponentials(again() if mask is None else masked(again(), mask))
-        np.copyto(x, shifted, where=~in_range)
-        np.copyto(total, sums, where=~in_range)
-    return x, total
+    if in_range.all():
+        return x, total, 0.0
+    shifted, sums, top = shifted_exponentials(again() if mask is None else masked(again(), mask))
+    np.copyto(x, shifted, where=~in_range)
+    np.copyto(total, sums, where=~in_range)
+    return x, total, np.where(in_range, x.dtype.type(0), top)
 
 
-def shifted_exponentials(x: Any, axis: int = -1) -> tuple[Any, Any]:
-    """``exp(x - max x)`` and its sums along `axis`, 1 for a row of -inf alone; that gives zeros."""
+def shifted_exponentials(x: Any, axis: int = -1) -> tuple[Any, Any, Any]:
+    """``exp(x - max x)``, its sums along `axis`, 1 for a row of -inf alone (that gives zeros), and the maxima."""
     namespace = xp(x)
     top = x.max(axis=axis, keepdims=True)
-    out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)
+    top = namespace.where(top == -math.inf, x.dtype.type(0), top)
+    out = x - top
     namespace.exp(out, out=out)
     total = out.sum(axis=axis, keepdims=True)
-    return out, namespace.where(total == 0, x.dtype.type(1), total)
+    return out, namespace.where(total == 0, x.dtype.type(1), total), top
 
 
 def masked(x: Any, mask: Any) -> Any:

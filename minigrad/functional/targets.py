@@ -53,8 +53,8 @@ def constant_like(values: Any, input: Any, operation: str) -> Any:
     return as_tensor(numbers_on(input.device, values, dtype, operation))
 
 
-def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tuple[Any, Any]:
-    """Target ids (…) for an input (…, C), as flat arrays on its device: the ids, 0 where ignored, and which count.
+def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:
+    """Target ids (…) for logits of `shape` (…, C), as flat arrays on `device`: the ids, 0 where ignored; which count.
 
     Raises TypeError for targets that are not integers, ValueError for a shape that does not fit, IndexError for an id
     out of range (of those on the host).
@@ -63,13 +63,12 @@ def class_ids(target: Any, input: Any, ignore_index: int, operation: str) -> tup
     ids = ids if is_array(ids) else np.asarray(ids)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
-    if tuple(input.shape[:-1]) != tuple(ids.shape) or not input.shape:
-        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, got {tuple(input.shape)} and "
-                         f"{tuple(ids.shape)}")
+    if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
+        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, got {tuple(shape)} and {tuple(ids.shape)}")
     ids = ids.reshape(-1)
     if is_host(ids):
-        check_ids(ids[ids != ignore_index], input.shape[-1], operation)
-        ids = to_device(ids, input.device)
+        check_ids(ids[ids != ignore_index], shape[-1], operation)
+        ids = to_device(ids, device)
     with on_device_of(ids):
         counted = ids != ignore_index
         return xp(ids).where(counted, ids, 0), counted

@@ -52,6 +52,11 @@ class Hookable:
         """
         return RemovableHandle(self._own_hooks().backward, hook)
 
+    @property
+    def has_hooks(self) -> bool:
+        """Whether a hook was ever registered: then what a call of the module does must go through the module."""
+        return self._hooks is not None
+
     def _own_hooks(self) -> ModuleHooks:
         if self._hooks is None:
             self._hooks = ModuleHooks()

@@ -14,7 +14,7 @@ from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
 from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.linear import linear
-from minigrad.functional.loss import row_losses
+from minigrad.functional.linear_cross_entropy import linear_losses
 from minigrad.functional.multi_head import attention_of_heads
 from minigrad.functional.normalization import layer_norm
 
@@ -94,7 +94,7 @@ def added_to(rule, factor):
 BROKEN = [
     *((attention_of_heads, position) for position in range(3)),
     *((layer_norm, position) for position in range(3)),
-    (row_losses, 0),
+    *((linear_losses, position) for position in range(2)),
     (linear, "input"), (linear, "weight"), (linear, "bias"),
     (gelu_tanh, "x"), (dropout_with_mask, "input"), (lookup, "weight"),
 ]  # fmt: skip

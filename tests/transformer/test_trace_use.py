@@ -122,8 +122,8 @@ def test_inside_a_checkpoint_the_second_run_counts():
             super().__init__()
             self.layer = layer
 
-        def forward(self, x, mask):
-            return func.checkpoint(lambda y: self.layer(y, mask), x)
+        def forward(self, x, *rest):
+            return func.checkpoint(lambda y: self.layer(y, *rest), x)
 
     model.encoder.layers[0] = Checkpointed()
     with trace(model) as t:

@@ -21,6 +21,7 @@ from minigrad import functional as F
 from minigrad.device import asarray_on, to_numpy
 
 from transformer.layers import FeedForward
+from transformer.real_tokens import with_padding
 from transformer.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def measure_cell(trace: Trace, name: str, symbol: str, row: int, column: int, lo
 
 def replay(trace: Trace, loss: Loss) -> float:
     """The value of the loss, with the dropout masks of the trace's block."""
-    with random.fork(), no_grad():
+    with random.fork(), no_grad(), with_padding():
         random.set_state(trace._state)
         return float(loss())
 

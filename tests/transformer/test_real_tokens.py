@@ -1,0 +1,103 @@
+"""Leaving padding out: the same loss and gradients, dropout included, from less work; and when it is not done."""
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, profile
+
+from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_config, tiny_model
+from transformer import Transformer
+from transformer.model import shift_right
+from transformer.real_tokens import RealTokens, real_tokens, with_padding
+
+RNG = np.random.default_rng(12)
+
+
+def sentences(*lengths):
+    """Ids of sentences with these numbers of tokens, padded to the longest."""
+    ids = RNG.integers(3, VOCABULARY, size=(len(lengths), max(lengths)))
+    ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = PAD
+    return ids
+
+
+SOURCE, LABELS = sentences(5, 1, 3), sentences(2, 6, 1)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"norm": "post"}, {"positions": "learned"}, {"share_embeddings": True, "tie_output": True},
+    {"bias": False, "output_bias": True, "activation": "gelu"},
+], ids=lambda options: ", ".join(map(str, options.values())) or "pre-norm")
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_loss_and_gradients_are_those_of_whole_batches(options, dropout, reduction):
+    model = tiny_model(dropout=dropout, **options)
+
+    def loss():
+        return model.loss(SOURCE, LABELS, 0.1, reduction)
+
+    found = backward(model, loss)
+    with with_padding():
+        assert_same(found, backward(model, loss))
+    with minigrad.fused(False):
+        assert_same(found, backward(model, loss))
+    with minigrad.random.fork(6):
+        value = loss().item()
+    with minigrad.random.fork(6):  # by the logits of all places
+        logits = model(SOURCE, shift_right(LABELS, 1))
+    every = minigrad.functional.cross_entropy(logits, LABELS, None, PAD, reduction, 0.1).item()
+    np.testing.assert_allclose(value, every, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("source", "labels"), [
+    (sentences(4, 4, 4), sentences(1, 5, 2)), (sentences(1, 7, 2), sentences(3, 3, 3)), (sentences(3, 3), sentences(2, 2)),
+], ids=["the target is padded", "the source is padded", "nothing is padded"])
+def test_each_side_by_itself(source, labels):
+    model = tiny_model(dropout=0.3)
+    found = backward(model, lambda: model.loss(source, labels))
+    with with_padding():
+        assert_same(found, backward(model, lambda: model.loss(source, labels)))
+
+
+def test_the_rows_that_are_computed_are_the_real_ones():
+    model = tiny_model()
+    with profile() as measured:
+        model.loss(SOURCE, LABELS)
+    packed = measured.operations["linear"].forward_bytes
+    with with_padding(), profile() as measured:
+        model.loss(SOURCE, LABELS)
+    whole = measured.operations["linear"].forward_bytes
+    wide = {"encoder": 4 * 8 + 12 + 8, "decoder": 6 * 8 + 12 + 8, "memory": 2 * 8}  # features of the linear maps' outputs
+    real = 9 * wide["encoder"] + 9 * wide["decoder"] + 9 * wide["memory"]
+    assert packed == 8 * real
+    assert whole == 8 * (15 * wide["encoder"] + 18 * wide["decoder"] + 15 * wide["memory"])
+
+
+def test_packing_and_unpacking():
+    tokens = real_tokens(SOURCE, PAD)
+    np.testing.assert_array_equal(tokens.places, [0, 1, 2, 3, 4, 5, 10, 11, 12])
+    x = Tensor(RNG.normal(size=(3, 5, 2)), requires_grad=True)
+    packed = tokens.pack(x)
+    np.testing.assert_array_equal(packed.numpy(), x.numpy()[SOURCE != PAD])
+    back = tokens.unpack(packed)
+    np.testing.assert_array_equal(back.numpy(), np.where((SOURCE != PAD)[..., None], x.numpy(), 0))
+    back.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to((SOURCE != PAD)[..., None], x.shape))
+
+
+def test_when_padding_stays(stand_in):
+    assert isinstance(real_tokens(SOURCE, PAD), RealTokens)
+    assert real_tokens(sentences(10, 10, 9), PAD) is None  # nearly all are real
+    with minigrad.fused(False):
+        assert real_tokens(SOURCE, PAD) is None
+    with with_padding():
+        assert real_tokens(SOURCE, PAD) is None
+    assert real_tokens(minigrad.device.to_device(SOURCE, "cuda"), PAD) is None
+
+
+def test_hooks_on_the_projection_see_the_logits():
+    model, seen = Transformer(tiny_config()), []
+    plain = model.loss(SOURCE, LABELS).item()
+    model.projection.register_forward_hook(lambda module, args, output: seen.append(output.shape))
+    np.testing.assert_allclose(model.loss(SOURCE, LABELS).item(), plain, rtol=1e-6)
+    assert seen == [(9, VOCABULARY)]
