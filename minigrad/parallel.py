@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ _crew: ContextVar[_Crew | None] = ContextVar("minigrad.parallel", default=None)
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Within the block, let `run` use `count` threads, of which the calling one is the first; the others end with it.
+    """Within the block, let `run` use `count` threads, the calling one and others, which end with the block.
 
     Local to the current thread or task. ValueError if `count` is below 1.
     """
@@ -66,18 +67,32 @@ def thread_count() -> int:
 def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Call every task, each in a copy of the current context, and return what they return, in their order.
 
-    The first runs in the calling thread. If one raises, the others are waited for, and then the exception of the first
-    in order that raised is raised.
+    A thread that has ended one takes the next. If one raises, those that have begun are waited for; then the exception
+    of the first in order that raised is raised.
     """
-    crew = _crew.get()
-    if crew is None or len(tasks) < 2:
-        return [copy_context().run(_alone, task) for task in tasks]
-    futures = [crew.pool.submit(copy_context().run, _alone, task) for task in tasks[1:]]
+    crew, done = _crew.get(), dict[int, T]()
+    errors, waiting = dict[int, BaseException](), deque((copy_context(), *numbered) for numbered in enumerate(tasks))
+
+    def take() -> None:
+        while waiting:
+            try:
+                context, number, task = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            try:
+                done[number] = context.run(_alone, task)
+            except BaseException as error:  # noqa: BLE001 - raised below, in the calling thread
+                errors[number] = error
+                waiting.clear()
+
+    futures = [] if crew is None else [crew.pool.submit(take) for _ in range(min(crew.size, len(tasks)) - 1)]
     try:
-        first = copy_context().run(_alone, tasks[0])
+        take()
     finally:
         wait(futures)
-    return [first, *(future.result() for future in futures)]
+    if errors:
+        raise errors[min(errors)]
+    return [done[number] for number in range(len(tasks))]
 
 
 def shares(items: Sequence[T], weights: Sequence[float], parts: int) -> list[Sequence[T]]:

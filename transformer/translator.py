@@ -6,15 +6,18 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from minigrad import parallel
+
 from transformer.checkpoints import load_model
-from transformer.data.batches import Example, batches_by_length, collate, encode_pairs
+from transformer.data.batches import Batch, Example, batches_by_length, collate, encode_pairs
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
-from transformer.decode.steps import decoding
+from transformer.decode.steps import Hypothesis, decoding
 from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
 from transformer.threads import suitable_products
@@ -98,12 +101,16 @@ class Translator:
             self._check_length(index, len(source))
         results = [[Translation("", 0.0, [])] for _ in lines]
         by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
-        for first in range(0, len(by_length), batch_size):
-            chosen = by_length[first:first + batch_size]
+        batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
+
+        def search(chosen: list[int]) -> list[list[Hypothesis]]:
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
-            with suitable_products(self.model.config):
-                found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
-            for i, hypotheses in zip(chosen, found, strict=True):
+            return beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+
+        with decoding(self.model), suitable_products(self.model.config):  # here, not in each thread: it changes modules
+            found = parallel.run([partial(search, chosen) for chosen in batches])
+        for chosen, of_batch in zip(batches, found, strict=True):
+            for i, hypotheses in zip(chosen, of_batch, strict=True):
                 results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
         return results
 
@@ -115,13 +122,14 @@ class Translator:
             ValueError: there are no pairs.
         """
         examples = self._examples(pairs)
-        total, tokens = 0.0, 0
+        batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
+
+        def loss(batch: Batch) -> float:
+            return float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
+
         with decoding(self.model), suitable_products(self.model.config):
-            for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0):
-                batch = collate(examples, indices)
-                total += float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
-                tokens += batch.num_target_tokens
-        return total / tokens
+            losses = parallel.run([partial(loss, batch) for batch in batches])
+        return sum(losses) / sum(batch.num_target_tokens for batch in batches)
 
     def evaluate(self, pairs: Pairs, beam: int = 1, batch_size: int = 64, length_penalty: str = "gnmt",
                  alpha: float = 0.6, max_length: int | None = None) -> dict[str, Any]:

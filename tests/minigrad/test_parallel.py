@@ -30,7 +30,6 @@ def test_results_come_in_the_order_of_the_tasks():
         assert parallel.thread_count() == 3
         results = parallel.run([task(number) for number in range(3)])
     assert [number for number, _ in results] == [0, 1, 2]
-    assert results[0][1] == threading.get_ident()
     assert len({thread for _, thread in results}) == 3
 
 
@@ -39,6 +38,17 @@ def test_more_tasks_than_threads_and_none_at_all():
         assert parallel.run([lambda k=k: k * k for k in range(7)]) == [k * k for k in range(7)]
         assert parallel.run([]) == []
     assert parallel.run([lambda: 1, lambda: 2]) == [1, 2]
+
+
+def test_a_thread_that_has_ended_one_task_takes_the_next():
+    def task(number):
+        time.sleep(0.1 if number == 0 else 0.005)
+        return threading.get_ident()
+
+    with parallel.threads(2):
+        first, *others = parallel.run([lambda number=number: task(number) for number in range(6)])
+    assert len(set(others)) == 1
+    assert first not in others
 
 
 def test_one_thread_inside_several():
@@ -91,15 +101,21 @@ def test_the_first_exception_in_order_is_raised_when_all_have_ended():
         assert parallel.run([lambda: 1] * 3) == [1] * 3
 
 
-def test_an_interrupt_of_the_caller_waits_for_the_others():
-    ended = []
+def test_an_interrupt_waits_for_what_has_begun_and_begins_nothing_more():
+    begun, ended = threading.Event(), []
 
     def interrupted():
+        begun.wait(20)
         raise KeyboardInterrupt
 
+    def working():
+        begun.set()
+        time.sleep(0.05)
+        ended.append("begun before")
+
     with parallel.threads(2), pytest.raises(KeyboardInterrupt):
-        parallel.run([interrupted, lambda: (time.sleep(0.05), ended.append(True))])
-    assert ended == [True]
+        parallel.run([interrupted, working, lambda: ended.append("begun afterwards")])
+    assert ended == ["begun before"]
 
 
 # ----------------------------------------------------------------- gradients that are handed over
