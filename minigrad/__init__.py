@@ -19,6 +19,7 @@ from minigrad.creation import (
 )
 from minigrad.device import DeviceError
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from minigrad.kernels import jit
 from minigrad.modes import enable_grad, fused, is_grad_enabled, no_grad
 from minigrad.namespace import absent, answer
 from minigrad.ops import (
@@ -164,8 +165,8 @@ __all__ = [
     "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf", "exp", "exp2",
     "expand_dims", "expm1", "eye", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy", "full",
     "full_like", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot", "index_add",
-    "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "kron", "lerp", "linspace",
-    "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed", "masked_fill",
+    "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "jit", "kron", "lerp",
+    "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed", "masked_fill",
     "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis",
     "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive", "prod",
     "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll", "round",

@@ -1,4 +1,5 @@
-"""Switches that are local to a thread or task: whether operations are recorded, and whether fused ones run fused."""
+"""Switches that are local to a thread or task: whether operations are recorded, whether fused ones run fused, and
+whether hot functions run compiled."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Switch:
@@ -87,6 +90,7 @@ class SwitchContext:
 
 recording = Switch("minigrad.recording", default=True)
 fused_kernels = Switch("minigrad.fused", default=True)
+compiled_kernels = Switch("minigrad.jit", default=False)
 
 
 def no_grad() -> SwitchContext:
@@ -110,3 +114,22 @@ def fused(enabled: bool) -> SwitchContext:
     Local to the thread or task.
     """
     return fused_kernels.set_to(enabled)
+
+
+def compilable(function: F) -> F:
+    """Decorate a function that is no primitive, so that `minigrad.kernels` can give it a compiled twin.
+
+    The twin, its attribute ``twin``, is called in its place where `compiled_kernels` is on. It returns NotImplemented
+    for arguments that it is not made for, and then the function itself runs.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if compiled_kernels.get() and call.twin is not None:  # type: ignore[attr-defined]
+            result = call.twin(*args)  # type: ignore[attr-defined]
+            if result is not NotImplemented:
+                return result
+        return function(*args)
+
+    call.twin = None  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]

@@ -39,7 +39,7 @@ import numpy as np
 
 from minigrad.calls import CAUGHT, explain, in_name_of, in_our_names, unfit
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.modes import fused_kernels, recording
+from minigrad.modes import compiled_kernels, fused_kernels, recording
 from minigrad.observe import observers
 from minigrad.operands import as_operand, beside, check_devices, promote, promote_all
 from minigrad.rules import Rules
@@ -117,7 +117,10 @@ class Primitive(Rules, functools.partial[Any]):
                     raw[position] = as_operand(args[position], args, self.name)
             if self.broadcasts or self.floating or len(self._positions) > 1:
                 promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
-        run = self._run if not observers() else self._run_observed
+        body = self
+        if plain and self.twin is not None and compiled_kernels.get() and self.suits(*raw):
+            body = self.twin
+        run = body._run if not observers() else body._run_observed
         return run(args, raw, needs, inputs, plain)
 
     def _has_tensors(self, args: tuple[Any, ...]) -> bool:

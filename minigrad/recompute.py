@@ -20,7 +20,7 @@ from typing import Any
 from minigrad import random
 from minigrad.autograd import boundary
 from minigrad.bundle import bundle
-from minigrad.modes import enable_grad, fused, fused_kernels, recording
+from minigrad.modes import compiled_kernels, enable_grad, fused_kernels, recording
 from minigrad.observe import Observer, observers, observing
 from minigrad.plan import Plan
 from minigrad.rules import Rules
@@ -55,7 +55,8 @@ class Segment:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random_state, self.fused, self.surroundings = random.get_state(), fused_kernels.get(), surroundings.get()
+        self.random_state, self.surroundings = random.get_state(), surroundings.get()
+        self.switches = [(switch, switch.get()) for switch in (fused_kernels, compiled_kernels)]
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -85,7 +86,8 @@ class Segment:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random.fork())
             stack.enter_context(enable_grad())
-            stack.enter_context(fused(self.fused))
+            for switch, value in self.switches:
+                stack.enter_context(switch.set_to(value))
             for make in self.surroundings:
                 stack.enter_context(make())
             random.set_state(self.random_state)

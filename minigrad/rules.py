@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from minigrad.device import is_array
-from minigrad.modes import fused
+from minigrad.modes import compiled_kernels, fused
 from minigrad.plan import Call, Needs, Plan, picker
 from minigrad.signatures import is_ordinary, parameter_names
 from minigrad.tape import Node, TensorBase, wrap
@@ -49,6 +49,9 @@ class Rules:
         self._never_differentiable = False
         self._advice: dict[str, str] = {}
         self._plans: dict[int | tuple[bool, ...], Plan] = {}
+        # Set by `minigrad.kernels`: what runs in its place, for the operands that this function says it suits.
+        self.twin: Any = None
+        self.suits: Callable[..., bool] = lambda *operands: False
 
     def _check_kinds(self) -> bool:
         """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
@@ -219,7 +222,9 @@ class Rules:
             raise TypeError(f"{self.name}: there is no composition to expand")
         kept = zip(node.plan.keep, self.rejoin(node), strict=True)
         by_position = {position: value for (kind, position), value in kept if kind == "value"}
-        with fused(True):  # it stands for the fused primitive: a visitor of taps does not see its steps
+        # It stands for the fused primitive: a visitor of taps does not see its steps. And for a compiled one, too: what
+        # is recorded now is what it was made to replace.
+        with fused(True), compiled_kernels.set_to(False):
             return self.composition(*[by_position[i] for i in range(len(self.parameters))])
 
     def conform(self, gradient: Any, target: Any, name: str) -> Any:

@@ -127,6 +127,8 @@ def test_commands_are_understood(page, words):
         main.commands[name].make_context(name, arguments).close()  # a UsageError for what it does not take
     elif words[0] == "make":
         assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif words[:2] == ["python", "-m"]:
+        assert (ROOT / words[2].replace(".", "/") / "__main__.py").is_file()
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file()
     else:

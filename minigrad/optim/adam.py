@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.modes import compilable
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
 
@@ -50,6 +51,7 @@ class Adam(Optimizer):
         """m and v, by PyTorch's names."""
         return ("exp_avg", "exp_avg_sq")
 
+    @compilable
     def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
         """One step of the formulas above on flat arrays."""
         p, g = block.p, block.g

@@ -1,0 +1,63 @@
+"""Compiled bodies for the hot functions: optional, off until asked for, and held to the NumPy bodies by tests.
+
+`jit` switches them on; `compile_time` says what making them ready has cost. The kernels themselves need Numba: they are
+in ``minigrad/kernels/jit*.py``, which the first `jit` imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+from minigrad.modes import SwitchContext, compiled_kernels
+
+
+def jit(enabled: bool = True) -> SwitchContext:
+    """``with jit():`` lets hot functions run as compiled kernels, as does ``@jit()``; `enabled` False switches back.
+
+    Local to the thread or task; threads that run in a copy of its context see it too. A kernel runs where its operands
+    are float32 or float64 arrays of one dtype in host memory, C-contiguous; all else runs as NumPy, and so does
+    whatever `fused` switches to its composition. Results differ by rounding alone; random masks are the same bits.
+
+    A kernel is compiled when a dtype first needs it, and kept on disk for later runs (docs/kernels.md).
+
+    Raises:
+        ImportError: Numba is not installed.
+    """
+    if enabled:
+        load()
+    return compiled_kernels.set_to(enabled)
+
+
+def load() -> None:
+    """Import the kernels, which gives every function that has one its twin. ImportError if Numba is missing."""
+    try:
+        importlib.import_module("minigrad.kernels.jit_all")
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise  # Numba is there, and something that it needs is not: its own message says what
+        message = "minigrad.jit needs the package 'numba': install it with  pip install 'minigrad[jit]'"
+        raise ImportError(message, name="numba") from None
+
+
+class CompileTime(NamedTuple):
+    """What making kernels ready has cost this process.
+
+    Attributes:
+        seconds: spent on it.
+        compiled: how many were compiled.
+        loaded: how many came from the cache on disk.
+    """
+
+    seconds: float
+    compiled: int
+    loaded: int
+
+
+made_ready: list[tuple[float, bool]] = []  # an entry a kernel and dtype: seconds, and whether it came from the disk
+
+
+def compile_time() -> CompileTime:
+    """What making kernels ready has cost this process so far. A kernel is made ready when a dtype first needs it."""
+    loaded = sum(from_disk for _, from_disk in made_ready)
+    return CompileTime(sum(seconds for seconds, _ in made_ready), len(made_ready) - loaded, loaded)

@@ -1,0 +1,90 @@
+"""The functions that have a compiled twin, each with its operands: what the tables of tests in this folder run over."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad import Tensor
+from minigrad import functional as F
+from minigrad.functional.attention import attention
+from minigrad.functional.gelu import gelu_tanh
+from minigrad.functional.loss import row_losses
+from minigrad.functional.multi_head import attention_of_heads
+from minigrad.ops import relu
+
+
+class Case(NamedTuple):
+    """A call of `function` on leaves of `shapes`, which records one node of `primitive`, then of others."""
+
+    name: str
+    primitive: Any
+    function: Callable[..., Tensor]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+def booleans(*shape, kept=0.7):
+    return np.random.default_rng([len(shape), *shape]).random(shape) < kept
+
+
+def attend(heads, mask=None, dropped=None):
+    return lambda q, k, v: F.multi_head_attention(q, k, v, heads, mask, 0.0 if dropped is None else 0.3,
+                                                  dropped=dropped)
+
+
+def attend_split(mask=None, dropped=None):
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask, 0.0 if dropped is None else 0.3,
+                                                          dropped=dropped)
+
+
+def drop(mask):
+    return lambda x: F.dropout_with_mask(x, mask, 0.3)
+
+
+def losses(ids, **options):
+    return lambda x: F.cross_entropy(x, np.array(ids), **options)
+
+
+ROWS = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (1, 5000))  # with remainders of every register's width
+TALL = (3, 0, -100, 2, 1, 1)
+ATTENTION = ((2, 5, 6), (2, 7, 6), (2, 7, 8))  # 2 heads; 5 queries, 7 keys
+SPLIT = ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))
+MASKS = {
+    "no mask": None,
+    "padding": booleans(2, 1, 1, 7),
+    "one mask for all": booleans(5, 7),
+    "a mask for each head": booleans(1, 2, 5, 7),
+    "queries that may attend to nothing": booleans(2, 1, 5, 1),
+    "nothing allowed": np.zeros((1, 7), bool),
+    "keys alone": booleans(7),
+}
+CASES = [
+    *[Case(f"softmax {shape}", F.softmax, F.softmax, (shape,)) for shape in ROWS],
+    *[Case(f"log_softmax {shape}", F.log_softmax, F.log_softmax, (shape,)) for shape in ROWS],
+    Case("softmax, last axis by number", F.softmax, lambda x: F.softmax(x, axis=2), ((2, 3, 19),)),
+    *[Case(f"layer_norm {shape}", F.layer_norm, F.layer_norm, (shape, shape[-1:], shape[-1:]))
+      for shape in ROWS if shape[-1] > 1],
+    *[Case(f"relu {shape}", relu, F.relu, (shape,)) for shape in ROWS],
+    *[Case(f"gelu {shape}", gelu_tanh, lambda x: F.gelu(x, "tanh"), (shape,)) for shape in ROWS],
+    *[Case(f"dropout {shape}", F.dropout_with_mask, drop(booleans(*shape)), (shape,)) for shape in ROWS],
+    Case("losses", row_losses, losses(TALL, reduction="none"), ((6, 37),)),
+    Case("losses, smooth", row_losses, losses(TALL, reduction="none", label_smoothing=0.2), ((6, 37),)),
+    Case("losses of one class", row_losses, losses([0, 0], reduction="none"), ((2, 1),)),
+    *[Case(f"attention, {name}", attention_of_heads, attend(2, mask), ATTENTION)
+      for name, mask in MASKS.items()],
+    Case("attention with dropout", attention_of_heads, attend(2, MASKS["padding"], booleans(2, 2, 5, 7)),
+         ATTENTION),
+    Case("attention of split heads", attention, attend_split(), SPLIT),
+    Case("attention of split heads with dropout", attention,
+         attend_split(booleans(5, 7), booleans(2, 3, 5, 7)), SPLIT),
+    Case("attention to one key", attention_of_heads, attend(1), ((1, 3, 2), (1, 1, 2), (1, 1, 2))),
+    Case("attention over more than a block", attention_of_heads, attend(1, np.tri(70, dtype=bool)),
+         ((1, 70, 3),) * 3),
+]
+NAMES = [case.name for case in CASES]
+
+
+def operands(case, dtype, scale=1.0):
+    """Leaves for a case, always the same ones."""
+    numbers = np.random.default_rng(0)
+    return [Tensor((scale * numbers.standard_normal(shape)).astype(dtype), requires_grad=True) for shape in case.shapes]

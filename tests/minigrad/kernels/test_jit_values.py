@@ -1,0 +1,260 @@
+"""Every kernel is held to the NumPy body: values, gradients, second gradients, and the odd operands."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor, fused, grad, jit
+from minigrad import functional as F
+from minigrad.functional.attention import attention
+from minigrad.functional.dropout import dropout_with_mask
+from minigrad.functional.loss import row_losses
+from minigrad.functional.normalization import layer_norm
+from minigrad.functional.softmax import log_softmax, softmax
+from minigrad.ops import relu
+
+from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
+
+pytest.importorskip("numba", reason="the extra jit is not installed")
+
+TOLERANCE = {np.float32: 1e-6, np.float64: 1e-13}  # of the largest element: eight ulp, and 450
+
+
+def close(ours, theirs, dtype):
+    """Equal to a few ulp of the largest element; infinities and NaN are in the same places."""
+    ours, theirs = (x.numpy() if isinstance(x, Tensor) else x for x in (ours, theirs))
+    assert ours.dtype == theirs.dtype
+    finite = np.abs(theirs[np.isfinite(theirs)])
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE[dtype] * max([1e-3, *finite.ravel()]))
+
+
+def value_and_gradients(case, inputs, gradient):
+    for x in inputs:
+        x.grad = None
+    out = case.function(*inputs)
+    out.backward(gradient)
+    return [out, *(x.grad for x in inputs)]
+
+
+def weights_like(x, seed=1):
+    return Tensor(np.random.default_rng(seed).standard_normal(x.shape).astype(x.dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_value_and_gradients(case, dtype):
+    inputs = operands(case, dtype)
+    before = [x.numpy().copy() for x in inputs]
+    gradient = weights_like(case.function(*inputs))
+    theirs = value_and_gradients(case, inputs, gradient)
+    with jit():
+        ours = value_and_gradients(case, inputs, gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        close(a, b, dtype)
+    for x, values in zip(inputs, before, strict=True):
+        np.testing.assert_array_equal(x.numpy(), values)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_it_is_the_kernel_that_ran(case):
+    inputs = operands(case, np.float32)
+    assert primitives(case.function(*inputs)) & {case.primitive, case.primitive.twin} == {case.primitive}
+    with jit():
+        assert primitives(case.function(*inputs)) & {case.primitive, case.primitive.twin} == {case.primitive.twin}
+    assert case.primitive.twin.name == case.primitive.name
+    assert case.primitive.twin.inputs == case.primitive.inputs
+
+
+def primitives(output):
+    """All that were recorded at or below an output."""
+    found, stack = set(), [output._node]
+    while stack:
+        node = stack.pop()
+        found.add(node.primitive)
+        stack += [parent for parent in node.parents if hasattr(parent, "primitive")]
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_second_gradients(case):
+    inputs = operands(case, np.float64)
+
+    def second():
+        out = case.function(*inputs)
+        first = grad(out * out, inputs, weights_like(out), create_graph=True)
+        return grad(sum((g * weights_like(g, 2)).sum() for g in first), inputs, allow_unused=True)
+
+    theirs = second()
+    with jit():
+        ours = second()
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            close(a, b, np.float64)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_gradients_that_are_read_only_or_not_contiguous(case):
+    inputs = operands(case, np.float64)
+    out = case.function(*inputs)
+    gradient = np.random.default_rng(3).standard_normal((*out.shape, 2))[..., 0]  # every other number in memory
+    gradient.flags.writeable = False
+    theirs = grad(out, inputs, gradient)
+    with jit():
+        ours = grad(case.function(*inputs), inputs, gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        close(a, b, np.float64)
+
+
+def is_compiled(primitive, out):
+    return out._node.primitive is primitive.twin
+
+
+def leaf(values, dtype=np.float32):
+    return Tensor(np.asarray(values, dtype), requires_grad=True)
+
+
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax, F.relu, lambda x: F.gelu(x, "tanh")],
+                         ids=["softmax", "log_softmax", "relu", "gelu"])
+@pytest.mark.parametrize("make", [
+    lambda: leaf(np.ones((4, 3)), np.float16),
+    lambda: leaf(np.ones((4, 0))),
+    lambda: leaf(np.ones((0, 4))),
+    lambda: Tensor(np.ones((4, 6), np.float32), requires_grad=True)[:, ::2],
+    lambda: leaf(np.arange(12).reshape(3, 4)).T,
+], ids=["float16", "no columns", "no rows", "strided", "transposed"])
+def test_other_operands_run_as_numpy(function, make):
+    with jit():
+        x = make()
+        out = function(x)
+    assert out._node.primitive.twin is not None  # that of NumPy: a twin has no twin
+    assert out.dtype == x.dtype
+    np.testing.assert_array_equal(out.numpy(), function(x).numpy())
+
+
+def test_softmax_along_another_axis_runs_as_numpy():
+    with jit():
+        assert not is_compiled(softmax, F.softmax(leaf(np.ones((3, 4))), axis=0))
+
+
+def test_layer_norm_without_parameters_runs_as_numpy():
+    with jit():
+        assert not is_compiled(layer_norm, F.layer_norm(leaf(np.ones((3, 4)))))
+
+
+def test_operands_of_two_dtypes_run_as_numpy():
+    with jit():
+        out = F.layer_norm(leaf(np.ones((3, 4))), leaf(np.ones(4), np.float64), leaf(np.ones(4), np.float64))
+    assert not is_compiled(layer_norm, out)
+    assert out.dtype == np.float64
+
+
+def test_a_dropout_mask_that_broadcasts_runs_as_numpy():
+    with jit():
+        assert not is_compiled(dropout_with_mask, dropout_with_mask(leaf(np.ones((3, 4))), np.ones(4, bool), 0.5))
+
+
+def test_attention_without_heads_runs_as_numpy():
+    x = leaf(np.ones((2, 3, 4)))
+    with jit():
+        assert not is_compiled(attention, F.scaled_dot_product_attention(x, x, x))
+
+
+def test_layer_norm_of_a_single_feature_is_its_bias():
+    """Its gradient is a difference of equal numbers, times 1/√eps: 0 but for the rounding of one of them."""
+    x, weight, bias = (leaf(values, np.float64) for values in ([[3.0], [4.0]], [2.0], [5.0]))
+    with jit():
+        out = F.layer_norm(x, weight, bias)
+        gradients = grad(out, [x, weight, bias], np.ones((2, 1)))
+    np.testing.assert_array_equal(out.numpy(), 5)
+    for gradient, expected in zip(gradients, (0, 0, 2), strict=True):
+        np.testing.assert_allclose(gradient.numpy(), expected, atol=2 * 1e-16 / 1e-5**0.5)
+
+
+def test_errors_are_the_same():
+    with jit(), pytest.raises(ValueError, match=r"layer_norm: weight.shape == \(input.shape\[-1\],\)"):
+        F.layer_norm(leaf(np.ones((3, 4))), leaf(np.ones(5)), leaf(np.ones(5)))
+
+
+ODD_ROWS = np.array([
+    [0.0, -math.inf, 1.0, 2.0, -3.0],
+    [-math.inf] * 5,
+    [math.inf, 0.0, 1.0, 2.0, 3.0],
+    [math.nan, 0.0, 1.0, 2.0, 3.0],
+    [0.0, 1.0, 2.0, 3.0, -math.nan],
+    [-math.inf, math.inf, 0.0, 0.0, math.nan],
+    [-1e30, -1e30, -1e30, -1e30, -1e30],
+    [1e30, 1e30, 0.0, -1e30, 1e30],
+    [-200.0, 0.0, 100.0, 90.0, -5.0],
+])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax, F.relu], ids=["softmax", "log_softmax", "relu"])
+def test_infinities_and_nan(function, dtype):
+    x = leaf(ODD_ROWS, dtype)
+    with np.errstate(all="ignore"):
+        theirs = function(x)
+        with jit():
+            ours = function(x)
+    np.testing.assert_array_equal(np.isnan(ours.numpy()), np.isnan(theirs.numpy()))
+    close(ours, theirs, dtype)
+
+
+def test_softmax_of_a_row_where_nothing_is_allowed_is_zero_and_so_is_its_gradient():
+    x = leaf([[-math.inf] * 9, [0.0] * 9])
+    with jit():
+        out = F.softmax(x)
+        (gradient,) = grad(out, [x], np.arange(18.0).reshape(2, 9))
+    np.testing.assert_array_equal(out.numpy()[0], 0)
+    np.testing.assert_array_equal(gradient.numpy()[0], 0)
+
+
+def test_what_is_masked_may_be_nan():
+    """Neither the output nor a gradient sees a masked key whose score is NaN."""
+    query, key, value = (leaf(np.random.default_rng(i).normal(size=(1, 1, 3, 4)), np.float64) for i in range(3))
+    mask = np.array([True, True, False])
+    with jit():
+        clean = F.scaled_dot_product_attention(query, key, value, mask)
+        key.data[..., 2, :] = math.nan
+        out = F.scaled_dot_product_attention(query, key, value, mask)
+    np.testing.assert_array_equal(out.numpy(), clean.numpy())
+
+
+def test_rows_that_do_not_count_may_be_nan():
+    x = leaf(np.random.default_rng(0).normal(size=(3, 5)))
+    x.data[1] = math.nan
+    with jit():
+        out = F.cross_entropy(x, np.array([1, -100, 4]), reduction="none", label_smoothing=0.1)
+        (gradient,) = grad(out.sum(), [x])
+    assert is_compiled(row_losses, row_losses_of(x))
+    assert out.numpy()[1] == 0
+    np.testing.assert_array_equal(gradient.numpy()[1], 0)
+    assert np.isfinite(gradient.numpy()).all()
+
+
+def row_losses_of(x):
+    with jit():
+        return row_losses(x, np.array([1, 0, 4]), np.array([True, False, True]))
+
+
+def test_large_logits_do_not_swallow_a_small_loss():
+    x = leaf([[1000.0, 990.0, 980.0]])
+    with jit():
+        loss = F.cross_entropy(x, np.array([0]))
+    np.testing.assert_allclose(loss.item(), math.log1p(math.exp(-10) + math.exp(-20)), rtol=1e-3)
+
+
+def test_compositions_win():
+    x = leaf(np.ones((2, 3)))
+    with jit(), fused(False):
+        assert F.softmax(x)._node.primitive.name == "div"
+
+
+@pytest.mark.parametrize("primitive", [softmax, log_softmax, relu], ids=["softmax", "log_softmax", "relu"])
+def test_arrays_alone_run_as_numpy(primitive):
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    theirs = primitive(x)
+    with jit():
+        np.testing.assert_array_equal(primitive(x), theirs)
