@@ -67,7 +67,8 @@ def test_the_rows_that_are_computed_are_the_real_ones():
     with with_padding(), profile() as measured:
         model.loss(SOURCE, LABELS)
     whole = measured.operations["linear"].forward_bytes
-    wide = {"encoder": 4 * 8 + 12 + 8, "decoder": 6 * 8 + 12 + 8, "memory": 2 * 8}  # features of the linear maps' outputs
+    # features of what the linear maps give
+    wide = {"encoder": 4 * 8 + 12 + 8, "decoder": 6 * 8 + 12 + 8, "memory": 2 * 8}
     real = 9 * wide["encoder"] + 9 * wide["decoder"] + 9 * wide["memory"]
     assert packed == 8 * real
     assert whole == 8 * (15 * wide["encoder"] + 18 * wide["decoder"] + 15 * wide["memory"])
