@@ -1,82 +1,126 @@
-"""What decoding keeps between steps: the keys and values that every attention has computed already."""
+"""What decoding keeps between steps: the keys and values that every attention has computed already.
+
+A new token attends to all tokens before it. Their keys and values do not change when it comes, since none of them sees
+it; so they are computed once, written to a buffer, and read in every step from there. No step copies them: what is
+added goes into free room at the end, and what attention gets is a view of the part that is filled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minigrad import Tensor
-from minigrad.device import on_device_of, xp
+from minigrad.device import asarray_on, device_of, on_device_of, xp
 from minigrad.tensor import as_tensor
+
+FIRST_ROOM = 32  # tokens that a buffer has room for at first
 
 
 class LayerCache:
-    """Keys and values of one decoder layer, in buffers that double when they are full. For use under ``no_grad``."""
+    """Keys and values of one decoder layer, in buffers that double when they are full. For use under ``no_grad``.
+
+    Attributes:
+        length: how many target tokens of each sentence it holds.
+        memory: keys and values of the encoder's output, raw arrays (B, H, S, D/H) each; None until they are computed.
+    """
 
     def __init__(self) -> None:
         self.length = 0
-        self._keys: Any = None  # raw arrays (B, H, capacity, D/H)
+        self._keys: Any = None  # raw arrays (B, H, room, D/H)
         self._values: Any = None
-        self._memory: tuple[Tensor, Tensor] | None = None
+        self.memory: tuple[Any, Any] | None = None
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new tokens, each (B, H, T, D/H); returns those of all tokens so far."""
         if keys.requires_grad or values.requires_grad:
             raise RuntimeError("the cache is for decoding: run the decoder under minigrad.no_grad()")
+        all_keys, all_values = self.append(keys.data, values.data)
+        return as_tensor(all_keys), as_tensor(all_values)
+
+    def append(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """As `extend`, on raw arrays; what it returns are views of the buffers, good until the next call."""
         end = self.length + keys.shape[2]
-        self._keys = _with_room(self._keys, keys.data, self.length, end)
-        self._values = _with_room(self._values, values.data, self.length, end)
-        with on_device_of(keys.data):
-            self._keys[:, :, self.length:end] = keys.data
-            self._values[:, :, self.length:end] = values.data
+        self._keys = _with_room(self._keys, keys, self.length, end)
+        self._values = _with_room(self._values, values, self.length, end)
+        with on_device_of(keys):
+            self._keys[:, :, self.length:end] = keys
+            self._values[:, :, self.length:end] = values
         self.length = end
-        return as_tensor(self._keys[:, :, :end]), as_tensor(self._values[:, :, :end])
+        return self._keys[:, :, :end], self._values[:, :, :end]
 
     def of_memory(self, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """The keys and values of the encoder's output, computed the first time."""
-        if self._memory is None:
-            self._memory = compute()
-        return self._memory
+        """The keys and values of the encoder's output, each (B, H, S, D/H), computed the first time."""
+        if self.memory is None:
+            keys, values = (tensor.data for tensor in compute())
+            with on_device_of(keys):  # the features of a head next to each other: every step reads them
+                self.memory = xp(keys).ascontiguousarray(keys), xp(keys).ascontiguousarray(values)
+        return as_tensor(self.memory[0]), as_tensor(self.memory[1])
 
-    def select(self, rows: Any, same_memory: bool = False) -> None:
-        """Keep these rows of the batch, in this order: `rows` is a raw integer array; beams and finished sentences.
-
-        `same_memory` promises that every row takes the place of one with the same source: what is cached of the memory
-        needs no copy then.
-        """
+    def select(self, rows: Any) -> None:
+        """Let these rows, in this order, be the batch: `rows` are indices on the host, any number of times each."""
         if self._keys is not None:
+            self._keys, self._values = (_select(buffer, rows, self.length) for buffer in (self._keys, self._values))
+        if self.memory is not None:
+            keys, values = self.memory
+            self.memory = _select(keys, rows, keys.shape[2]), _select(values, rows, keys.shape[2])
+
+    def keep(self, tokens: Any) -> None:
+        """Of each sentence keep these tokens alone: `tokens`, indices on the host, (B, fewer than `length`)."""
+        if self._keys is not None:
+            index = asarray_on(device_of(self._keys), tokens)
             with on_device_of(self._keys):
-                self._keys, self._values = self._keys[rows], self._values[rows]
-        if self._memory is not None and not same_memory:
-            keys, values = self._memory
-            with on_device_of(keys.data):
-                self._memory = as_tensor(keys.data[rows]), as_tensor(values.data[rows])
+                sentences = xp(index).arange(len(index))[:, None]
+                for buffer in (self._keys, self._values):  # (B, tokens, H, D/H) is what the index gives
+                    buffer[:, :, :tokens.shape[1]] = buffer[sentences, :, index].swapaxes(1, 2)
+        self.length = tokens.shape[1]
 
 
 def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
     """`buffer` if it holds `needed` tokens, else one of at least twice the size with the `used` ones copied."""
     if buffer is not None and buffer.shape[2] >= needed:
         return buffer
-    capacity = max(needed, 16 if buffer is None else 2 * buffer.shape[2])
+    room = max(needed, FIRST_ROOM if buffer is None else 2 * buffer.shape[2])
     with on_device_of(like):
-        larger = xp(like).empty((*like.shape[:2], capacity, like.shape[3]), like.dtype)
+        larger = xp(like).empty((*like.shape[:2], room, like.shape[3]), like.dtype)
         if buffer is not None:
             larger[:, :, :used] = buffer[:, :, :used]
     return larger
+
+
+def _select(buffer: Any, rows: Any, used: int) -> Any:
+    """The rows of `buffer`, of whose tokens `used` are filled. In place: only rows that change places are copied."""
+    device = device_of(buffer)
+    with on_device_of(buffer):
+        if len(rows) > len(buffer):
+            return buffer[asarray_on(device, rows)]
+        moved = np.flatnonzero(rows != np.arange(len(rows)))
+        if moved.size:
+            buffer[asarray_on(device, moved), :, :used] = buffer[asarray_on(device, rows[moved]), :, :used]
+        return buffer[:len(rows)]
 
 
 class DecoderCache:
     """One `LayerCache` for each decoder layer.
 
     Attributes:
-        length: how many target tokens have been decoded.
+        length: how many target tokens of each sentence it holds.
     """
 
     def __init__(self, num_layers: int) -> None:
         self.layers = [LayerCache() for _ in range(num_layers)]
         self.length = 0
 
-    def select(self, rows: Any, same_memory: bool = False) -> None:
-        """Keep these rows of the batch in every layer; arguments as for `LayerCache.select`."""
+    def select(self, rows: Any) -> None:
+        """Let these rows, in this order, be the batch of every layer; see `LayerCache.select`."""
+        rows = np.asarray(rows)
         for layer in self.layers:
-            layer.select(rows, same_memory)
+            layer.select(rows)
+
+    def keep(self, tokens: Any) -> None:
+        """Of each sentence keep these tokens alone in every layer; see `LayerCache.keep`."""
+        for layer in self.layers:
+            layer.keep(tokens)
+        self.length = tokens.shape[1]

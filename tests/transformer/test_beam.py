@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import minigrad
-
 from tests.transformer.decoding_models import (
     EOS,
     LETTERS,
@@ -17,7 +15,15 @@ from tests.transformer.decoding_models import (
     random_sources,
 )
 from transformer.decode import beam_search, greedy
-from transformer.decode.beam import most_probable
+from transformer.decode.steps import Steps, most_probable
+
+
+def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
+    """A list that will get (sentences, hypotheses of each) for every step from now on."""
+    shapes, original = [], Steps.logits
+    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.last.shape) or original(steps))
+    return shapes
+
 
 PENALTIES = [("gnmt", 0.6), ("gnmt", 1.0), ("mean", 0.0), ("none", 0.0)]
 every_penalty = pytest.mark.parametrize(("penalty", "alpha"), PENALTIES, ids=[f"{p}-{a}" for p, a in PENALTIES])
@@ -122,13 +128,11 @@ def test_stopping_early_loses_nothing(size, num_best, penalty, alpha):
 
 def test_a_search_ends_when_nothing_can_win_any_more(monkeypatch):
     """The first step all but ends the sentence: what is open then cannot catch up, however long it may become."""
-    model, steps = prefer(peaked_model(0), eos=60.0), []
-    original = model.decode
-    monkeypatch.setattr(model, "decode", lambda *args: steps.append(len(args[0])) or original(*args))
+    model, steps = prefer(peaked_model(0), eos=60.0), shapes_of_steps(monkeypatch)
     for penalty, alpha in PENALTIES:
         steps.clear()
         beam_search(model, random_sources(0), 4, 1, max_length=20, length_penalty=penalty, alpha=alpha)
-        assert steps == [5], penalty  # one step of five sentences
+        assert steps == [(5, 1)], penalty  # one step of five sentences
 
 
 @pytest.mark.parametrize(("penalty", "alpha", "wins"), [("mean", 0.0, "long"), ("gnmt", 2.0, "long"),
@@ -142,25 +146,22 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, penalty
     first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
     following = iter([first, *[middle] * 7, last, *[middle] * 31])
 
-    def decode(target, memory, memory_mask, cache):
-        probabilities = np.array([1e-300, 1e-300, *next(following)])
-        return minigrad.Tensor(np.tile(np.log(probabilities), (len(target), 1, 1)))
+    def logits(steps):
+        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.last.size, 1))
 
     model = peaked_model(0)
-    monkeypatch.setattr(model, "decode", decode)
+    monkeypatch.setattr(Steps, "logits", logits)
     ((found,),) = beam_search(model, [[3, EOS]], 2, 1, max_length=20, length_penalty=penalty, alpha=alpha)
     assert found.ids == ([3] * 8 if wins == "long" else [])
     assert found.finished
 
 
 def test_finished_sentences_leave_the_batch(monkeypatch):
-    model, rows = peaked_model(1), []
-    original = model.decode
-    monkeypatch.setattr(model, "decode", lambda *args: rows.append(len(args[0])) or original(*args))
+    model, shapes = peaked_model(1), shapes_of_steps(monkeypatch)
     found = greedy(model, random_sources(1), max_length=15)
     lengths = [len(h.ids) + h.finished for h in found]
-    assert rows == [sum(length > step for length in lengths) for step in range(max(lengths))]
-    assert len(set(rows)) > 1
+    assert shapes == [(sum(length > step for length in lengths), 1) for step in range(max(lengths))]
+    assert len(set(shapes)) > 1
 
 
 @every_penalty
@@ -229,12 +230,25 @@ def test_a_beam_wider_than_the_choices():
 # --- Pieces and mistakes --------------------------------------------------------------------------
 
 
-def test_most_probable_tokens():
-    rows = np.array([[0.5, -1.0, 2.0, 2.0], [-math.inf, 3.0, -math.inf, 1.0]])
-    tokens, values = most_probable(rows.copy(), 3)
+@pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
+def test_most_probable_tokens(shift):
+    logits = np.array([[0.5, -1.0, 2.0, 2.0], [-math.inf, 3.0, -math.inf, 1.0]])
+    expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    tokens, values = most_probable(logits + shift, 3)
     assert tokens[:, :2].tolist() == [[2, 3], [1, 3]]  # of equal ones the smaller id first
-    assert values.tolist() == [[2.0, 2.0, 0.5], [3.0, 1.0, -math.inf]]
-    assert most_probable(rows.copy(), 9)[0].shape == (2, 4)
+    np.testing.assert_allclose(values, np.take_along_axis(expected, tokens, axis=1), rtol=1e-12 + 1e-16 * abs(shift))
+    assert most_probable(logits + shift, 9)[0].shape == (2, 4)
+
+
+def test_what_never_comes_has_its_share_of_the_probability():
+    logits = np.array([[900.0, 0.5, -1.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
+    expected = logits - logits.max(axis=1, keepdims=True)
+    expected -= np.log(np.exp(expected).sum(axis=1, keepdims=True))
+    tokens, values = most_probable(logits.copy(), 4, never=[0, 1])
+    assert tokens[:, :2].tolist() == [[3, 2], [3, 0]]  # where there are no others, −inf marks that
+    np.testing.assert_allclose(values[0, :2], expected[0, [3, 2]], rtol=1e-14)
+    np.testing.assert_allclose(values[1, 0], expected[1, 3], rtol=1e-14)
+    assert (values[1, 1:] == -math.inf).all()
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [

@@ -98,7 +98,7 @@ def decode(device, options):
         first = model.decode(prefix, memory, mask, cache)
         second = model.decode(token, memory, mask, cache)
         whole = model.decode(np.concatenate([prefix, token], axis=1), memory, mask)
-        cache.select(asarray_on(device, np.array([1, 1])))
+        cache.select(np.array([1, 1]))
         third = model.decode(np.array([[3], [5]]), memory, mask[1:], cache)  # the memory's keys are cached too
     for tensor in (memory, first, second, whole, third):
         assert device_of(tensor.data) == device

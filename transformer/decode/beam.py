@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minigrad.device import xp
-
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, remaining
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
-Score = Callable[[float, int], float]  # of a log-probability and a length in tokens, end-of-sentence included
+# Of a log-probability and a length in tokens, end-of-sentence included; numbers, or arrays of them.
+Score = Callable[[Any, Any], Any]
 
 
 def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int = 1, max_length: int | None = None,
@@ -50,106 +48,102 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score = _score(length_penalty, alpha)
     with decoding(model):
         steps = Steps(model, source, max_length)
-        beams = [_Beam(beam_size, num_best, limit, model.config.eos_id, score) for limit in steps.limits]
-        while searching := [beam for beam in beams if beam.open]:
-            tokens, log_probabilities = most_probable(steps.log_probabilities(), beam_size)
-            rows: list[int] = []
-            first = 0  # the row of the beam's first open hypothesis
-            for beam in searching:
-                end = first + len(beam.open)
-                parents = beam.extend(tokens[first:end].tolist(), log_probabilities[first:end].tolist())
-                rows += [first + parent for parent in parents]
-                first = end
-            steps.go_on(rows, [hypothesis.ids[-1] for beam in searching for hypothesis in beam.open])
-    return [beam.best() for beam in beams]
+        beams = _Beams(beam_size, num_best, steps.limits, model.config.eos_id, _score(length_penalty, alpha))
+        while beams.sentences.size:
+            parents, stay = beams.extend(*steps.most_probable(beam_size))
+            if not stay.all():
+                order = remaining(stay)
+                beams.keep(order)
+                steps.keep(order)
+                parents = parents[order]
+            steps.go_on(beams.ids[:, :, -1], parents)
+    return beams.best()
 
 
-def most_probable(log_probabilities: Any, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most probable tokens of each row, best first, and their log-probabilities.
+class _Beams:
+    """The searches for the translations of all sentences of a batch, those that go on.
 
-    Overwrites `log_probabilities`, a raw array (rows, V). For beams of the usual size, a pass of argmax for each token
-    is faster than a partition; and of equally probable tokens the smaller id is certain to come first.
-
-    Returns:
-        Two host arrays (rows, min(count, V)); −inf marks tokens that are excluded.
+    Attributes:
+        sentences: which sentence each row of the other arrays is about, (B,).
+        ids: the tokens of its open hypotheses, (B, K, length).
+        log_probabilities: theirs, most probable first, (B, K). −inf: there is none, since other sentences have more.
     """
-    namespace = xp(log_probabilities)
-    tokens, values = [], []
-    for _ in range(min(count, log_probabilities.shape[1])):
-        token = log_probabilities.argmax(axis=-1)[:, None]  # (rows, 1)
-        tokens.append(token)
-        values.append(namespace.take_along_axis(log_probabilities, token, axis=-1))
-        namespace.put_along_axis(log_probabilities, token, -math.inf, axis=-1)
-    return read_back(namespace.concatenate(tokens, axis=-1), namespace.concatenate(values, axis=-1))
 
+    def __init__(self, size: int, num_best: int, limits: list[int], eos: int, score: Score) -> None:
+        self.size, self.num_best, self.eos, self.score = size, num_best, eos, score
+        self.sentences = np.arange(len(limits))
+        self.limits = np.array(limits, np.int64)
+        self.ids = np.empty((len(limits), 1, 0), np.int64)
+        self.log_probabilities = np.zeros((len(limits), 1))
+        self.to_beat = np.full(len(limits), -math.inf)  # the score of the worst of `num_best` that are finished
+        self.finished: list[list[Hypothesis]] = [[] for _ in limits]  # the best of each sentence, best first
+        self.cut_off: list[list[Hypothesis]] = [[] for _ in limits]
 
-@dataclass(frozen=True)
-class _Open:
-    """A hypothesis that has not ended."""
-
-    ids: list[int]
-    log_probability: float
-
-
-class _Beam:
-    """The search for the translations of one sentence."""
-
-    def __init__(self, size: int, num_best: int, limit: int, eos: int, score: Score) -> None:
-        self.size, self.num_best, self.limit, self.eos, self.score = size, num_best, limit, eos, score
-        self.open = [_Open([], 0.0)]
-        self.length = 0
-        self.finished: list[Hypothesis] = []  # best first
-        self.cut_off: list[Hypothesis] = []
-
-    def extend(self, tokens: list[list[int]], log_probabilities: list[list[float]]) -> list[int]:
+    def extend(self, tokens: NDArray[np.int64], log_probabilities: NDArray[np.float64]
+               ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Go one token further.
 
         Args:
-            tokens, log_probabilities: for each open hypothesis the tokens that may follow, most probable first.
+            tokens, log_probabilities: of each open hypothesis the tokens that may follow, most probable first,
+                (B, K, choices).
 
         Returns:
-            Which hypothesis each one now open extends. None is open once the search is done.
+            Which hypothesis each one now open extends, (B, K), and which sentences are not done, (B,).
         """
-        candidates = [(hypothesis.log_probability + gained, parent, token)
-                      for parent, hypothesis in enumerate(self.open)
-                      for token, gained in zip(tokens[parent], log_probabilities[parent], strict=True)
-                      if gained > -math.inf]
-        candidates.sort(key=lambda candidate: -candidate[0])  # stable: equal ones stay in the order of parent and token
-        self.length += 1
-        before, self.open, parents = self.open, [], []
-        for log_probability, parent, token in candidates[: self.size]:
-            if token == self.eos:
-                self.finished.append(self._hypothesis(before[parent].ids, log_probability, True))
-            else:
-                self.open.append(_Open([*before[parent].ids, token], log_probability))
-                parents.append(parent)
-        self.finished.sort(key=lambda hypothesis: -hypothesis.score)
-        if self.length == self.limit:
-            self.cut_off = [self._hypothesis(cut.ids, cut.log_probability, False) for cut in self.open]
-        if self.length == self.limit or not self._can_improve():
-            self.open = []
-        return parents if self.open else []
+        batch, _, choices = tokens.shape
+        candidates = (self.log_probabilities[:, :, None] + log_probabilities).reshape(batch, -1)
+        # Stable: equally probable candidates stay in the order of parent and token.
+        best = np.argsort(-candidates, axis=1, kind="stable")[:, :self.size]
+        parents, total = best // choices, np.take_along_axis(candidates, best, axis=1)
+        last = np.take_along_axis(tokens.reshape(batch, -1), best, axis=1)
+        ids = np.concatenate([np.take_along_axis(self.ids, parents[:, :, None], axis=1), last[:, :, None]], axis=2)
+        possible, ends = total > -math.inf, last == self.eos
+        for row in np.flatnonzero((possible & ends).any(axis=1)).tolist():
+            self._finish(row, ids[row], total[row], possible[row] & ends[row])
 
-    def _hypothesis(self, ids: list[int], log_probability: float, finished: bool) -> Hypothesis:
-        return Hypothesis(ids, self.score(log_probability, self.length), log_probability, finished)
+        is_open = possible & ~ends
+        first = np.argsort(~is_open, axis=1, kind="stable")[:, :max(1, is_open.sum(axis=1).max())]  # the open ones
+        self.ids = np.take_along_axis(ids, first[:, :, None], axis=1)
+        self.log_probabilities = np.take_along_axis(np.where(is_open, total, -math.inf), first, axis=1)
+        at_limit = self.ids.shape[2] == self.limits
+        for row in np.flatnonzero(at_limit).tolist():
+            self.cut_off[self.sentences[row]] = self._hypotheses(
+                self.ids[row], self.log_probabilities[row], self.log_probabilities[row] > -math.inf, False)
+        return np.take_along_axis(parents, first, axis=1), ~at_limit & self._can_improve()
 
-    def _can_improve(self) -> bool:
-        """Whether an open hypothesis may still end up among the `num_best`.
+    def _finish(self, row: int, ids: NDArray[np.int64], total: NDArray[np.float64], which: NDArray[np.bool_]) -> None:
+        """Put hypotheses that end among the best of their sentence."""
+        finished = [*self.finished[self.sentences[row]], *self._hypotheses(ids[:, :-1], total, which, True)]
+        finished.sort(key=lambda hypothesis: -hypothesis.score)
+        self.finished[self.sentences[row]] = finished = finished[:self.num_best]
+        if len(finished) == self.num_best:
+            self.to_beat[row] = finished[-1].score
+
+    def _hypotheses(self, ids: NDArray[np.int64], total: NDArray[np.float64], which: NDArray[np.bool_],
+                    finished: bool) -> list[Hypothesis]:
+        length = ids.shape[1] + finished  # end-of-sentence counts
+        return [Hypothesis(tokens, self.score(log_probability, length), log_probability, finished)
+                for tokens, log_probability in zip(ids[which].tolist(), total[which].tolist(), strict=True)]
+
+    def _can_improve(self) -> NDArray[np.bool_]:
+        """Whether an open hypothesis of each sentence may still end up among the `num_best`, (B,).
 
         Its log-probability can only fall, but what that is divided by grows with its length. Log-probabilities are
         negative, so the best it can hope for is to lose nothing more and to be as long as is allowed.
         """
-        if not self.open or len(self.finished) < self.num_best:
-            return bool(self.open)
-        hope = self.score(max(hypothesis.log_probability for hypothesis in self.open), self.limit)
-        return hope > self.finished[self.num_best - 1].score
+        return self.score(self.log_probabilities[:, 0], self.limits) > self.to_beat
 
-    def best(self) -> list[Hypothesis]:
-        """The `num_best`: the finished ones by score, then, if they are too few, the most probable of those cut off."""
-        return (self.finished + self.cut_off)[: self.num_best]
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Let these sentences, in this order, be those that go on."""
+        self.sentences, self.limits, self.to_beat = self.sentences[rows], self.limits[rows], self.to_beat[rows]
+        self.ids, self.log_probabilities = self.ids[rows], self.log_probabilities[rows]
+
+    def best(self) -> list[list[Hypothesis]]:
+        """The `num_best` of each sentence: the finished by score, then, if too few, the most probable of those cut."""
+        return [(finished + cut_off)[:self.num_best]
+                for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
 
 
 def _score(length_penalty: str, alpha: float) -> Score:

@@ -13,11 +13,11 @@ from minigrad import functional as F
 from minigrad import random
 from minigrad.device import asarray_on, xp
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back, remaining
 from transformer.model import Transformer
 
-# From log-probabilities (rows, V) on the model's device, and which hypotheses the rows are: the next tokens, (rows,).
-Choice = Callable[[Any, NDArray[np.int64]], Any]
+# Given which hypotheses the rows are: the next token of each and its log-probability, host arrays (rows,).
+Choice = Callable[[Steps, NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 def greedy(model: Transformer, source: Any, max_length: int | None = None) -> list[Hypothesis]:
@@ -35,8 +35,13 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
     Raises:
         ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions.
     """
+
+    def choose(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        tokens, log_probabilities = steps.most_probable(1)
+        return tokens[:, 0, 0], log_probabilities[:, 0, 0]
+
     with decoding(model):
-        return _follow(Steps(model, source, max_length), lambda log_probabilities, _: log_probabilities.argmax(axis=-1))
+        return _follow(Steps(model, source, max_length), choose)
 
 
 def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,
@@ -70,12 +75,16 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
     with decoding(model):
         steps = Steps(model, source, max_length)
         steps.limits = [limit for limit in steps.limits for _ in range(num_samples)]
-        steps.select(np.repeat(np.arange(len(steps.last)), num_samples))
+        steps.keep(np.repeat(np.arange(len(steps.last)), num_samples))
         count, generator = len(steps.last), random.next_generator()
 
-        def choose(log_probabilities: Any, rows: NDArray[np.int64]) -> Any:
+        def choose(steps: Steps, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            log_probabilities = steps.log_probabilities()
             uniform = generator.random(count)[rows]  # drawn for all: no row's numbers depend on when others finish
-            return draw(log_probabilities, asarray_on(model.device, uniform), temperature, top_k, top_p)
+            chosen = draw(log_probabilities, asarray_on(model.device, uniform), temperature, top_k, top_p)[:, None]
+            picked = xp(chosen).take_along_axis(log_probabilities, chosen, axis=-1)
+            tokens, gained = read_back(chosen, picked)
+            return tokens[:, 0], gained[:, 0]
 
         drawn = _follow(steps, choose)
     return [drawn[first:first + num_samples] for first in range(0, count, num_samples)]
@@ -118,19 +127,16 @@ def _follow(steps: Steps, choose: Choice) -> list[Hypothesis]:
     rows = np.arange(len(limits))  # which hypotheses are still open
     ids: list[list[int]] = [[] for _ in rows]
     totals, finished = np.zeros(len(rows)), np.zeros(len(rows), bool)
-    length = 0
     while rows.size:
-        log_probabilities = steps.log_probabilities()
-        chosen = choose(log_probabilities, rows)
-        picked = xp(chosen).take_along_axis(log_probabilities, chosen[:, None], axis=-1)[:, 0]
-        tokens, gained = read_back(chosen, picked)
-        length += 1
+        tokens, gained = choose(steps, rows)
         totals[rows] += gained
         finished[rows] = ended = tokens == eos
-        for row, token in zip(rows[~ended], tokens[~ended], strict=True):
-            ids[row].append(int(token))
-        stay = np.flatnonzero(~ended & (length < limits[rows]))
-        rows = rows[stay]
-        if rows.size:
-            steps.go_on(stay, tokens[stay])
+        for row, token in zip(rows[~ended].tolist(), tokens[~ended].tolist(), strict=True):
+            ids[row].append(token)
+        stay = ~ended & (steps.length + 1 < limits[rows])
+        if not stay.all():
+            order = remaining(stay)
+            rows, tokens = rows[order], tokens[order]
+            steps.keep(order)
+        steps.go_on(tokens[:, None])
     return [Hypothesis(*parts) for parts in zip(ids, totals.tolist(), totals.tolist(), finished.tolist(), strict=True)]

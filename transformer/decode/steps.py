@@ -1,4 +1,4 @@
-"""What every way of decoding needs: the log-probabilities of the next token, for the rows that are still open."""
+"""What every way of decoding needs: what may come next, for all hypotheses that are open, one step after the other."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import functional as F
 from minigrad.device import asarray_on, is_host, on_device_of, to_numpy, xp
-from minigrad.tensor import as_tensor
 
+from transformer.decode.cached_decoder import cached_decoder
 from transformer.model import Transformer
+
+COLLECT_AFTER = 8  # steps, at least, after which it is seen what no hypothesis reads any more
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Hypothesis:
 
 
 class Steps:
-    """A batch of sentences being decoded: encoded once, then one token a row at each step.
+    """A batch of sentences being decoded: encoded once, then one token of each hypothesis at every step.
 
     Args:
         model: in evaluation mode, under ``no_grad``: see `decoding`.
@@ -48,8 +50,8 @@ class Steps:
     Attributes:
         limits: the most tokens of each sentence's translation, (B,). They depend on the sentence alone, never on the
             padding, so that a sentence is translated alike alone and in a batch.
-        sentences: which sentence each row translates, (rows,); at first one row for each.
-        last: the token that each row ends in so far, (rows,).
+        length: how many tokens each hypothesis has so far.
+        last: the last token of each hypothesis, (B, K); all sentences have as many hypotheses, one at first.
     """
 
     def __init__(self, model: Transformer, source: Any, max_length: int | None) -> None:
@@ -60,49 +62,123 @@ class Steps:
             raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
                              f"end-of-sentence (id {config.eos_id}) alone")
         self.limits = _limits(lengths, max_length, config.max_length)
-        self.never = sorted({config.pad_id, config.bos_id})  # tokens that no translation contains
-        self.last: NDArray[np.int64] = np.full(len(lengths), config.bos_id)
-        self.sentences = np.arange(len(lengths))
-        self._cache = model.new_cache()
+        self.length = 0
+        self.last: NDArray[np.int64] = np.full((len(lengths), 1), config.bos_id)
+        self._never = sorted({config.pad_id, config.bos_id})  # tokens that no translation contains
+        self._seen: NDArray[np.bool_] | None = None  # whose tokens each hypothesis follows, (B, K, tokens); None: all
+        self._collect_at = 0
         if lengths.size:  # an empty batch is never decoded
-            self._memory = model.encode(source)
-            self._mask = model.memory_mask(source)
+            self._decoder = cached_decoder(model, model.encode(source), model.memory_mask(source))
+
+    def logits(self) -> Any:
+        """Of the token that comes next: a raw array (B · K, V) on the model's device, good until the next step."""
+        mask = None
+        if self._seen is not None:
+            batch, hypotheses, _ = self._seen.shape
+            itself = np.broadcast_to(np.eye(hypotheses, dtype=bool), (batch, hypotheses, hypotheses))
+            self._seen = np.concatenate([self._seen, itself], axis=2)  # (B, K, tokens + K)
+            mask = asarray_on(self.model.device, self._seen[:, None])
+        return self._decoder(asarray_on(self.model.device, self.last), self.length, mask)
 
     def log_probabilities(self) -> Any:
-        """Of each token to come next: a raw array (rows, target_vocab_size) on the model's device, −inf for `never`."""
-        logits = self.model.decode(self.last[:, None], self._memory, self._mask, self._cache)  # (rows, 1, V)
-        out = F.log_softmax(logits[:, -1]).data
-        for token in self.never:
+        """As `logits`, but log-probabilities; −inf for tokens that no translation contains."""
+        out = F.log_softmax(self.logits())
+        for token in self._never:
             out[:, token] = -math.inf
         return out
 
-    def go_on(self, rows: Sequence[int] | NDArray[np.int64], tokens: Sequence[int] | NDArray[np.int64]) -> None:
-        """Let these rows, in this order, be the batch, each followed by its token.
+    def most_probable(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The `count` most probable next tokens of each hypothesis and their log-probabilities; see `most_probable`.
+
+        Returns:
+            Two host arrays (B, K, min(count, V)).
+        """
+        tokens, log_probabilities = most_probable(self.logits(), count, self._never)
+        return tokens.reshape(*self.last.shape, -1), log_probabilities.reshape(*self.last.shape, -1)
+
+    def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
+        """Let each sentence have these hypotheses, one token longer.
+
+        No key or value moves: hypotheses that come from the same one go on reading what it wrote. Only `_seen`, which
+        says who reads what, follows the parents.
 
         Args:
-            rows: indices into the rows so far, any number of times each.
-            tokens: as many target ids.
+            tokens: the tokens that they end in, (B, K).
+            parents: which of the sentence's hypotheses so far each one extends, (B, K); None: each its own.
         """
-        self.select(rows)
-        self.last = np.array(tokens, np.int64)
+        self.length += 1
+        self.last = tokens
+        if parents is None or not len(parents):
+            return
+        if self._seen is None:
+            if tokens.shape[1] == 1:
+                return
+            self._seen = np.ones((len(tokens), 1, self._decoder.cache.length), bool)
+        self._seen = np.take_along_axis(self._seen, parents[:, :, None], axis=1)
+        if self._seen.shape[2] >= self._collect_at:
+            self._seen = self._collect(self._seen)
+            self._collect_at = 2 * self._seen.shape[2] + COLLECT_AFTER * self._seen.shape[1]
 
-    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> None:
-        """Let these rows, in this order, be the batch; any number of times each."""
-        rows = np.array(rows, np.int64)
-        if np.array_equal(rows, np.arange(len(self.last))):
-            return
-        before, self.sentences = self.sentences, self.sentences[rows]
+    def _collect(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Drop the keys and values that no hypothesis reads any more, since it has no descendants; the new `_seen`."""
+        used = seen.any(axis=1)  # (B, tokens)
+        tokens = np.argsort(~used, axis=1, kind="stable")[:, :used.sum(axis=1).max()]  # those in use first, in order
+        self._decoder.cache.keep(tokens)
+        return np.take_along_axis(seen, tokens[:, None], axis=2)
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Let these sentences, in this order, be the batch; any number of times each."""
         self.last = self.last[rows]
-        if not rows.size:
-            return
-        same_sentences = np.array_equal(before, self.sentences)  # beams change places: what belongs to the source stays
-        index = asarray_on(self.model.device, rows)
-        if self._cache.length:  # then the cache holds what the decoder needs of the memory
-            self._cache.select(index, same_memory=same_sentences)
-        else:
-            self._memory = as_tensor(self._memory.data[index])
-        if self._mask is not None and not same_sentences:
-            self._mask = self._mask[index]
+        if len(rows):
+            if self._seen is not None:
+                self._seen = self._seen[rows]
+            self._decoder.select(rows)
+
+
+def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The most probable tokens of each row, best first, and their log-probabilities.
+
+    For beams of the usual size, a pass of argmax for each token is faster than a partition; and of equally probable
+    tokens the smaller id is certain to come first. Only the log-probabilities that are asked for are computed, from the
+    sum over the others and themselves: ``log softmax(x)ᵢ = (xᵢ - top) - log Σ exp(x - top)``.
+
+    Args:
+        logits: a raw array (rows, V), which is overwritten.
+        count: how many.
+        never: tokens that are not chosen, though they have their share of the probability.
+
+    Returns:
+        Two host arrays (rows, min(count, V)); −inf marks tokens that are excluded.
+    """
+    namespace = xp(logits)
+    excluded = logits[:, list(never)]  # a copy, (rows, len(never))
+    logits[:, list(never)] = -math.inf
+    tokens, found = [], []
+    for _ in range(min(count, logits.shape[1])):
+        token = logits.argmax(axis=-1)[:, None]  # (rows, 1)
+        tokens.append(token)
+        found.append(namespace.take_along_axis(logits, token, axis=-1))
+        namespace.put_along_axis(logits, token, -math.inf, axis=-1)
+    apart = namespace.concatenate([*found, excluded], axis=-1)  # what is no longer among the logits
+    top = apart.max(axis=-1, keepdims=True)
+    top = namespace.where(top == -math.inf, top.dtype.type(0), top)
+    logits -= top
+    total = namespace.exp(logits, out=logits).sum(axis=-1, keepdims=True)
+    apart -= top
+    total += namespace.exp(apart).sum(axis=-1, keepdims=True)
+    chosen = namespace.concatenate(tokens, axis=-1)
+    return read_back(chosen, apart[:, :chosen.shape[1]] - namespace.log(total))
+
+
+def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rows where `stay` is True, in an order that moves few: rows from the end take the places of those that leave.
+
+    Example: of five rows the second and third leave: [0, 4, 3].
+    """
+    left = np.flatnonzero(stay)
+    order = np.arange(len(left))
+    order[~stay[:len(left)]] = left[left >= len(left)]
+    return order
 
 
 @contextmanager

@@ -1,0 +1,240 @@
+"""The step that all ways of decoding share: two ways to compute it, and a cache in which nothing moves."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, nn
+from minigrad.observe import Observer, observing
+
+from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
+from transformer import Transformer, TransformerConfig
+from transformer.cache import LayerCache
+from transformer.decode import beam_search, greedy
+from transformer.decode.cached_decoder import OnArrays, ThroughModules
+from transformer.decode.steps import Steps, remaining
+
+OPTIONS = [
+    {}, {"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}, {"positions": "learned"},
+    {"sinusoid_layout": "halves", "first_position": 1}, {"activation": "gelu"}, {"activation": "gelu_tanh"},
+    {"bias": False, "norm_bias": False}, {"num_decoder_layers": 0}, {"num_heads": 1}, {"layer_norm_eps": 0.1},
+    {"tie_output": True, "share_embeddings": True},
+]
+
+
+def model_with(options, dtype=np.float64):
+    """An untrained model none of whose parameters is 0."""
+    sizes = {"d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2, "d_ff": 32,
+             "max_length": 40, "output_bias": "tie_output" not in options}
+    with minigrad.random.fork(1):
+        model = Transformer(TransformerConfig(9, 9, **sizes | options))
+    rng = np.random.default_rng(1)
+    for parameter in model.parameters():
+        parameter.data[...] += rng.normal(0, 0.1, parameter.shape)
+    return model.to(dtype=dtype).eval()
+
+
+def encoded(model, sources):
+    return model.encode(sources), model.memory_mask(sources)
+
+
+# --- On arrays and through modules ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)], ids=["float64", "float32"])
+def test_both_ways_compute_the_same(options, dtype, tolerance):
+    """One hypothesis of each sentence, then three that follow it or one another, then fewer sentences."""
+    model, rng = model_with(options, dtype), np.random.default_rng(2)
+    with minigrad.no_grad():
+        decoders = [kind(model, *encoded(model, random_sources(1))) for kind in (OnArrays, ThroughModules)]
+
+        def compare(tokens, position, mask=None):
+            ours, theirs = (decoder(tokens, position, mask) for decoder in decoders)
+            assert ours.dtype == theirs.dtype == dtype
+            assert ours.shape == (tokens.size, 9)
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
+
+        for position in range(3):
+            compare(rng.integers(3, 9, (5, 1)), position)
+        for position in range(3, 6):
+            seen = rng.random((5, 1, 3, 3 + 3 * (position - 2))) < 0.5
+            seen[..., -3:] = np.eye(3, dtype=bool)
+            compare(rng.integers(3, 9, (5, 3)), position, seen)
+        for decoder in decoders:
+            decoder.select(np.array([4, 0]))
+        compare(rng.integers(3, 9, (2, 1)), 6)
+
+
+def test_a_plain_model_is_decoded_on_arrays(monkeypatch):
+    model, sources = peaked_model(0), random_sources(0)
+    expected = greedy(model, sources)
+    monkeypatch.setattr(ThroughModules, "__call__", None)
+    assert greedy(model, sources) == expected
+
+
+class Recorder(Observer):
+    """Counts the modules that it is told of."""
+
+    def __init__(self):
+        self.modules = []
+
+    def module_begins(self, module):
+        self.modules.append(type(module))
+
+
+class Doubled(nn.Linear):
+    """A module that does something else."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * 2.0
+
+
+def test_whoever_watches_is_told_of_modules_and_compositions_run_where_they_are_asked_for(monkeypatch):
+    model, sources, recorder = peaked_model(0), random_sources(0), Recorder()
+    found = greedy(model, sources)
+    expected, steps = [h.ids for h in found], max(len(h.ids) + h.finished for h in found)
+    monkeypatch.setattr(OnArrays, "__call__", None)
+    with observing(recorder):
+        assert [h.ids for h in greedy(model, sources)] == expected
+    assert recorder.modules.count(type(model.decoder.layers[0])) == 2 * steps
+    with minigrad.fused(False):
+        assert [h.ids for h in greedy(model, sources)] == expected
+
+
+@pytest.mark.parametrize("decode", [greedy, lambda *args: [best for best, in beam_search(*args, 3)]])
+def test_hooks_and_other_modules_are_heeded(decode):
+    model, sources = peaked_model(0), random_sources(0)
+    before, hooked = decode(model, sources), []
+    outer = model.decoder.layers[1].feed_forward.outer
+    handle = outer.register_forward_hook(lambda module, args, output: hooked.append(output.shape) or output * 2.0)
+    changed = decode(model, sources)
+    assert hooked
+    assert changed != before
+    handle.remove()
+    model.decoder.layers[1].feed_forward.outer = other = Doubled(outer.in_features, outer.out_features)
+    other.to(dtype=np.float64).load_state_dict(outer.state_dict())
+    found = decode(model, sources)
+    assert [h.ids for h in found] == [h.ids for h in changed]
+    np.testing.assert_allclose([h.score for h in found], [h.score for h in changed], rtol=1e-12)
+
+
+# --- Nothing moves --------------------------------------------------------------------------------
+
+
+def test_what_attention_reads_is_a_view_of_the_buffer():
+    cache, rng = LayerCache(), np.random.default_rng(0)
+    tokens = [rng.normal(size=(2, 3, 4, 1, 5)) for _ in range(20)]
+    views = [cache.append(*new) for new in tokens]
+    for length, (keys, values) in enumerate(views, start=1):
+        assert np.shares_memory(keys, views[-1][0])
+        assert np.shares_memory(values, views[-1][1])
+        np.testing.assert_array_equal(keys, np.concatenate([key for key, _ in tokens[:length]], axis=2))
+        np.testing.assert_array_equal(values, np.concatenate([value for _, value in tokens[:length]], axis=2))
+
+
+@pytest.mark.parametrize("hypotheses", [1, 4])
+def test_a_step_allocates_as_much_whatever_was_decoded_before(hypotheses, monkeypatch):
+    """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
+    monkeypatch.setattr("transformer.cache.FIRST_ROOM", 40 * hypotheses)
+    monkeypatch.setattr("transformer.decode.steps.COLLECT_AFTER", 40)
+    config = TransformerConfig(9, 9, d_model=256, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
+    model, batch = Transformer(config).eval(), 16
+    tokens, parents = np.full((batch, hypotheses), 3), np.tile(np.arange(hypotheses) // 2, (batch, 1))
+    peaks = []
+    with minigrad.no_grad():
+        steps = Steps(model, np.full((batch, 5), 3), 40)
+        for step in range(30):
+            tracemalloc.start()
+            steps.logits()
+            steps.go_on(tokens, parents if step else np.zeros_like(parents))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    one_copy = 20 * hypotheses * batch * 256 * 4  # bytes of the keys of 20 steps
+    assert max(peaks[25:]) - min(peaks[2:6]) < one_copy / 4
+
+
+def test_rows_that_stay_where_they_are_are_not_touched():
+    """Finished sentences leave, and the last ones take their places, in the same memory."""
+    cache, rng = LayerCache(), np.random.default_rng(0)
+    keys, values = rng.normal(size=(2, 6, 2, 3, 4))
+    before = cache.append(keys, values)
+    order = remaining(np.array([True, False, True, True, False, True]))
+    assert order.tolist() == [0, 5, 2, 3]
+    cache.select(order)
+    for old, view, new in zip((keys, values), before, cache.append(keys[:4, :, :1], values[:4, :, :1]), strict=True):
+        assert np.shares_memory(view, new)
+        np.testing.assert_array_equal(new[:, :, :3], old[order])
+        np.testing.assert_array_equal(view[[0, 2, 3]], old[[0, 2, 3]])
+
+
+@pytest.mark.parametrize("stay", ["", "000", "111", "01", "10011", "0101"])
+def test_remaining(stay):
+    stay = np.array([sign == "1" for sign in stay], bool)
+    order = remaining(stay)
+    assert sorted(order) == np.flatnonzero(stay).tolist()
+    moved = order != np.arange(len(order))
+    assert (order[moved] >= len(order)).all()
+
+
+@pytest.mark.parametrize("rows", [[2, 1, 0], [1, 1, 1], [2, 2, 0, 1, 1], [0], []], ids=str)
+def test_any_rows_can_be_selected(rows):
+    cache, rng = LayerCache(), np.random.default_rng(0)
+    keys, values = rng.normal(size=(2, 3, 2, 3, 4))
+    cache.append(keys, values)
+    cache.of_memory(lambda: (Tensor(values), Tensor(keys)))
+    cache.select(np.array(rows, int))
+    for found, old in zip(cache.append(keys[rows][:, :, :0], values[rows][:, :, :0]), (keys, values), strict=True):
+        np.testing.assert_array_equal(found, old[rows])
+    for found, old in zip(cache.memory, (values, keys), strict=True):
+        np.testing.assert_array_equal(found, old[rows])
+
+
+# --- Several hypotheses of a sentence -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through_modules", [False, True])
+def test_each_hypothesis_follows_its_own_past(through_modules):
+    """Random parents for 30 steps, between one and five hypotheses; what none descends from is dropped."""
+    model, sources, rng = model_with({}), random_sources(3, (5, 2, 7)), np.random.default_rng(3)
+    past = np.full((3, 1, 1), BOS)  # (sentences, hypotheses, tokens)
+    lengths = []
+    with minigrad.no_grad(), minigrad.fused(not through_modules):
+        memory, mask = encoded(model, sources)
+        steps = Steps(model, sources, 40)
+        for step in range(30):
+            found = steps.logits().reshape(*past.shape[:2], -1)
+            for k in range(past.shape[1]):
+                expected = model.decode(past[:, k], memory, mask).numpy()[:, -1]
+                np.testing.assert_allclose(found[:, k], expected, rtol=0, atol=1e-12)
+            count = (5, 5, 5, 3, 1)[step % 5] if step > 20 else 5
+            tokens, parents = rng.integers(3, 9, (len(past), count)), rng.integers(0, past.shape[1], (len(past), count))
+            past = np.concatenate([np.take_along_axis(past, parents[:, :, None], axis=1), tokens[:, :, None]], axis=2)
+            if step == 24:  # the second sentence leaves
+                order = np.array([0, 2])
+                past, tokens, parents, memory, mask = (a[order] for a in (past, tokens, parents, memory, mask))
+                steps.keep(order)
+            steps.go_on(tokens, parents)
+            lengths.append(steps._decoder.cache.length)
+    written = 1 + 5 * 29
+    assert max(lengths) < written * 0.8
+
+
+def test_a_wide_beam_keeps_no_more_than_it_reads():
+    """A hundred steps of twenty hypotheses write 2,000 tokens; their pasts join soon, and the rest is dropped."""
+    model, lengths = prefer(peaked_model(1, max_length=100), eos=-100.0), []
+    original = Steps.go_on
+
+    def go_on(steps, tokens, parents=None):
+        original(steps, tokens, parents)
+        lengths.append(steps._decoder.cache.length)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Steps, "go_on", go_on)
+        (found,) = beam_search(model, [[3, 4, EOS]], 20, 20, max_length=100)
+    assert len(lengths) == 100
+    assert max(lengths) < 1500
+    assert len({tuple(h.ids) for h in found}) == 20
+    assert set(found[0].ids) <= set(LETTERS)
