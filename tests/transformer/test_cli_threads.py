@@ -39,7 +39,7 @@ def test_how_many(model, arguments, threads, begun, tmp_path, stand_in):
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
-    ([], "1 thread: more would gain nothing with so small a model"), (["--threads", 1], "1 thread"),
+    ([], "1 thread: more would gain nothing at this size"), (["--threads", 1], "1 thread"),
     (["--threads", 2], "2 threads"),
 ])
 def test_what_it_says(arguments, line, tmp_path):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from minigrad import DeviceError
+from minigrad import DeviceError, jit
 from minigrad.device import module_for, parse_device
 
 from transformer.checkpoints import RunError
@@ -113,11 +113,19 @@ def _limit_threads(context: click.Context, parameter: click.Parameter, threads: 
         context.with_resource(limit_threads(threads))
 
 
+def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        context.with_resource(jit())
+
+
 device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine",
                         help="Threads for matrix products.  [default: all cores; 1 for small models]")
+jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
+                    help="Run hot functions as compiled kernels: faster, the same but for rounding. Needs Numba, from  "
+                         "pip install 'minigrad[jit]'")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
                            help="Which weights to use: those that validated best, or the newest.")
@@ -125,7 +133,7 @@ checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"])
 
 def decoding_options(command: F) -> F:
     """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length, and the machine's:
-    checkpoint, device, threads.
+    checkpoint, device, threads, jit.
     """
     section = "Decoding"
     for decorate in reversed([
@@ -138,7 +146,7 @@ def decoding_options(command: F) -> F:
         option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="Of gnmt."),
         option("--max-length", type=click.IntRange(1), metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
-        checkpoint_option, device_option, threads_option,
+        checkpoint_option, device_option, threads_option, jit_option,
     ]):
         command = decorate(command)
     return command

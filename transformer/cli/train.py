@@ -13,7 +13,7 @@ import click
 
 from transformer.checkpoints import Run, RunError, check_new, is_run, load_run
 from transformer.cli import sources
-from transformer.cli.command import INTERRUPTED, Command, device_option, option
+from transformer.cli.command import INTERRUPTED, Command, device_option, jit_option, option
 from transformer.cli.training_options import (
     changed_training,
     model_changes,
@@ -52,6 +52,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @device_option
 @option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
         help="Threads that each batch is divided over.  [default: all cores, at most 8; 1 for small models]")
+@jit_option
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
           **values: Any) -> None:
@@ -115,7 +116,7 @@ def _describe_threads(threads: int, decided: bool) -> str:
     """One line on the number of threads, which somebody decided, or `suitable_threads` did."""
     if threads > 1:
         return f"{threads} threads"
-    return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing with so small a model"
+    return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing at this size"
 
 
 def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
