@@ -3,7 +3,7 @@
 #
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
-#   make bench BENCH_ARGS="--rounds 3 --dry"   any further arguments for every benchmark
+#   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
 
 VENV        := .venv
@@ -20,7 +20,7 @@ help:
 	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
 	@echo "make test-slow   the tests that train for minutes or check exhaustively"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
-	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 40 minutes)"
+	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
 	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"

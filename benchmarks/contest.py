@@ -25,11 +25,12 @@ OTHERS = {
     "HIPS autograd": ("autograd",),
     "GEMM floor": ("gemm",),
 }
+OPTIONAL = ("torch-compile",)  # it needs a C++ compiler
 SHORT = {"eager": "PyTorch eager", "compile": "torch.compile", "jax": "JAX jit", "autograd": "HIPS autograd",
          "gemm": "GEMM floor"}  # on the command line and in names of files
 
 
-def parser(description: str | None, rounds: int, seconds: float = 1.0) -> argparse.ArgumentParser:
+def parser(description: str | None, rounds: int, seconds: float = 0.7) -> argparse.ArgumentParser:
     """A parser with the options of every driver; `rounds` and `seconds` are defaults."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--rounds", type=int, default=rounds, help=f"rounds in which each has a turn ({rounds})")
@@ -86,15 +87,18 @@ def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]]) -
 
 
 def train(workload: Workload, titles: Sequence[str], options: argparse.Namespace) -> list[paired.Round]:
-    """Let the programs of `titles` train `workload` in turns; rounds by title, the fastest where it has several."""
+    """Let the programs of `titles` train `workload` in turns; rounds by title, the fastest where it has several.
+
+    A title of which no program could start is left out.
+    """
     paired.confine(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "start.safetensors"
         workload.write_weights(weights)
-        with turns.started(commands(titles, workload, weights, options.threads)) as processes:
+        with turns.started(commands(titles, workload, weights, options.threads), optional=OPTIONAL) as processes:
             check_losses(workload, {peer: process.ready for peer, process in processes.items()})
             rounds = turns.take(processes, options.rounds, options.seconds)
-    return by_title(rounds, titles)
+    return by_title(rounds, [title for title in titles if any(name in rounds[0] for name in programs([title]))])
 
 
 def by_title(rounds: list[paired.Round], titles: Iterable[str]) -> list[paired.Round]:

@@ -42,7 +42,7 @@ def peaks(workload: workloads.Workload, titles: list[str], options: argparse.Nam
 
 def main() -> None:
     """Measure one workload after the other, and publish each as soon as it is there."""
-    parser = contest.parser(__doc__, rounds=3)
+    parser = contest.parser(__doc__, rounds=2)
     parser.add_argument("--sizes", nargs="+", choices=list(workloads.SIZES), default=list(workloads.SIZES))
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0, 0.1])
     options = parser.parse_args()

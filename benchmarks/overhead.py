@@ -156,7 +156,7 @@ def main() -> None:
     """Compare minigrad with its peer, or, as one of the measured processes, print the numbers of one library."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=["torch", "autograd"], default="torch")
-    parser.add_argument("--rounds", type=int, default=25, help="pairs of processes (25)")
+    parser.add_argument("--rounds", type=int, default=15, help="pairs of processes (15)")
     parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
     parser.add_argument("--measure", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -31,6 +31,8 @@ def main() -> None:
         rounds = contest.train(workload, [*ours, *others], options)
         for variant in ours:
             for short, title in zip(options.peers, others, strict=True):
+                if title not in rounds[0]:
+                    continue
                 report = paired.report(
                     f"time of a training step, float32, {options.threads} threads", "ms", len(rounds),
                     contest.packages([variant, title]), {workload.title: contest.row(rounds, variant, title)})

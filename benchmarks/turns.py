@@ -12,14 +12,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO
 
 import paired
 
 PAUSE = 0.05  # seconds between turns, for the threads of a BLAS to fall asleep
-LEAST = 2  # calls that a turn has, however long they take
+LEAST = 1  # calls that a turn has, however long they take
 
 
 class Process:
@@ -57,13 +57,20 @@ class Process:
 
 @contextmanager
 def started(programs: Mapping[str, Sequence[str]],
-            changes: Mapping[str, str] = paired.KEEP_FREED_MEMORY) -> Iterator[dict[str, Process]]:
-    """All `programs`, running and ready; they end with the block."""
+            changes: Mapping[str, str] = paired.KEEP_FREED_MEMORY,
+            optional: Collection[str] = ()) -> Iterator[dict[str, Process]]:
+    """All `programs`, running and ready; they end with the block. An `optional` one that cannot start is left out."""
     with ExitStack() as stack:
         processes = {}
         for name, command in programs.items():
-            processes[name] = Process(name, command, changes)
-            stack.callback(processes[name].close)
+            try:
+                processes[name] = Process(name, command, changes)
+            except RuntimeError as error:
+                if name not in optional:
+                    raise
+                print(f"left out: {error}", file=sys.stderr)
+            else:
+                stack.callback(processes[name].close)
         yield processes
 
 
