@@ -29,10 +29,11 @@ TURN = 0.02  # seconds that one body has, before it is the other's turn
 Call = Callable[[], object]
 
 
-def differentiable(function: Callable[..., Tensor], *shapes: tuple[int, ...]) -> Iterator[tuple[str, Call]]:
+def differentiable(function: Callable[..., Tensor], *shapes: tuple[int, ...],
+                   scale: float = 1.0) -> Iterator[tuple[str, Call]]:
     """The forward of `function` on tensors of these shapes, and its backward; each runs where it is called."""
     numbers = np.random.default_rng(0)
-    inputs = [Tensor(numbers.standard_normal(shape, np.float32), requires_grad=True) for shape in shapes]
+    inputs = [Tensor(scale * numbers.standard_normal(shape, np.float32), requires_grad=True) for shape in shapes]
     yield "forward", lambda: function(*inputs)
     gradient = Tensor(numbers.standard_normal(function(*inputs).shape, np.float32))
     recorded: dict[bool, Tensor] = {}
@@ -92,6 +93,8 @@ def cases() -> Iterator[tuple[str, Iterator[tuple[str, Call]]]]:
     for smoothing in (0.0, 0.1):
         yield f"cross_entropy (2048, 8000), smoothing {smoothing}", differentiable(
             lambda x, smoothing=smoothing: F.cross_entropy(x, ids, label_smoothing=smoothing), (2048, 8000))
+    yield "linear_cross_entropy (2048, 256) to 8000", differentiable(
+        lambda x, w: F.linear_cross_entropy(x, w, ids), (2048, 256), (8000, 256), scale=0.25)
     yield "adam (8000, 256)", updated(optim.AdamW, (8000, 256))
     yield "adam 100 × (256,)", updated(optim.AdamW, *[(256,)] * 100)
     yield "adam 20 × (512, 512)", updated(optim.AdamW, *[(512, 512)] * 20)

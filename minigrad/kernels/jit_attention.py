@@ -11,7 +11,7 @@ from minigrad.functional.multi_head import attention_of_heads as attention_of_he
 from minigrad.functional.multi_head import split_heads
 from minigrad.kernels.jit_kernel import HeadBooleans, Heads, Number, OutHeads, helper, kernel
 from minigrad.kernels.jit_math import exp, greatest
-from minigrad.kernels.jit_twin import is_floating, twin_of
+from minigrad.kernels.jit_twin import dense, is_floating, twin_of
 from minigrad.primitive import Saved
 
 AT_ONCE = 4096  # scores: a block of rows that stays in the nearest cache
@@ -91,14 +91,14 @@ def four_axes(mask: Any, keys: int) -> Any:
     if mask is None:
         return np.ones((1, 1, 1, keys), bool)
     mask = np.broadcast_to(mask, (*mask.shape[:-1], keys))
-    return np.ascontiguousarray(mask.reshape((1,) * (4 - mask.ndim) + mask.shape))
+    return dense(mask.reshape((1,) * (4 - mask.ndim) + mask.shape))
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float, out: Any = None) -> Any:
     """The forward on (B, H, T, d), (B, H, S, d) and (B, H, S, v): the twin of `minigrad.functional.attention`'s."""
-    weights = query @ key.mT
+    weights = dense(query @ key.mT)
     kept = weights if dropped is None else np.empty_like(weights)
-    drop = NOTHING if dropped is None else np.ascontiguousarray(np.broadcast_to(dropped, weights.shape))
+    drop = NOTHING if dropped is None else dense(np.broadcast_to(dropped, weights.shape))
     weights_of_scores(weights, scale, four_axes(mask, weights.shape[-1]), drop, 1 / (1 - p), kept)
     return np.matmul(kept, value, out=out), Saved(weights=weights)
 
@@ -106,9 +106,9 @@ def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, 
 def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
                     needs: Any, out: Any = (None, None, None)) -> Any:
     """The gradients of query, key and value, into the arrays of `out` if they are given."""
-    slopes = g @ value.mT  # dA'; the kernel makes it scale · dS
+    slopes = dense(g @ value.mT)  # dA'; the kernel makes it scale · dS
     kept = weights if dropped is None else np.empty_like(weights)
-    drop = NOTHING if dropped is None else np.ascontiguousarray(np.broadcast_to(dropped, weights.shape))
+    drop = NOTHING if dropped is None else dense(np.broadcast_to(dropped, weights.shape))
     gradient_of_scores(weights, scale, drop, 1 / (1 - p), slopes, kept)
     return (np.matmul(slopes, key, out=out[0]) if needs.query else None,
             np.matmul(slopes.mT, query, out=out[1]) if needs.key else None,
@@ -117,7 +117,8 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
 
 def suits(query: Any, key: Any, value: Any, mask: Any, dropped: Any, *numbers: float) -> bool:
     """Whether they are (B, H, T, ·), or (B, T, ·) with the heads side by side, and there are keys."""
-    boolean = all(m is None or (type(m) is np.ndarray and m.ndim > 0) for m in (mask, dropped))
+    boolean = all(m is None or (type(m) is np.ndarray and m.dtype.kind == "b" and 0 < m.ndim <= 4)
+                  for m in (mask, dropped))
     return all(map(is_floating, (query, key, value))) and boolean
 
 

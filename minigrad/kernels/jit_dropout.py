@@ -6,12 +6,12 @@ import numpy as np
 
 from minigrad.functional.dropout import dropout_with_mask as dropout_in_numpy
 from minigrad.kernels.jit_kernel import Booleans, Number, OutVector, Vector, kernel
-from minigrad.kernels.jit_twin import dense, gradient_of, is_dense, twin_of
+from minigrad.kernels.jit_twin import dense, gradient_of, is_dense, is_mask, twin_of
 
 
 def suits(input, mask, p):
     """Whether there is one mask element for each element, in the same order."""
-    return is_dense(input) and type(mask) is np.ndarray and mask.shape == input.shape and mask.flags.c_contiguous
+    return is_dense(input) and is_mask(mask, input.shape)
 
 
 @kernel

@@ -23,9 +23,9 @@ def twin_of(original: Primitive, suits: Callable[..., bool]) -> Callable[[Functi
     """Decorate the compiled forward of `original`, which has the same parameters.
 
     Args:
-        original: the primitive; that it has a composition for `joint_gradient` makes no difference.
-        suits: whether the compiled forward takes these operands: it is called with all of them in order, and the
-            floating ones are host arrays of one floating dtype, numbers or None.
+        original: what runs where the switch is off, for operands that do not suit, and at second order.
+        suits: whether the compiled forward takes these operands. It is called with all of them in order; those with a
+            gradient are host arrays of one floating dtype, numbers or None.
     """
     def register(forward: Function) -> Primitive:
         if parameter_names(forward) != list(original.parameters):
@@ -58,7 +58,7 @@ def gradient_of(twin: Primitive, name: str) -> Callable[[Function], Function]:
 
 def is_floating(x: Any) -> bool:
     """Whether x is a float32 or float64 array in host memory, and not empty."""
-    return type(x) is np.ndarray and x.dtype.char in "fd" and x.size > 0
+    return type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative and x.size > 0
 
 
 def is_dense(x: Any) -> bool:
@@ -66,6 +66,11 @@ def is_dense(x: Any) -> bool:
     return is_floating(x) and x.flags.c_contiguous and x.flags.aligned
 
 
+def is_mask(x: Any, shape: tuple[int, ...]) -> bool:
+    """Whether x is a boolean array of this shape in host memory, C-contiguous."""
+    return type(x) is np.ndarray and x.dtype.kind == "b" and x.shape == shape and x.flags.c_contiguous
+
+
 def dense(x: Any) -> Any:
-    """A host array as it is if C-contiguous, else a copy that is."""
-    return np.ascontiguousarray(x)
+    """A host array as it is if kernels take it, else a copy that they take."""
+    return x if x.flags.c_contiguous and x.flags.aligned else x.copy("C")

@@ -9,6 +9,7 @@ from minigrad import Tensor
 from minigrad import functional as F
 from minigrad.functional.attention import attention
 from minigrad.functional.gelu import gelu_tanh
+from minigrad.functional.linear_cross_entropy import linear_losses
 from minigrad.functional.loss import row_losses
 from minigrad.functional.multi_head import attention_of_heads
 from minigrad.ops import relu
@@ -70,6 +71,10 @@ CASES = [
     Case("losses", row_losses, losses(TALL, reduction="none"), ((6, 37),)),
     Case("losses, smooth", row_losses, losses(TALL, reduction="none", label_smoothing=0.2), ((6, 37),)),
     Case("losses of one class", row_losses, losses([0, 0], reduction="none"), ((2, 1),)),
+    Case("linear losses", linear_losses, lambda x, w: F.linear_cross_entropy(x, w, np.array(TALL)), ((6, 5), (37, 5))),
+    Case("linear losses, smooth, with a bias", linear_losses,
+         lambda x, w, b: F.linear_cross_entropy(x, w, np.array(TALL), b, reduction="sum", label_smoothing=0.2),
+         ((6, 5), (37, 5), (37,))),
     *[Case(f"attention, {name}", attention_of_heads, attend(2, mask), ATTENTION)
       for name, mask in MASKS.items()],
     Case("attention with dropout", attention_of_heads, attend(2, MASKS["padding"], booleans(2, 2, 5, 7)),
@@ -77,6 +82,8 @@ CASES = [
     Case("attention of split heads", attention, attend_split(), SPLIT),
     Case("attention of split heads with dropout", attention,
          attend_split(booleans(5, 7), booleans(2, 3, 5, 7)), SPLIT),
+    Case("attention of heads that lie the other way round", attention,
+         lambda *xs: F.scaled_dot_product_attention(*(x.swapaxes(0, 1) for x in xs)), ((3, 2, 5, 4),) * 3),
     Case("attention to one key", attention_of_heads, attend(1), ((1, 3, 2), (1, 1, 2), (1, 1, 2))),
     Case("attention over more than a block", attention_of_heads, attend(1, np.tri(70, dtype=bool)),
          ((1, 70, 3),) * 3),

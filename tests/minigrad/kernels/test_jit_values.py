@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import minigrad
 from minigrad import Tensor, fused, grad, jit
 from minigrad import functional as F
 from minigrad.functional.attention import attention
@@ -115,6 +116,13 @@ def leaf(values, dtype=np.float32):
     return Tensor(np.asarray(values, dtype), requires_grad=True)
 
 
+def unaligned(shape):
+    memory = np.zeros(4 * math.prod(shape) + 1, np.uint8)[1:]
+    x = minigrad.from_numpy(memory.view(np.float32).reshape(shape))
+    x.requires_grad = True
+    return x
+
+
 @pytest.mark.parametrize("function", [F.softmax, F.log_softmax, F.relu, lambda x: F.gelu(x, "tanh")],
                          ids=["softmax", "log_softmax", "relu", "gelu"])
 @pytest.mark.parametrize("make", [
@@ -123,13 +131,15 @@ def leaf(values, dtype=np.float32):
     lambda: leaf(np.ones((0, 4))),
     lambda: Tensor(np.ones((4, 6), np.float32), requires_grad=True)[:, ::2],
     lambda: leaf(np.arange(12).reshape(3, 4)).T,
-], ids=["float16", "no columns", "no rows", "strided", "transposed"])
+    lambda: Tensor(np.ones((3, 4), np.dtype(np.float32).newbyteorder()), requires_grad=True),
+    lambda: unaligned((3, 4)),
+], ids=["float16", "no columns", "no rows", "strided", "transposed", "swapped bytes", "unaligned"])
 def test_other_operands_run_as_numpy(function, make):
     with jit():
         x = make()
         out = function(x)
     assert out._node.primitive.twin is not None  # that of NumPy: a twin has no twin
-    assert out.dtype == x.dtype
+    assert out.dtype == function(x).dtype
     np.testing.assert_array_equal(out.numpy(), function(x).numpy())
 
 
@@ -237,6 +247,11 @@ def test_rows_that_do_not_count_may_be_nan():
 def row_losses_of(x):
     with jit():
         return row_losses(x, np.array([1, 0, 4]), np.array([True, False, True]))
+
+
+def test_ids_out_of_range_never_reach_a_kernel():
+    with jit(), pytest.raises(IndexError, match="row_losses"):
+        row_losses(leaf(np.ones((2, 3))), np.array([0, 3]), np.array([True, True]))
 
 
 def test_large_logits_do_not_swallow_a_small_loss():
