@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad
+import minigrad.parallel
 
 from tests.transformer.decoding_models import (
     BOS,
@@ -20,7 +21,7 @@ from tests.transformer.decoding_models import (
 )
 from transformer import TransformerConfig
 from transformer.decode import Hypothesis, beam_search, greedy, sample
-from transformer.decode.steps import default_max_length
+from transformer.decode.steps import Steps, default_max_length
 
 OPTIONS = [{"norm": "pre"}, {"norm": "post"}, {"positions": "learned"},
            {"sinusoid_layout": "halves", "first_position": 1}, {"num_decoder_layers": 0}]
@@ -213,6 +214,39 @@ def test_a_tied_model_decodes():
     model = peaked_model(0).__class__(TransformerConfig(9, 9, d_model=16, num_heads=2, num_encoder_layers=1,
                                                         num_decoder_layers=1, tie_output=True, share_embeddings=True))
     assert len(greedy(model, random_sources(0))) == 5
+
+
+# --- Threads --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_threads_divide_the_batch(name, monkeypatch):
+    """Sentences of like length go together, and come back in their order."""
+    model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
+    expected, widths = WAYS[name](model, sources), []
+    original = Steps.__init__
+    monkeypatch.setattr(Steps, "__init__", lambda steps, model, source, *rest: (
+        widths.append(source.shape), original(steps, model, source, *rest))[1])
+    with minigrad.parallel.threads(2):
+        found = WAYS[name](model, sources)
+    assert sorted(widths) == [(6, 19), (16, 13)]
+    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
+    np.testing.assert_allclose([h.score for h in flat(found)], [h.score for h in flat(expected)], rtol=1e-12)
+
+
+def test_threads_name_the_row_of_the_whole_batch():
+    sources = random_sources(4, (3,) * 20)
+    sources[17] = PAD
+    with minigrad.parallel.threads(2), pytest.raises(ValueError, match="row 17 of the source has no tokens"):
+        greedy(peaked_model(0), sources)
+
+
+@every_way
+def test_few_sentences_are_not_divided(decode, monkeypatch):
+    model, sources = peaked_model(0), random_sources(0)
+    monkeypatch.setattr("minigrad.parallel.run", None)
+    with minigrad.parallel.threads(2):
+        assert decode(model, sources)
 
 
 # --- Devices --------------------------------------------------------------------------------------

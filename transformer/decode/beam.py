@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, remaining
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, remaining
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
@@ -26,7 +26,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     the `num_best` finished ones, however it went on. ``beam_size=1`` is greedy decoding.
 
     Args:
-        model: in any mode; it decodes in evaluation mode.
+        model: in any mode; it decodes in evaluation mode. Within `minigrad.parallel.threads`, threads divide the batch.
         source: ids (B, S), each row ending in end-of-sentence, then padded.
         beam_size: K, how many hypotheses of a sentence are open at a time.
         num_best: how many translations to return for each sentence; at most `beam_size`.
@@ -48,9 +48,11 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    with decoding(model):
-        steps = Steps(model, source, max_length)
-        beams = _Beams(beam_size, num_best, steps.limits, model.config.eos_id, _score(length_penalty, alpha))
+    score = _score(length_penalty, alpha)
+
+    def search(part: Any) -> list[list[Hypothesis]]:
+        steps = Steps(model, part, max_length)
+        beams = _Beams(beam_size, num_best, steps.limits, model.config.eos_id, score)
         while beams.sentences.size:
             parents, stay = beams.extend(*steps.most_probable(beam_size))
             if not stay.all():
@@ -59,7 +61,10 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
                 steps.keep(order)
                 parents = parents[order]
             steps.go_on(beams.ids[:, :, -1], parents)
-    return beams.best()
+        return beams.best()
+
+    with decoding(model):
+        return in_parts(search, model, source)
 
 
 class _Beams:

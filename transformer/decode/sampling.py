@@ -13,7 +13,7 @@ from minigrad import functional as F
 from minigrad import random
 from minigrad.device import asarray_on, xp
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, read_back, remaining
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, read_back, remaining
 from transformer.model import Transformer
 
 # Given which hypotheses the rows are: the next token of each and its log-probability, host arrays (rows,).
@@ -24,7 +24,7 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
     """The most probable token at each step.
 
     Args:
-        model: in any mode; it decodes in evaluation mode.
+        model: in any mode; it decodes in evaluation mode. Within `minigrad.parallel.threads`, threads divide the batch.
         source: ids (B, S), each row ending in end-of-sentence, then padded.
         max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
             tokens plus 10, but no more than the model's positions.
@@ -41,7 +41,7 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
         return tokens[:, 0, 0], log_probabilities[:, 0, 0]
 
     with decoding(model):
-        return _follow(Steps(model, source, max_length), choose)
+        return in_parts(lambda part: _follow(Steps(model, part, max_length), choose), model, source)
 
 
 def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,

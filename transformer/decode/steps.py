@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 import minigrad
 from minigrad import functional as F
+from minigrad import parallel
 from minigrad.device import asarray_on, is_host, on_device_of, to_numpy, xp
 
 from transformer.decode.cached_decoder import cached_decoder
 from transformer.model import Transformer
 
+T = TypeVar("T")
+
+LEAST_ROWS = 8  # sentences of a part of a batch that has a thread of its own
 COLLECT_AFTER = 8  # steps, at least, after which it is seen what no hypothesis reads any more
 
 
@@ -57,10 +63,7 @@ class Steps:
     def __init__(self, model: Transformer, source: Any, max_length: int | None) -> None:
         self.model, config = model, model.config
         source = model.source_ids(source)
-        lengths = (to_numpy(source) != config.pad_id).sum(axis=1)
-        if lengths.size and not lengths.min():
-            raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
-                             f"end-of-sentence (id {config.eos_id}) alone")
+        lengths = source_lengths(model, source)
         self.limits = _limits(lengths, max_length, config.max_length)
         self.length = 0
         self.last: NDArray[np.int64] = np.full((len(lengths), 1), config.bos_id)
@@ -179,6 +182,33 @@ def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
     order = np.arange(len(left))
     order[~stay[:len(left)]] = left[left >= len(left)]
     return order
+
+
+def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
+    """How many tokens each row of `source` has, a raw array (B, S); ValueError for a row without any."""
+    lengths: NDArray[np.int64] = (to_numpy(source) != model.config.pad_id).sum(axis=1)
+    if lengths.size and not lengths.min():
+        raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
+                         f"end-of-sentence (id {model.config.eos_id}) alone")
+    return lengths
+
+
+def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) -> list[T]:
+    """What `decode` gives for each row of `source`, (B, S); parts of the batch run at the same time, if they may.
+
+    They may within `minigrad.parallel.threads`, where the model is on the host. Sentences of like length go together,
+    and each part is without the columns that are padding in all of its rows.
+    """
+    source = model.source_ids(source)
+    parts = min(parallel.thread_count() if is_host(source) else 1, len(source) // LEAST_ROWS)
+    if parts < 2:
+        return decode(source)
+    lengths = source_lengths(model, source)
+    order = np.argsort(lengths, kind="stable")
+    shares = parallel.shares(order, lengths[order], parts)
+    found = parallel.run([partial(decode, source[rows, :lengths[rows].max()]) for rows in shares])
+    results = dict(zip(order.tolist(), chain(*found), strict=True))
+    return [results[row] for row in range(len(source))]
 
 
 @contextmanager
