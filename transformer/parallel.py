@@ -36,7 +36,7 @@ def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
     real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
     order = np.argsort(real, kind="stable")
     return [Shard(_trimmed(source[rows], pad_id), _trimmed(labels[rows], pad_id))
-            for rows in parallel.shares(order, real[order], shards)]
+            for rows in parallel.shares(order.tolist(), real[order].tolist(), shards)]
 
 
 def _trimmed(ids: Any, pad_id: int) -> Any:

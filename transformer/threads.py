@@ -28,15 +28,15 @@ def usable_threads() -> int:
     return min(cores, MOST)
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
-    """Over how many threads to divide each batch of a training run, see `transformer.parallel`.
+def suitable_threads(config: TransformerConfig, batch_tokens: int, usable: int | None = None) -> int:
+    """Over how many of the `usable` threads to divide each batch of a training run, see `transformer.parallel`.
 
     One for a small model: its operations are so short that the threads would wait for the interpreter's lock. Else all
     that can be used, as long as each has work enough. A function of the sizes and the machine, not of any timing.
     """
     if config.d_model <= SMALL:
         return 1
-    return max(1, min(usable_threads(), batch_tokens // SHARD_TOKENS))
+    return max(1, min(usable_threads() if usable is None else usable, batch_tokens // SHARD_TOKENS))
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf, sqrt
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from minigrad.tensor import Tensor
 
 T = TypeVar("T")
 
-WORTH_A_THREAD = 1 << 18  # elements whose squares take as long to sum as a thread to wake up
+WORTH_A_THREAD = 1 << 21  # elements, whose squares take 0.5 ms to sum
 
 
 @span("clip_grad_norm_")
@@ -61,8 +62,12 @@ def _clip_on_host(gradients: list[Tensor], max_norm: float) -> float:
 def _by_all_threads(function: Callable[[Tensor], T], gradients: list[Tensor]) -> list[T]:
     """What it returns for each gradient, in their order: a sum of these has the same bits for any number of threads."""
     sizes = [g.size for g in gradients]
-    parts = max(1, min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD))
-    tasks = [lambda own=own: [function(g) for g in own] for own in parallel.shares(gradients, sizes, parts)]
+    threads = min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD)
+
+    def of_share(own: Sequence[Tensor]) -> list[T]:
+        return [function(g) for g in own]
+
+    tasks = [partial(of_share, own) for own in parallel.shares(gradients, sizes, max(1, threads))]
     return [result for results in parallel.run(tasks) for result in results]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from minigrad import parallel
 from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
 from minigrad.observe import span
-from minigrad.optim.packing import PIECE, Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
+from minigrad.optim import packing
+from minigrad.optim.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -137,7 +138,8 @@ class Optimizer:
             self._follow_parameters()
             work = self._work()
             sizes = [piece.size for piece in work]
-            shares = parallel.shares(work, sizes, max(1, min(parallel.thread_count(), sum(sizes) // PIECE)))
+            threads = min(parallel.thread_count(), sum(sizes) // packing.WORTH_A_THREAD)
+            shares = parallel.shares(work, sizes, max(1, threads))
             self._scratch += [Scratch() for _ in shares[len(self._scratch):]]
             parallel.run([partial(self._update, *own) for own in zip(shares, self._scratch, strict=False)])
             for i, p in enumerate(self._params):

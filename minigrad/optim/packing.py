@@ -18,7 +18,8 @@ from minigrad.device import asarray_on, xp
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
 BLOCK = 65_536  # elements; in float32 a parameter, its gradient, Adam's state and scratch make 1.3 MiB
-PIECE = 2 * BLOCK  # what threads share out between them: large against the 50 µs of handing it to one
+PIECE = 2 * BLOCK  # what threads share out between them
+WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
 SMALL_ON_HOST = 8_192  # a larger array costs more to copy into a pack than its calls cost
 SMALL_ON_GPU = 1 << 20  # a kernel launch takes as long as an operation on about a million elements
 

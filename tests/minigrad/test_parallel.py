@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,16 +20,17 @@ def no_thread_is_left():
 
 
 def test_results_come_in_the_order_of_the_tasks():
-    def task(number):
-        def work():
-            time.sleep(0.01 * (3 - number))
-            return number, threading.get_ident()
+    """Three at the same time, of which the last is ready first."""
+    meeting = threading.Barrier(3, timeout=20)
 
-        return work
+    def task(number):
+        meeting.wait()
+        time.sleep(0.01 * (3 - number))
+        return number, threading.get_ident()
 
     with parallel.threads(3):
         assert parallel.thread_count() == 3
-        results = parallel.run([task(number) for number in range(3)])
+        results = parallel.run([partial(task, number) for number in range(3)])
     assert [number for number, _ in results] == [0, 1, 2]
     assert len({thread for _, thread in results}) == 3
 
@@ -41,12 +43,17 @@ def test_more_tasks_than_threads_and_none_at_all():
 
 
 def test_a_thread_that_has_ended_one_task_takes_the_next():
+    last = threading.Event()
+
     def task(number):
-        time.sleep(0.1 if number == 0 else 0.005)
+        if number == 0:
+            last.wait(20)
+        elif number == 5:
+            last.set()
         return threading.get_ident()
 
     with parallel.threads(2):
-        first, *others = parallel.run([lambda number=number: task(number) for number in range(6)])
+        first, *others = parallel.run([partial(task, number) for number in range(6)])
     assert len(set(others)) == 1
     assert first not in others
 

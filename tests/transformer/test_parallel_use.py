@@ -119,6 +119,16 @@ def test_a_model_on_a_gpu_has_one_thread(stand_in):
     assert all(parameter.grad.device == "cuda:0" for parameter in model.parameters())
 
 
+def both_at_work(model):
+    """While its handle is in a ``with``: two shards wait for each other, so that no thread is done before the other."""
+    barrier = threading.Barrier(2, timeout=20)
+
+    def wait(module, args):
+        barrier.wait()
+
+    return model.encoder.register_forward_pre_hook(wait)
+
+
 def test_switches_taps_and_observers_of_the_caller_hold_in_every_shard():
     """Compositions, which name their steps, run under ``fused(False)`` in each thread; `tapping` sees both."""
     model = tiny_model()
@@ -134,7 +144,8 @@ def test_switches_taps_and_observers_of_the_caller_hold_in_every_shard():
         undivided = sorted(names)
         names.clear()
         threads.clear()
-        _, found = computed(model, 2)
+        with both_at_work(model):
+            _, found = computed(model, 2)
     assert len(threads) == 2
     assert sorted(names) == sorted(2 * undivided)
     assert_same(found, expected, tolerance=1e-11)
@@ -151,7 +162,7 @@ def test_hooks_on_parameters_see_the_sum_and_hooks_on_modules_every_shard():
     _, expected = computed(model, 1)
     seen, threads = [], set()
     name, parameter = list(model.named_parameters())[-1]
-    with parameter.register_hook(lambda g: seen.append(g.numpy().copy())), \
+    with both_at_work(model), parameter.register_hook(lambda g: seen.append(g.numpy().copy())), \
             model.encoder.register_forward_hook(lambda module, args, output: threads.add(threading.get_ident())):
         computed(model, 2)
     assert len(seen) == 1
@@ -163,7 +174,7 @@ def test_a_profile_sees_both_threads():
     model = tiny_model()
     with minigrad.profile() as one:
         computed(model, 1)
-    with minigrad.profile() as two:
+    with minigrad.profile() as two, both_at_work(model):
         computed(model, 2)
     undivided, divided = one.operations["layer_norm"], two.operations["layer_norm"]
     assert divided.forward_calls == divided.backward_calls == 2 * undivided.forward_calls > 0

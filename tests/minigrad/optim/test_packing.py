@@ -7,7 +7,7 @@ import pytest
 
 from minigrad import Tensor, optim, parallel
 from minigrad.device import to_numpy
-from minigrad.optim import packing
+from minigrad.optim import clip, packing
 
 BLOCK, SMALL = packing.BLOCK, packing.SMALL_ON_HOST
 
@@ -24,6 +24,12 @@ OPTIMIZERS = {
     "Adam": lambda params: optim.Adam(params, lr=0.1, weight_decay=0.1),
     "AdamW": lambda params: optim.AdamW(params, lr=0.1),
 }
+
+
+@pytest.fixture
+def every_piece_is_worth_a_thread(monkeypatch):
+    monkeypatch.setattr(packing, "WORTH_A_THREAD", packing.PIECE)
+    monkeypatch.setattr(clip, "WORTH_A_THREAD", packing.PIECE)
 
 
 def make_params(shapes, dtype=np.float64, device="cpu", seed=0):
@@ -177,7 +183,7 @@ def test_a_step_never_waits_for_the_gpu(make, stand_in):
 
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_do_not_change_a_bit(make, threads):
+def test_threads_do_not_change_a_bit(make, threads, every_piece_is_worth_a_thread):
     """They share large parameters, packs of small ones, arrays in Fortran order and of float16."""
     shapes = [(3 * packing.PIECE + 5,), (40,), (packing.PIECE, 2), (7, 9), (), (0, 3)]
     serial, draw = make_params(shapes, np.float32)
@@ -205,7 +211,7 @@ def test_threads_do_not_change_a_bit(make, threads):
         assert all(np.array_equal(entry[name], states[1][i][name]) for name in entry)
 
 
-def test_several_threads_update_at_the_same_time():
+def test_several_threads_update_at_the_same_time(every_piece_is_worth_a_thread):
     """Each waits, in its first block, for the other."""
     barrier = threading.Barrier(2, timeout=20)
 
@@ -226,7 +232,7 @@ def test_several_threads_update_at_the_same_time():
     np.testing.assert_array_equal(p.data, expected)
 
 
-def test_a_failing_update_is_no_step():
+def test_a_failing_update_is_no_step(every_piece_is_worth_a_thread):
     class Failing(optim.SGD):
         def update(self, block, step, options):
             raise FloatingPointError
