@@ -17,7 +17,7 @@ from transformer.data.batches import Batch, Example, batches_by_length, collate,
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
-from transformer.decode.steps import Hypothesis, decoding
+from transformer.decode.steps import decoding
 from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
 from transformer.threads import suitable_products
@@ -101,16 +101,12 @@ class Translator:
             self._check_length(index, len(source))
         results = [[Translation("", 0.0, [])] for _ in lines]
         by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
-        batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
-
-        def search(chosen: list[int]) -> list[list[Hypothesis]]:
+        for first in range(0, len(by_length), batch_size):
+            chosen = by_length[first:first + batch_size]
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
-            return beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
-
-        with decoding(self.model), suitable_products(self.model.config):  # here, not in each thread: it changes modules
-            found = parallel.run([partial(search, chosen) for chosen in batches])
-        for chosen, of_batch in zip(batches, found, strict=True):
-            for i, hypotheses in zip(chosen, of_batch, strict=True):
+            with suitable_products(self.model.config):
+                found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+            for i, hypotheses in zip(chosen, found, strict=True):
                 results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
         return results
 
