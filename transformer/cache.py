@@ -31,7 +31,7 @@ class LayerCache:
         self.length = 0
         self._keys: Any = None  # raw arrays (B, H, room, D/H)
         self._values: Any = None
-        self.memory: tuple[Any, Any] | None = None
+        self.memory: Any = None
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new tokens, each (B, H, T, D/H); returns those of all tokens so far."""

@@ -112,7 +112,7 @@ class _Beams:
         first = np.argsort(~is_open, axis=1, kind="stable")[:, :max(1, is_open.sum(axis=1).max())]  # the open ones
         self.ids = np.take_along_axis(ids, first[:, :, None], axis=1)
         self.log_probabilities = np.take_along_axis(np.where(is_open, total, -math.inf), first, axis=1)
-        at_limit = self.ids.shape[2] == self.limits
+        at_limit = self.limits == self.ids.shape[2]
         for row in np.flatnonzero(at_limit).tolist():
             self.cut_off[self.sentences[row]] = self._hypotheses(
                 self.ids[row], self.log_probabilities[row], self.log_probabilities[row] > -math.inf, False)
@@ -138,7 +138,8 @@ class _Beams:
         Its log-probability can only fall, but what that is divided by grows with its length. Log-probabilities are
         negative, so the best it can hope for is to lose nothing more and to be as long as is allowed.
         """
-        return self.score(self.log_probabilities[:, 0], self.limits) > self.to_beat
+        hope: NDArray[np.float64] = self.score(self.log_probabilities[:, 0], self.limits)
+        return hope > self.to_beat
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Let these sentences, in this order, be those that go on."""

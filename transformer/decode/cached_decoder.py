@@ -22,6 +22,7 @@ from minigrad.functional.attention import attention
 from minigrad.functional.normalization import layer_norm
 from minigrad.modes import fused_kernels
 from minigrad.observe import observers
+from minigrad.primitive import Primitive
 from minigrad.tensor import as_tensor
 
 from transformer.attention import MultiHeadAttention
@@ -113,15 +114,17 @@ class OnArrays(CachedDecoder):
 
     def __init__(self, model: Transformer, memory: Tensor, memory_mask: Any) -> None:
         super().__init__(model, memory, memory_mask)
+        layers: Any = model.decoder.layers
         self.layers = [_LayerOnArrays(layer, kept, memory)
-                       for layer, kept in zip(model.decoder.layers, self.cache.layers, strict=True)]
+                       for layer, kept in zip(layers, self.cache.layers, strict=True)]
         self._logits: Any = None  # (R at first, V): the largest array of a step, and the same in each
 
     def __call__(self, tokens: Any, position: int, mask: Any) -> Any:
         """The logits of the token after each of `tokens`, see `CachedDecoder`."""
         decoder, embedding = self.model.decoder, self.model.decoder.embedding
         x = embedding.table.weight.data[tokens.reshape(-1)] * embedding.scale
-        x += embedding.positions.table.data[position]  # (R, D)
+        positions: Any = embedding.positions
+        x += positions.table.data[position]  # (R, D)
         for layer in self.layers:
             x = layer(x, tokens.shape, mask, self.memory_mask)
         self.cache.length += tokens.shape[1]
@@ -147,7 +150,7 @@ class _LayerOnArrays:
     def __init__(self, layer: DecoderLayer, kept: LayerCache, memory: Tensor) -> None:
         self.layer, self.kept, self.heads = layer, kept, layer.self_attention.num_heads
         kept.of_memory(lambda: layer.cross_attention.keys_and_values(memory, memory))
-        parts = [layer.self_attention.query, layer.self_attention.key, layer.self_attention.value]
+        parts: list[Any] = [layer.self_attention.query, layer.self_attention.key, layer.self_attention.value]
         namespace = xp(parts[0].weight.data)
         self.weight = namespace.concatenate([part.weight.data for part in parts])  # (3D, D): one product for all three
         self.bias = None if parts[0].bias is None else namespace.concatenate([part.bias.data for part in parts])
@@ -167,13 +170,14 @@ class _LayerOnArrays:
 
     def to_memory(self, y: Any, shape: tuple[int, int], mask: Any) -> Any:
         """Cross-attention: only the queries are new."""
-        attention = self.layer.cross_attention
-        queries = _linear(attention.query, y).reshape(*shape, self.heads, -1).swapaxes(1, 2)  # (B, H, K, D/H)
-        return self.attend(attention, queries, *self.kept.memory, mask)
+        module = self.layer.cross_attention
+        queries = _linear(module.query, y).reshape(*shape, self.heads, -1).swapaxes(1, 2)  # (B, H, K, D/H)
+        keys, values = self.kept.memory
+        return self.attend(module, queries, keys, values, mask)
 
     def attend(self, module: MultiHeadAttention, queries: Any, keys: Any, values: Any, mask: Any) -> Any:
         """Of all heads, (B, H, K, D/H), and joined: (R, D)."""
-        context = attention(queries, keys, values, mask, None, 0.0, queries.shape[-1] ** -0.5)
+        context = _fused(attention, queries, keys, values, mask, None, 0.0, queries.shape[-1] ** -0.5)
         return _linear(module.output, context.swapaxes(1, 2).reshape(-1, module.output.in_features))
 
     def feed_forward(self, y: Any) -> Any:
@@ -188,8 +192,13 @@ def _residual(module: Residual, x: Any, sublayer: Callable[[Any], Any]) -> Any:
     return _norm(module.norm, x + sublayer(x))
 
 
-def _norm(module: nn.LayerNorm, x: Any) -> Any:
-    return layer_norm(x, module.weight.data, None if module.bias is None else module.bias.data, module.eps)
+def _norm(module: Any, x: Any) -> Any:
+    return _fused(layer_norm, x, module.weight.data, None if module.bias is None else module.bias.data, module.eps)
+
+
+def _fused(operation: Primitive, *arrays: Any) -> Any:
+    """The forward of a fused operation on arrays, without what it saves for a backward."""
+    return operation.forward(*arrays)[0]
 
 
 def _linear(module: nn.Linear, x: Any) -> Any:

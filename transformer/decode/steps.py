@@ -204,10 +204,10 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
     if parts < 2:
         return decode(source)
     lengths = source_lengths(model, source)
-    order = np.argsort(lengths, kind="stable")
-    shares = parallel.shares(order, lengths[order], parts)
+    order = np.argsort(lengths, kind="stable").tolist()
+    shares = parallel.shares(order, lengths[order].tolist(), parts)
     found = parallel.run([partial(decode, source[rows, :lengths[rows].max()]) for rows in shares])
-    results = dict(zip(order.tolist(), chain(*found), strict=True))
+    results = dict(zip(order, chain(*found), strict=True))
     return [results[row] for row in range(len(source))]
 
 
