@@ -10,7 +10,7 @@ from minigrad.functional.attention import attention as attention_in_numpy
 from minigrad.functional.multi_head import attention_of_heads as attention_of_heads_in_numpy
 from minigrad.functional.multi_head import split_heads
 from minigrad.kernels.jit_kernel import HeadBooleans, Heads, Number, OutHeads, helper, kernel
-from minigrad.kernels.jit_math import exp, greatest
+from minigrad.kernels.jit_math import exp, greatest, minus
 from minigrad.kernels.jit_twin import dense, is_floating, twin_of
 from minigrad.primitive import Saved
 
@@ -43,7 +43,7 @@ def weights_of_scores(scores: OutHeads, scale: Number, mask: HeadBooleans, dropp
                     top = greatest(row)
                     if top != none:
                         for j in range(keys):
-                            row[j] -= top
+                            row[j] = minus(row[j], top)
                 exponentials(block.reshape(-1))
                 for i in range(block.shape[0]):
                     row, total = block[i], zero

@@ -12,6 +12,7 @@ from numba import types
 from minigrad.kernels import made_ready
 
 # Sums may be reordered (they are, in vector registers), products contracted; infinities and NaN keep their meaning.
+# Where the order of two operations matters, see `minus` in jit_math.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 # The annotations of a kernel's parameters. All arrays are C-contiguous, and one that is only read may be a read-only

@@ -11,7 +11,7 @@ from minigrad.functional.linear_cross_entropy import linear_losses as linear_los
 from minigrad.functional.linear_cross_entropy import linear_losses_gradient as linear_losses_gradient_in_numpy
 from minigrad.functional.loss import row_losses as row_losses_in_numpy
 from minigrad.kernels.jit_kernel import Booleans, Ids, Matrix, Number, OutMatrix, OutVector, Vector, kernel
-from minigrad.kernels.jit_math import exp, greatest, total_and_shift
+from minigrad.kernels.jit_math import exp, greatest, minus, total_and_shift
 from minigrad.kernels.jit_twin import dense, is_dense, is_mask, twin_of
 from minigrad.primitive import Saved
 
@@ -38,11 +38,11 @@ def losses_of_rows(logits: Matrix, target: Ids, counted: Booleans, smoothing: Nu
         row = logits[i]
         total, shift = total_and_shift(row)
         log = np.log(total)
-        loss = log - (1 - smoothing) * (row[target[i]] - shift)
+        loss = log - (1 - smoothing) * minus(row[target[i]], shift)
         if smoothing:
             uniform = logits.dtype.type(0)
             for j in range(row.size):
-                uniform += row[j] - shift
+                uniform += minus(row[j], shift)
             loss -= smoothing * (uniform / logits.dtype.type(row.size))
         losses[i], log_total[i] = loss, log + shift
 
@@ -57,7 +57,7 @@ def losses_of_rows_gradient(g: Vector, logits: Matrix, target: Ids, counted: Boo
             grad[i] = 0
             continue
         for j in range(logits.shape[1]):
-            grad[i, j] = g[i] * (exp(logits[i, j] - log_total[i]) - uniform)
+            grad[i, j] = g[i] * (exp(minus(logits[i, j], log_total[i])) - uniform)
         grad[i, target[i]] -= g[i] * (1 - smoothing)
 
 
@@ -91,10 +91,10 @@ def losses_of_logits(x: OutMatrix, bias: Vector, target: Ids, smoothing: Number,
             for j in range(row.size):
                 row[j] += bias[j]
         shift = greatest(row)
-        of_target = row[target[i]] - shift
+        of_target = minus(row[target[i]], shift)
         sum_of_logits = sum_of_exponentials = x.dtype.type(0)
         for j in range(row.size):
-            shifted = row[j] - shift
+            shifted = minus(row[j], shift)
             exponential = exp(shifted)
             row[j] = exponential
             sum_of_logits += shifted

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numba
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -93,6 +94,15 @@ def exp_of(x):
     return exp_float32 if x is types.float32 else exp_float64
 
 
+@numba.njit(error_model="numpy", fastmath=False)  # left out, it would be that of the kernel that calls
+def minus(x, y):
+    """``x - y``, rounded: neither reordered with what comes before or after, nor contracted with a product.
+
+    For differences of large numbers that are near each other: ``(x - shift) - y`` would be ``x - (shift + y)`` else.
+    """
+    return x - y
+
+
 def greatest(row: Any) -> Any:
     """The greatest element of a float32 or float64 vector, -inf of an empty one; if there is a NaN, it may be NaN.
 
@@ -133,5 +143,5 @@ def total_and_shift(row):
     shift = row.dtype.type(0) if top == -np.inf else top
     total = row.dtype.type(0)
     for j in range(row.size):
-        total += exp(row[j] - shift)
+        total += exp(minus(row[j], shift))
     return total, shift

@@ -7,7 +7,7 @@ import numpy as np
 from minigrad.functional.softmax import log_softmax as log_softmax_in_numpy
 from minigrad.functional.softmax import softmax as softmax_in_numpy
 from minigrad.kernels.jit_kernel import Matrix, OutMatrix, kernel
-from minigrad.kernels.jit_math import exp, greatest, total_and_shift
+from minigrad.kernels.jit_math import exp, greatest, minus, total_and_shift
 from minigrad.kernels.jit_twin import dense, gradient_of, is_dense, twin_of
 from minigrad.ops.linalg import rows
 
@@ -24,7 +24,7 @@ def softmax_rows(x: Matrix, out: OutMatrix):
         shift = x.dtype.type(0) if top == -np.inf else top
         total = x.dtype.type(0)
         for j in range(x.shape[1]):
-            exponential = exp(x[i, j] - shift)
+            exponential = exp(minus(x[i, j], shift))
             out[i, j] = exponential
             total += exponential
         factor = x.dtype.type(0) if total == 0 else 1 / total
@@ -62,7 +62,7 @@ def log_softmax_rows(x: Matrix, out: OutMatrix):
         total, shift = total_and_shift(x[i])
         log_total = np.log(x.dtype.type(1) if total == 0 else total)
         for j in range(x.shape[1]):
-            out[i, j] = (x[i, j] - shift) - log_total
+            out[i, j] = minus(minus(x[i, j], shift), log_total)
 
 
 @kernel

@@ -254,6 +254,18 @@ def test_ids_out_of_range_never_reach_a_kernel():
         row_losses(leaf(np.ones((2, 3))), np.array([0, 3]), np.array([True, True]))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_softmax_keeps_its_digits_where_the_scores_are_large(dtype):
+    steps = np.arange(20.0).reshape(4, 5)
+    large = 2.0 ** (np.finfo(dtype).nmant - 6)  # sums with it are exact, and have but six digits after the point
+    with jit():
+        shifted = F.log_softmax(leaf(steps + large, dtype))
+        plain = F.log_softmax(leaf(steps, dtype))
+        losses = F.cross_entropy(leaf(steps + large, dtype), np.array([4, 0, 2, 1]), reduction="none")
+    np.testing.assert_allclose(shifted.numpy(), plain.numpy(), rtol=2 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(losses.numpy(), -plain.numpy()[range(4), [4, 0, 2, 1]], rtol=2 * np.finfo(dtype).eps)
+
+
 def test_large_logits_do_not_swallow_a_small_loss():
     x = leaf([[1000.0, 990.0, 980.0]])
     with jit():
