@@ -112,6 +112,16 @@ class Decoder(_Stack):
         return self.finish(x)
 
 
+class Projection(nn.Linear):
+    """The decoder's output (…, D) → logits (…, target_vocab_size); or, given labels, their cross-entropy."""
+
+    def forward(self, x: Tensor, labels: Any = None, **options: Any) -> Tensor:
+        """The logits; with labels (…), `minigrad.functional.linear_cross_entropy` with these options."""
+        if labels is None:
+            return super().forward(x)
+        return F.linear_cross_entropy(x, self.weight, labels, self.bias, **options)
+
+
 class Transformer(nn.Module):
     """The sequence-to-sequence Transformer.
 
@@ -128,9 +138,9 @@ class Transformer(nn.Module):
         target = source if config.share_embeddings else _table(config.target_vocab_size, config)
         self.encoder = Encoder(config, source)
         self.decoder = Decoder(config, target)
-        self.projection: nn.Linear | None = None  # tied: the target embedding's table serves
+        self.projection: Projection | None = None  # tied: the target embedding's table serves
         if not config.tie_output:
-            self.projection = nn.Linear(config.d_model, config.target_vocab_size, config.output_bias)
+            self.projection = Projection(config.d_model, config.target_vocab_size, config.output_bias)
             init.xavier_uniform_(self.projection.weight)
             if self.projection.bias is not None:
                 init.zeros_(self.projection.bias)
@@ -193,11 +203,29 @@ class Transformer(nn.Module):
             return self.projection(hidden)
         return F.linear(hidden, self.decoder.embedding.table.weight)
 
-    def forward(self, source: Any, target: Any) -> Tensor:
-        """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size)."""
+    def forward(self, source: Any, target: Any, labels: Any = None, label_smoothing: float = 0.0,
+                reduction: str = "mean") -> Tensor:
+        """Source ids (B, S) and target ids (B, T), begin-of-sentence first → logits (B, T, target_vocab_size).
+
+        With `labels`, ids (B, T), it is the loss instead: see `loss`, whose other arguments these are.
+        """
         source, target = self.source_ids(source), self.target_ids(target)
-        _check_batch(source, target)
-        return self.decode(target, self.encode(source), self.memory_mask(source))
+        if source.shape[0] != target.shape[0]:
+            raise ValueError(f"source and target must be of the same batch, got ids of shapes "
+                             f"{tuple(source.shape)} and {tuple(target.shape)}")
+        mask = self.memory_mask(source)
+        if labels is None:
+            return self.decode(target, self.encode(source), mask)
+        pad_id = self.config.pad_id
+        tokens, source_tokens = real_tokens(labels, pad_id), real_tokens(source, pad_id)
+        memory = self.encoder(source, mask, source_tokens)
+        hidden = self._decode(target, memory, mask, None, tokens, source_tokens)
+        if tokens is not None:
+            labels = tokens.pack(labels)
+        options: dict[str, Any] = {"ignore_index": pad_id, "reduction": reduction, "label_smoothing": label_smoothing}
+        if self.projection is not None:
+            return self.projection(hidden, labels, **options)
+        return F.linear_cross_entropy(hidden, self.decoder.embedding.table.weight, labels, **options)
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens.
@@ -208,29 +236,15 @@ class Transformer(nn.Module):
             label_smoothing: ε of `minigrad.functional.cross_entropy`.
             reduction: "mean" over the real tokens, or their "sum".
         """
-        source, labels, pad_id = self.source_ids(source), self.target_ids(labels), self.config.pad_id
-        _check_batch(source, labels)
-        tokens, source_tokens = real_tokens(labels, pad_id), real_tokens(source, pad_id)
-        mask = self.memory_mask(source)
-        memory = self.encoder(source, mask, source_tokens)
-        hidden = self._decode(shift_right(labels, self.config.bos_id), memory, mask, None, tokens, source_tokens)
-        if tokens is not None:
-            labels = tokens.pack(labels)
-        if self.projection is not None and self.projection.has_hooks:  # they are to see the logits
-            return F.cross_entropy(self.logits(hidden), labels, None, pad_id, reduction, label_smoothing)
-        table = self.decoder.embedding.table if self.projection is None else self.projection
-        bias = None if self.projection is None else self.projection.bias
-        return F.linear_cross_entropy(hidden, table.weight, labels, bias, pad_id, reduction, label_smoothing)
+        labels = self.target_ids(labels)
+        target = shift_right(labels, self.config.bos_id)
+        if self.has_hooks or (self.projection is not None and self.projection.has_hooks):  # they are to see the logits
+            return F.cross_entropy(self(source, target), labels, None, self.config.pad_id, reduction, label_smoothing)
+        return self(source, target, labels, label_smoothing, reduction)
 
     def new_cache(self) -> DecoderCache:
         """An empty cache for decoding one batch."""
         return DecoderCache(self.config.num_decoder_layers)
-
-
-def _check_batch(source: Any, target: Any) -> None:
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(f"source and target must be of the same batch, got ids of shapes {tuple(source.shape)} and "
-                         f"{tuple(target.shape)}")
 
 
 def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:

@@ -7,6 +7,7 @@ may attend to nothing has zero weights, zero output and zero gradient.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,8 @@ def attention(query, key, value, mask, dropped, p, scale):
     return attend(query, key, value, mask, dropped, p, scale)
 
 
-def attend(query, key, value, mask, dropped, p, scale, out=None):
+def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+           out: Any = None) -> tuple[Any, Saved]:
     """The forward on arrays (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
     scaled = query * scale
     weights = scaled @ key.mT  # S = scale · Q Kᵀ; from here on, in place
@@ -73,7 +75,8 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
 
 
-def attend_backward(g, query, key, value, dropped, p, scale, weights, needs, out=(None, None, None)):
+def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
+                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any]:
     """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
     # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
     matmul, (out_query, out_key, out_value) = xp(g).matmul, out

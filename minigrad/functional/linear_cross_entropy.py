@@ -45,7 +45,7 @@ def linear_losses(input, weight, bias, target, label_smoothing):
     """
     check_shapes(input, weight, bias)
 
-    def logits():
+    def logits() -> Any:
         product = input @ weight.mT
         return product if bias is None else product + bias
 

@@ -54,8 +54,8 @@ def tapped_heads(query: Any, key: Any, value: Any, num_heads: int) -> tuple[Any,
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
     """`attention` of each head, side by side: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     out = xp(query).empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    heads = [split_heads(x, num_heads) for x in (query, key, value)]
-    _, saved = attend(*heads, mask, dropped, p, scale, out=split_heads(out, num_heads))
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    _, saved = attend(query, key, value, mask, dropped, p, scale, out=split_heads(out, num_heads))
     return out, saved
 
 
@@ -68,8 +68,8 @@ def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_hea
     gradients = [xp(g).empty(x.shape, g.dtype) if needed else None
                  for x, needed in zip((query, key, value), needs, strict=True)]
     places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]
-    heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
-    attend_backward(*heads, dropped, p, scale, saved.weights, needs, places)
+    g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
+    attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
     return gradients
 
 

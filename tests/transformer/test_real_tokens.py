@@ -96,9 +96,12 @@ def test_when_padding_stays(stand_in):
     assert real_tokens(minigrad.device.to_device(SOURCE, "cuda"), PAD) is None
 
 
-def test_hooks_on_the_projection_see_the_logits():
+def test_hooks_on_the_model_and_its_projection_see_the_logits():
     model, seen = Transformer(tiny_config()), []
     plain = model.loss(SOURCE, LABELS).item()
     model.projection.register_forward_hook(lambda module, args, output: seen.append(output.shape))
     np.testing.assert_allclose(model.loss(SOURCE, LABELS).item(), plain, rtol=1e-6)
-    assert seen == [(9, VOCABULARY)]
+    assert seen == [(3, 6, VOCABULARY)]
+    model.register_forward_hook(lambda module, args, output: seen.append(output.shape))
+    model.loss(SOURCE, LABELS)
+    assert seen == [(3, 6, VOCABULARY)] * 3

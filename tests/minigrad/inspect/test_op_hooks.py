@@ -89,7 +89,7 @@ def test_without_a_model_paths_begin_with_the_outermost_class():
         step()
     assert "Transformer.encoder.layers.0.self_attention.query" in seen
     assert "Transformer.decoder.layers.0.feed_forward.inner" in seen
-    assert "" in seen  # the loss is in no module
+    assert "Transformer.projection" in seen  # and the loss with it
 
 
 def test_variadic_operations_give_their_operands_as_one_tuple():

@@ -79,8 +79,8 @@ def test_cross_attention_is_what_the_layer_uses():
     for number, layer in enumerate(model.decoder.layers):
         caught = []
         original = layer.cross_attention.forward
-        layer.cross_attention.forward = lambda *arguments, caught=caught, original=original: (
-            caught.append(arguments), original(*arguments))[1]
+        layer.cross_attention.forward = lambda *arguments, caught=caught, original=original, **rest: (
+            caught.append(arguments), original(*arguments, **rest))[1]
         with minigrad.no_grad():
             model([source], [[1, 6, 10]])
             layer.cross_attention.forward = original
