@@ -18,9 +18,9 @@ class TrainingOptions:
         epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
         batch_tokens: size of a batch, sentences × longest side, padding included.
         accumulate: batches whose gradients are summed for one update.
-        threads: over how many threads each batch is divided, see `transformer.parallel`: the masks of dropout and the
-            rounding of sums depend on it. None: it is not divided, and the matrix products have as many threads as the
-            BLAS takes. On a GPU it is not divided either.
+        threads: how many work on each batch, which is divided over them (`transformer.parallel`; of a small model, see
+            `transformer.threads.shards_of`, its matrix products are): the masks of dropout and the rounding of sums
+            depend on it. None: as many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".

@@ -28,15 +28,24 @@ def usable_threads() -> int:
     return min(cores, MOST)
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int, usable: int | None = None) -> int:
-    """Over how many of the `usable` threads to divide each batch of a training run, see `transformer.parallel`.
+def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
+    """How many threads a training run takes if nobody says.
 
-    One for a small model: its operations are so short that the threads would wait for the interpreter's lock. Else all
-    that can be used, as long as each has work enough. A function of the sizes and the machine, not of any timing.
+    One for a small model: others would gain it little, and lose it much where another program keeps a core busy. Else
+    all that can be used, as long as each has work enough. A function of the sizes and the machine, not of any timing.
     """
     if config.d_model <= SMALL:
         return 1
-    return max(1, min(usable_threads() if usable is None else usable, batch_tokens // SHARD_TOKENS))
+    return max(1, min(usable_threads(), batch_tokens // SHARD_TOKENS))
+
+
+def shards_of(config: TransformerConfig, threads: int) -> int:
+    """Over how many threads to divide each batch of training, of the `threads` there are; see `transformer.parallel`.
+
+    Over all of them; but of a small model operations are so short that the threads would wait for the interpreter's
+    lock. There a batch is not divided, and the threads share each matrix product.
+    """
+    return 1 if config.d_model <= SMALL else threads
 
 
 @contextmanager

@@ -200,7 +200,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     if started is not None:
         started()
     try:
-        with suitable_products(config) if options.threads is None else limit_threads(1):
+        divided = trainer.gradients.threads > 1
+        with suitable_products(config) if options.threads is None else limit_threads(1 if divided else options.threads):
             fit(trainer, progress, None if profile is None else Path(profile))
     finally:
         trainer.log.draw(options.valid_metric)

@@ -16,6 +16,7 @@ from transformer import Transformer
 from transformer.memory import keep_freed_memory
 from transformer.parallel import ParallelGradients
 from transformer.pytorch import load_pytorch
+from transformer.threads import limit_threads, shards_of
 
 
 def model_of(workload: Workload, weights: str) -> Transformer:
@@ -32,7 +33,8 @@ def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training
     minigrad.manual_seed(0)
     model = model_of(workload, weights)
     optimizer = optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
-    with ParallelGradients(model, threads=threads) as gradients:
+    shards = shards_of(model.config, threads)
+    with limit_threads(threads if shards == 1 else 1), ParallelGradients(model, shards) as gradients:
 
         def step(batch: tuple[np.ndarray, np.ndarray]) -> float:
             source, labels = batch

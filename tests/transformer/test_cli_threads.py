@@ -57,13 +57,22 @@ def test_on_a_gpu_it_says_nothing(tmp_path, stand_in):
 
 @pytest.mark.parametrize("threads", [None, 1, 2])
 def test_threads_and_products_while_it_trains(threads, tmp_path, monkeypatch):
-    """None: small models have one thread for products, too; `runs.config` is one."""
+    """Of a small model, as `runs.config` is, a batch is not divided, but its products are; None: they neither."""
     seen = []
     runs.after_update(monkeypatch, lambda trainer: seen.append((parallel.thread_count(), products())))
     with threadpool_limits(2):
         runs.run(tmp_path, steps=1, threads=threads)
         assert products() == {2}
-    assert seen == [(threads or 1, {1})]
+    assert seen == [(1, {threads or 1})]
+
+
+def test_threads_that_divide_a_batch_have_one_thread_each_for_products(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("transformer.threads.SMALL", 0)
+    runs.after_update(monkeypatch, lambda trainer: seen.append((parallel.thread_count(), products())))
+    with threadpool_limits(2):
+        runs.run(tmp_path, steps=1, threads=2)
+    assert seen == [(2, {1})]
 
 
 def test_a_run_keeps_its_number(tmp_path, monkeypatch):

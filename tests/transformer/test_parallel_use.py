@@ -20,6 +20,11 @@ from transformer.train import fit
 
 
 @pytest.fixture(autouse=True)
+def tiny_models_are_divided(monkeypatch):
+    monkeypatch.setattr("transformer.threads.SMALL", 0)
+
+
+@pytest.fixture(autouse=True)
 def no_thread_is_left():
     yield
     assert [thread for thread in threading.enumerate() if thread.name.startswith("minigrad")] == []

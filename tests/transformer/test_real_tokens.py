@@ -50,7 +50,9 @@ def test_loss_and_gradients_are_those_of_whole_batches(options, dropout, reducti
 
 
 @pytest.mark.parametrize(("source", "labels"), [
-    (sentences(4, 4, 4), sentences(1, 5, 2)), (sentences(1, 7, 2), sentences(3, 3, 3)), (sentences(3, 3), sentences(2, 2)),
+    (sentences(4, 4, 4), sentences(1, 5, 2)),
+    (sentences(1, 7, 2), sentences(3, 3, 3)),
+    (sentences(3, 3), sentences(2, 2)),
 ], ids=["the target is padded", "the source is padded", "nothing is padded"])
 def test_each_side_by_itself(source, labels):
     model = tiny_model(dropout=0.3)

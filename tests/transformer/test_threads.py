@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from transformer import threads
 from transformer.config import TransformerConfig
-from transformer.threads import limit_threads, suitable_products, suitable_threads, usable_threads
+from transformer.threads import limit_threads, shards_of, suitable_products, suitable_threads, usable_threads
 
 SMALL = TransformerConfig.tiny(10, 10)
 LARGE = replace(SMALL, d_model=256)
@@ -58,6 +58,10 @@ def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypa
     cores(monkeypatch, 4)
     assert suitable_threads(SMALL, 100_000) == 1
     assert [suitable_threads(LARGE, tokens) for tokens in (100, 512, 1000, 2048)] == [1, 2, 3, 4]
+
+
+def test_batches_of_small_models_are_not_divided():
+    assert [shards_of(model, threads) for model in (SMALL, LARGE) for threads in (1, 3)] == [1, 1, 1, 3]
 
 
 # ----------------------------------------------------------------- of matrix products

@@ -51,7 +51,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
 @option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
-        help="Threads that each batch is divided over.  [default: all cores, at most 8; 1 for small models]")
+        help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @jit_option
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
