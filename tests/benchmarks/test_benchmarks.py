@@ -261,3 +261,20 @@ def test_figures_know_what_is_reached(load, page):
     rows = {"first": {"ratio": {"median": 0.5}}, "last": {"ratio": {"median": 1.5}}}
     assert figures.growth("first", "last")(rows) == 3
     assert figures.middle(rows) == 1
+
+
+# --------------------------------------------------------------------------- NumPy in two ways
+
+
+def test_both_ways_of_writing_it_are_the_same(load):
+    """But for random masks; and queries, keys and values come as three arrays or as one."""
+    host = load("host")
+    for title, chosen, other in host.cases():
+        if title.startswith("dropout mask"):
+            assert chosen().mean() == pytest.approx(0.9, abs=0.01) == other().mean()
+        elif title.startswith("exponentials"):
+            assert chosen().shape == other().shape
+        else:
+            one = chosen()
+            one = np.concatenate(one, axis=1) if isinstance(one, list) else one
+            np.testing.assert_allclose(one, other(), rtol=1e-4, atol=1e-3)
