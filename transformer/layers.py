@@ -12,7 +12,7 @@ from minigrad.nn import init
 from transformer.attention import MultiHeadAttention
 from transformer.cache import LayerCache
 from transformer.config import TransformerConfig
-from transformer.real_tokens import Dropout, RealTokens
+from transformer.real_tokens import Dropout, RealTokens, given, given_by_name
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -41,8 +41,8 @@ class Residual(nn.Module):
         """
         x = tap("stream", x)
         if self.pre:
-            return tap("result", x + self.dropout(sublayer(self.norm(x)), tokens))
-        return tap("result", self.norm(x + self.dropout(sublayer(x), tokens)))
+            return tap("result", x + self.dropout(sublayer(self.norm(x)), *given(tokens)))
+        return tap("result", self.norm(x + self.dropout(sublayer(x), *given(tokens))))
 
 
 class FeedForward(nn.Module):
@@ -65,7 +65,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, tokens: RealTokens | None = None) -> Tensor:
         """Apply both linear maps: (B, T, D) → (B, T, d_ff) → (B, T, D)."""
-        return self.outer(self.dropout(self.activation(self.inner(x)), tokens))
+        return self.outer(self.dropout(self.activation(self.inner(x)), *given(tokens)))
 
 
 def _attention(config: TransformerConfig) -> MultiHeadAttention:
@@ -90,10 +90,10 @@ class EncoderLayer(nn.Module):
         """(B, S, D) → (B, S, D); `mask` says which source tokens each source token may attend to."""
 
         def to_itself(y: Tensor) -> Tensor:
-            return self.self_attention(y, y, y, mask, tokens=tokens, key_tokens=tokens)
+            return self.self_attention(y, y, y, mask, **given_by_name(tokens, tokens))
 
-        x = self.self_attention_residual(x, to_itself, tokens)
-        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, tokens), tokens)
+        x = self.self_attention_residual(x, to_itself, *given(tokens))
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, *given(tokens)), *given(tokens))
 
 
 class DecoderLayer(nn.Module):
@@ -131,16 +131,16 @@ class DecoderLayer(nn.Module):
 
         def to_itself(y: Tensor) -> Tensor:
             if cache is None:
-                return self.self_attention(y, y, y, mask, tokens=tokens, key_tokens=tokens)
+                return self.self_attention(y, y, y, mask, **given_by_name(tokens, tokens))
             keys, values = cache.extend(*self.self_attention.keys_and_values(y, y))
             return self.self_attention.attend(y, keys, values, mask)
 
         def to_memory(y: Tensor) -> Tensor:
             if cache is None:
-                return self.cross_attention(y, memory, memory, memory_mask, tokens=tokens, key_tokens=memory_tokens)
+                return self.cross_attention(y, memory, memory, memory_mask, **given_by_name(tokens, memory_tokens))
             keys, values = cache.of_memory(lambda: self.cross_attention.keys_and_values(memory, memory))
             return self.cross_attention.attend(y, keys, values, memory_mask)
 
-        x = self.self_attention_residual(x, to_itself, tokens)
-        x = self.cross_attention_residual(x, to_memory, tokens)
-        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, tokens), tokens)
+        x = self.self_attention_residual(x, to_itself, *given(tokens))
+        x = self.cross_attention_residual(x, to_memory, *given(tokens))
+        return self.feed_forward_residual(x, lambda y: self.feed_forward(y, *given(tokens)), *given(tokens))

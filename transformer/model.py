@@ -9,17 +9,18 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.device import is_array, on_device_of, to_device, xp
+from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.functional.embedding import check_ids
 from minigrad.nn import init
 from minigrad.tape import TensorBase
 
+from transformer.attention import MultiHeadAttention
 from transformer.cache import DecoderCache
 from transformer.config import TransformerConfig
-from transformer.layers import DecoderLayer, EncoderLayer
+from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.masks import causal_mask, is_all_real, join, padding_mask
 from transformer.positions import LearnedPositions, SinusoidalPositions
-from transformer.real_tokens import Dropout, RealTokens, real_tokens
+from transformer.real_tokens import Dropout, RealTokens, given, needed_by, real_tokens
 
 
 def shift_right(labels: Any, bos_id: int) -> Any:
@@ -50,7 +51,7 @@ class TokenEmbedding(nn.Module):
         positions = self.positions(ids.shape[1], offset)
         if tokens is not None:
             ids, positions = tokens.pack(ids), F.embedding(tokens.places % ids.shape[1], positions)
-        return self.dropout(self.table(ids) * self.scale + positions, tokens)
+        return self.dropout(self.table(ids) * self.scale + positions, *given(tokens))
 
 
 class _Stack(nn.Module):
@@ -83,7 +84,7 @@ class Encoder(_Stack):
     def transform(self, x: Tensor, mask: Any = None, tokens: RealTokens | None = None) -> Tensor:
         """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
         for layer in self.layers:
-            x = layer(x, mask, tokens)
+            x = layer(x, mask, *given(tokens))
         return self.finish(x)
 
 
@@ -105,8 +106,10 @@ class Decoder(_Stack):
                   memory_tokens: RealTokens | None = None) -> Tensor:
         """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
         caches = [None] * len(self.layers) if cache is None else cache.layers
+        packed = tokens is not None or memory_tokens is not None
+        lengths = {"tokens": tokens, "memory_tokens": memory_tokens} if packed else {}
         for layer, layer_cache in zip(self.layers, caches, strict=True):
-            x = layer(x, memory, mask, memory_mask, layer_cache, tokens, memory_tokens)
+            x = layer(x, memory, mask, memory_mask, layer_cache, **lengths)
         if cache is not None:
             cache.length += x.shape[1]
         return self.finish(x)
@@ -213,22 +216,33 @@ class Transformer(nn.Module):
         if source.shape[0] != target.shape[0]:
             raise ValueError(f"source and target must be of the same batch, got ids of shapes "
                              f"{tuple(source.shape)} and {tuple(target.shape)}")
-        mask = self.memory_mask(source)
+        mask, pad_id = self.memory_mask(source), self.config.pad_id
         if labels is None:
             return self.decode(target, self.encode(source), mask)
-        pad_id = self.config.pad_id
-        tokens, source_tokens = real_tokens(labels, pad_id), real_tokens(source, pad_id)
+        labels = self.target_ids(labels)
+        if labels.shape != target.shape:
+            raise ValueError(f"labels and target must be of the same shape, got {tuple(labels.shape)} and "
+                             f"{tuple(target.shape)}")
+        options: dict[str, Any] = {"ignore_index": pad_id, "reduction": reduction, "label_smoothing": label_smoothing}
+        if not is_plain(self):
+            return F.cross_entropy(self.decode(target, self.encode(source), mask), labels, **options)
+        tokens = source_tokens = None
+        if is_host(labels):
+            tokens, source_tokens = real_tokens(needed_by(labels, target, pad_id)), real_tokens(source != pad_id)
         memory = self.encoder(source, mask, source_tokens)
         hidden = self._decode(target, memory, mask, None, tokens, source_tokens)
         if tokens is not None:
             labels = tokens.pack(labels)
-        options: dict[str, Any] = {"ignore_index": pad_id, "reduction": reduction, "label_smoothing": label_smoothing}
         if self.projection is not None:
             return self.projection(hidden, labels, **options)
         return F.linear_cross_entropy(hidden, self.decoder.embedding.table.weight, labels, **options)
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens.
+
+        Of the model as it is made here, padding is left out of what is computed token by token, and the last layer and
+        the loss are one operation. Where a module has hooks, or is another than those made here, every tensor has its
+        padding, and the logits are there.
 
         Args:
             source: ids (B, S), padded.
@@ -238,13 +252,25 @@ class Transformer(nn.Module):
         """
         labels = self.target_ids(labels)
         target = shift_right(labels, self.config.bos_id)
-        if self.has_hooks or (self.projection is not None and self.projection.has_hooks):  # they are to see the logits
+        if self.has_hooks or type(self).forward is not Transformer.forward:
             return F.cross_entropy(self(source, target), labels, None, self.config.pad_id, reduction, label_smoothing)
         return self(source, target, labels, label_smoothing, reduction)
 
     def new_cache(self) -> DecoderCache:
         """An empty cache for decoding one batch."""
         return DecoderCache(self.config.num_decoder_layers)
+
+
+PLAIN = frozenset({
+    Transformer, Encoder, Decoder, Projection, TokenEmbedding, SinusoidalPositions, LearnedPositions, EncoderLayer,
+    DecoderLayer, Residual, MultiHeadAttention, FeedForward, Dropout,
+    nn.Embedding, nn.LayerNorm, nn.Linear, nn.ModuleList,
+})
+
+
+def is_plain(*modules: nn.Module) -> bool:
+    """Whether all modules in these are of the classes made here, none with a hook: then nobody sees a shortcut."""
+    return all(type(part) in PLAIN and not part.has_hooks for module in modules for part in module.modules())
 
 
 def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.device import is_host
 from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.rows import gather_rows, scatter_rows
 from minigrad.modes import Switch, SwitchContext, fused_kernels
@@ -48,16 +47,39 @@ class RealTokens:
         return scatter_rows(x, self.places, math.prod(self.shape)).reshape((*self.shape, *x.shape[1:]))
 
 
-def real_tokens(ids: Any, pad_id: int) -> RealTokens | None:
-    """Where `ids` (B, T) are not `pad_id`; None if nothing is to be left out.
+def real_tokens(is_real: np.ndarray) -> RealTokens | None:
+    """What is to be computed where `is_real`, booleans (B, T), says so; None if nothing is to be left out.
 
-    That is so if nearly all are real; on a GPU, where to count them would be to wait for it; within `with_padding`; and
-    on compositions, whose steps are for looking at.
+    That is so if nearly all are real, within `with_padding`, and on compositions, whose steps are for looking at. (On a
+    GPU to count tokens would be to wait for it: there nobody asks.)
     """
-    if not is_host(ids) or not fused_kernels.get() or not _leaves_out.get():
+    if not fused_kernels.get() or not _leaves_out.get():
         return None
-    places = np.flatnonzero(ids != pad_id)
-    return RealTokens(ids.shape, places) if len(places) <= MOST * ids.size else None
+    places = np.flatnonzero(is_real)
+    return RealTokens(is_real.shape, places) if len(places) <= MOST * is_real.size else None
+
+
+def needed_by(labels: np.ndarray, target: np.ndarray, pad_id: int) -> np.ndarray:
+    """Which places of `target` (B, T), what a decoder reads, count for the loss of `labels`: booleans.
+
+    A place counts if it has a label, or a token which a later place with a label may attend to.
+    """
+    has_label = labels != pad_id
+    before_a_label = np.logical_or.accumulate(has_label[:, ::-1], axis=1)[:, ::-1]
+    return has_label | (before_a_label & (target != pad_id))
+
+
+def given(tokens: RealTokens | None) -> tuple[RealTokens, ...]:
+    """`tokens` as further arguments of a call: none where nothing is left out.
+
+    So whoever puts a module of their own into the model need not know of it; see `transformer.model.is_plain`.
+    """
+    return () if tokens is None else (tokens,)
+
+
+def given_by_name(tokens: RealTokens | None, key_tokens: RealTokens | None) -> dict[str, RealTokens | None]:
+    """The same for an attention."""
+    return {} if tokens is None and key_tokens is None else {"tokens": tokens, "key_tokens": key_tokens}
 
 
 class Dropout(nn.Dropout):

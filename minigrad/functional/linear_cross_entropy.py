@@ -53,10 +53,11 @@ def linear_losses(input, weight, bias, target, label_smoothing):
     x = logits()
     of_target = x[places]
     numerators, total, shift = exponentials(x, None, logits)
-    p, log_total = numerators[places] / total[:, 0], (np.log(total) + shift)[:, 0]
-    # Of a sure model p is near 1, and -log p has digits that the difference of two large logits has lost.
-    smallest = np.finfo(p.dtype).tiny
-    losses = np.where(p > smallest, -np.log(np.maximum(p, smallest)), log_total - of_target)
+    numerator, log_total = numerators[places], (np.log(total) + shift)[:, 0]
+    # Of a sure model p = E/Z is near 1, and -log p has digits that the difference of two large logits has lost.
+    p, smallest = numerator / total[:, 0], np.finfo(x.dtype).tiny
+    has_digits = (numerator > smallest) & (p > smallest)
+    losses = np.where(has_digits, -np.log(np.maximum(p, smallest)), log_total - of_target)
     if label_smoothing:
         mean = input @ weight.mean(axis=0)  # of the logits of a row, without a look at them
         uniform = log_total - (mean if bias is None else mean + bias.mean())
@@ -94,7 +95,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     """``cross_entropy(linear(input, weight, bias), target)``, in less memory and time.
 
     On the host, rows that do not count are left out before the product. On a GPU, where counting them would have to
-    wait for it, this is the composition.
+    wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition.
 
     Args:
         input: (…, D)
@@ -110,7 +111,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"linear_cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     input = as_tensor(input)
-    if input.device != "cpu":
+    if input.device != "cpu" or input.dtype == np.float16:
         logits = linear(input, weight, bias)
         return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
     ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minigrad.arguments import whole_number
 from minigrad.calls import public
 from minigrad.device import xp
 from minigrad.functional.attention import (
@@ -94,10 +95,10 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         TypeError: a mask that is not boolean.
         ValueError: shapes that do not fit, a probability outside [0, 1).
     """
+    num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
     shapes = [tuple(x.shape) for x in (query, key, value)]
-    batch, length, features = shapes[0] if query.ndim == 3 else (0, 0, -1)
-    fits = shapes[1:] == [(batch, key.shape[-2], features), (batch, key.shape[-2], value.shape[-1])]
-    if not fits or features % num_heads or value.shape[-1] % num_heads:
+    query_fits = [len(shape) for shape in shapes] == [3, 3, 3] and shapes[0][::2] == shapes[1][::2]
+    if not query_fits or shapes[1][:2] != shapes[2][:2] or query.shape[-1] % num_heads or value.shape[-1] % num_heads:
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     check_probability(dropout_p, "multi_head_attention")
@@ -106,6 +107,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         context, weights = scaled_dot_product_attention(*heads, attn_mask, dropout_p, dropped=dropped,
                                                         return_weights=True)
         return tap("concatenated", join_heads(context)), weights
+    batch, length, features = query.shape
     shape = (batch, num_heads, length, key.shape[-2])
     mask = check_mask(attn_mask, query, shape, "multi_head_attention")
     if dropped is not None:

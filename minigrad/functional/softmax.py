@@ -37,36 +37,45 @@ def softmax(x, axis=-1):
     if not x.size:
         return x.copy()
     if axis in (-1, x.ndim - 1):
-        out, total, _ = exponentials(x.copy(), None, lambda: x)
+        out, total, _ = exponentials(x.copy(), None, lambda: x, least=1e-2)  # so that small probabilities do not vanish
     else:
         out, total, _ = shifted_exponentials(x, axis)
     out /= total
     return out
 
 
-def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any, Any]:
+SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fraction of the time that exp takes
+
+
+def exponentials(x: Any, mask: Any, again: Callable[[], Any], least: float = 1e-10) -> tuple[Any, Any, Any]:
     """The numerators and the denominators of a softmax along the last axis, 0 where the boolean `mask` is False.
 
-    A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that takes
-    NumPy as long as exp itself. It is needed only where a sum would overflow or vanish: so here each row is first taken
-    as it is, and rows whose sum turns out to be not far from the ends of the number range are computed once more.
+    A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that in short
+    rows takes NumPy as long as exp itself. It is needed only where a sum would overflow or vanish: so a short row is
+    first taken as it is, and rows whose sum turns out too large or too small are computed once more.
 
     Args:
         x: (…, D), at least one element; overwritten.
         mask: broadcastable to x, or None.
         again: computes x anew.
+        least: the smallest sum of plain exponentials to go on with. What is 1e-38 / least times as likely as all else,
+            or less, counts as 0 in float32; attention and losses, which go on with sums, do not see that.
 
     Returns:
         ``exp(x - shift)`` (…, D), its sums (…, 1), 1 where nothing is allowed, and the shift: a number, or (…, 1).
     """
     if not has_blas(x):
-        return shifted_exponentials(x if mask is None else masked(x, mask))
+        return shifted_exponentials(x if mask is None else masked(x, mask), out=x)
     if mask is not None:
         x += np.where(mask, x.dtype.type(0), x.dtype.type(-math.inf))
-    limits = np.finfo(x.dtype)
+    if x.shape[-1] >= SHORT:
+        out, total, top = shifted_exponentials(x, out=x)
+        if mask is not None and np.isnan(top).any():  # of an infinity, or a NaN, that was to be masked
+            return shifted_exponentials(masked(again(), mask), out=x)
+        return out, total, top
     with np.errstate(over="ignore", invalid="ignore"):
         total = row_sums(np.exp(x, out=x))
-    in_range = (total > math.sqrt(limits.tiny)) & (total < math.sqrt(limits.max))
+    in_range = (total > least) & (total < 1e15)
     if in_range.all():
         return x, total, 0.0
     shifted, sums, top = shifted_exponentials(again() if mask is None else masked(again(), mask))
@@ -75,14 +84,14 @@ def exponentials(x: Any, mask: Any, again: Callable[[], Any]) -> tuple[Any, Any,
     return x, total, np.where(in_range, x.dtype.type(0), top)
 
 
-def shifted_exponentials(x: Any, axis: int = -1) -> tuple[Any, Any, Any]:
+def shifted_exponentials(x: Any, axis: int = -1, out: Any = None) -> tuple[Any, Any, Any]:
     """``exp(x - max x)``, its sums along `axis`, 1 for a row of -inf alone (that gives zeros), and the maxima."""
     namespace = xp(x)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(top == -math.inf, x.dtype.type(0), top)
-    out = x - top
+    out = namespace.subtract(x, top, out=out)
     namespace.exp(out, out=out)
-    total = out.sum(axis=axis, keepdims=True)
+    total = row_sums(out) if axis == -1 else out.sum(axis=axis, keepdims=True)
     return out, namespace.where(total == 0, x.dtype.type(1), total), top
 
 

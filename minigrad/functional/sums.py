@@ -17,12 +17,17 @@ from minigrad.ops.linalg import rows
 LONG = 64  # elements of a row, from which on a call of the BLAS for each row beats einsum
 
 
-@functools.lru_cache(maxsize=32)
-def ones(size: int, kind: str) -> Any:
+@functools.lru_cache(maxsize=16)
+def short_ones(size: int, kind: str) -> Any:
     """A vector of ones, made once: on small arrays, making it costs as much as the product."""
     vector = np.ones(size, kind)
     vector.flags.writeable = False
     return vector
+
+
+def ones(size: int, kind: str) -> Any:
+    """A vector of ones, of the dtype with this character."""
+    return short_ones(size, kind) if size <= 4096 else np.ones(size, kind)
 
 
 def has_blas(x: Any) -> bool:

@@ -54,8 +54,8 @@ class Hookable:
 
     @property
     def has_hooks(self) -> bool:
-        """Whether a hook was ever registered: then what a call of the module does must go through the module."""
-        return self._hooks is not None
+        """Whether a hook is registered: then what the module does must go through a call of it."""
+        return self._hooks is not None and bool(self._hooks.before or self._hooks.after or self._hooks.backward)
 
     def _own_hooks(self) -> ModuleHooks:
         if self._hooks is None:

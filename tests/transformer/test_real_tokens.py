@@ -8,7 +8,7 @@ from minigrad import Tensor, profile
 
 from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_config, tiny_model
 from transformer import Transformer
-from transformer.model import shift_right
+from transformer.model import is_plain, shift_right
 from transformer.real_tokens import RealTokens, real_tokens, with_padding
 
 RNG = np.random.default_rng(12)
@@ -77,7 +77,7 @@ def test_the_rows_that_are_computed_are_the_real_ones():
 
 
 def test_packing_and_unpacking():
-    tokens = real_tokens(SOURCE, PAD)
+    tokens = real_tokens(SOURCE != PAD)
     np.testing.assert_array_equal(tokens.places, [0, 1, 2, 3, 4, 5, 10, 11, 12])
     x = Tensor(RNG.normal(size=(3, 5, 2)), requires_grad=True)
     packed = tokens.pack(x)
@@ -88,14 +88,92 @@ def test_packing_and_unpacking():
     np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to((SOURCE != PAD)[..., None], x.shape))
 
 
-def test_when_padding_stays(stand_in):
-    assert isinstance(real_tokens(SOURCE, PAD), RealTokens)
-    assert real_tokens(sentences(10, 10, 9), PAD) is None  # nearly all are real
+def test_when_padding_stays():
+    assert isinstance(real_tokens(SOURCE != PAD), RealTokens)
+    assert real_tokens(sentences(10, 10, 9) != PAD) is None  # nearly all are real
     with minigrad.fused(False):
-        assert real_tokens(SOURCE, PAD) is None
+        assert real_tokens(SOURCE != PAD) is None
     with with_padding():
-        assert real_tokens(SOURCE, PAD) is None
-    assert real_tokens(minigrad.device.to_device(SOURCE, "cuda"), PAD) is None
+        assert real_tokens(SOURCE != PAD) is None
+
+
+@pytest.mark.parametrize("labels", [
+    [[PAD, PAD, 5, 6, 2], [PAD, PAD, 9, 2, PAD]],
+    [[5, PAD, 7, 2, PAD], [PAD, PAD, 6, 2, PAD]],
+    [[PAD] * 5, [3, 4, 5, 6, 2]],
+], ids=["a prompt without labels", "gaps", "a sentence without labels"])
+def test_labels_that_are_missing_anywhere(labels):
+    """What a later label depends on is computed, label or not: the loss is that of the logits of all places."""
+    model, labels, target = tiny_model(), np.array(labels), np.array([[1, 3, 4, 5, 6], [1, 7, 8, 9, PAD]])
+    source = sentences(5, 2)
+    found = backward(model, lambda: model(source, target, labels))
+    with with_padding():
+        assert_same(found, backward(model, lambda: model(source, target, labels)))
+    assert_same(found, backward(
+        model, lambda: minigrad.functional.cross_entropy(model(source, target), labels, ignore_index=PAD)))
+    assert_same(backward(model, lambda: model.loss(source, labels)), backward(
+        model, lambda: minigrad.functional.cross_entropy(model(source, shift_right(labels, 1)), labels, None, PAD)))
+
+
+class Halved(Transformer):
+    def logits(self, hidden):
+        return super().logits(hidden) * 0.5
+
+
+class Plain(minigrad.nn.Module):
+    """A module of somebody's own, around another: it takes what the interface had before padding could be left out."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x, *rest, **options):
+        assert not any(isinstance(value, RealTokens) for value in (*rest, *options.values()))
+        return self.inner(x, *rest, **options) * 0.5
+
+
+REPLACED = {
+    "the projection": lambda model: setattr(model, "projection", Plain(model.projection)),
+    "a feed-forward": lambda model: setattr(model.encoder.layers[0], "feed_forward",
+                                            Plain(model.encoder.layers[0].feed_forward)),
+    "an attention": lambda model: setattr(model.decoder.layers[0], "cross_attention",
+                                          Plain(model.decoder.layers[0].cross_attention)),
+    "a dropout": lambda model: setattr(model.encoder.embedding, "dropout", minigrad.nn.Identity()),
+    "a layer": lambda model: model.encoder.layers.__setitem__(0, Plain(model.encoder.layers[0])),
+}
+
+
+@pytest.mark.parametrize("which", REPLACED)
+def test_modules_of_ones_own_are_called_and_see_whole_batches(which):
+    model = tiny_model()
+    REPLACED[which](model)
+    logits = model(SOURCE, shift_right(LABELS, 1))
+    expected = minigrad.functional.cross_entropy(logits, LABELS, ignore_index=PAD).item()
+    np.testing.assert_allclose(model.loss(SOURCE, LABELS).item(), expected, rtol=1e-13)
+
+
+def test_a_model_of_ones_own_computes_its_own_logits():
+    with minigrad.random.fork(4):
+        model = Halved(tiny_config())
+    logits = model(SOURCE, shift_right(LABELS, 1))
+    expected = minigrad.functional.cross_entropy(logits, LABELS, ignore_index=PAD).item()
+    np.testing.assert_allclose(model.loss(SOURCE, LABELS).item(), expected, rtol=1e-6)
+
+
+def test_a_hook_anywhere_sees_whole_batches_until_it_is_removed():
+    model, seen = tiny_model(), []
+    handle = model.encoder.layers[0].feed_forward.inner.register_forward_hook(
+        lambda module, args, output: seen.append(output.shape))
+    model.loss(SOURCE, LABELS)
+    assert seen == [(3, 5, 12)]
+    assert not is_plain(model)
+    handle.remove()
+    assert is_plain(model)
+
+
+def test_labels_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"labels and target must be of the same shape, got \(3, 5\) and \(3, 6\)"):
+        tiny_model()(SOURCE, shift_right(LABELS, 1), LABELS[:, :5])
 
 
 def test_hooks_on_the_model_and_its_projection_see_the_logits():

@@ -27,13 +27,8 @@ from minigrad.tensor import as_tensor
 
 from transformer.attention import MultiHeadAttention
 from transformer.cache import LayerCache
-from transformer.layers import DecoderLayer, FeedForward, Residual
-from transformer.model import Decoder, TokenEmbedding, Transformer
-from transformer.positions import LearnedPositions, SinusoidalPositions
-from transformer.real_tokens import Dropout
-
-PLAIN = (Transformer, Decoder, TokenEmbedding, SinusoidalPositions, LearnedPositions, DecoderLayer, Residual,
-         MultiHeadAttention, FeedForward, nn.Embedding, nn.LayerNorm, nn.Linear, Dropout, nn.ModuleList)
+from transformer.layers import DecoderLayer, Residual
+from transformer.model import Transformer, is_plain
 
 
 class CachedDecoder:
@@ -79,8 +74,8 @@ def cached_decoder(model: Transformer, memory: Tensor, memory_mask: Any) -> Cach
     That is where an observer (a profile, say) is told of modules and operations, where compositions are asked for by
     ``fused(False)``, where a module has hooks, and where one is of a class that `OnArrays` does not know.
     """
-    modules = [model, *model.decoder.modules()] + ([] if model.projection is None else [model.projection])
-    plain = all(type(module) in PLAIN and module._hooks is None for module in modules)
+    parts = [model.decoder] + ([] if model.projection is None else [model.projection])
+    plain = type(model) is Transformer and not model.has_hooks and is_plain(*parts)
     kind = OnArrays if plain and fused_kernels.get() and not observers() else ThroughModules
     return kind(model, memory, memory_mask)
 

@@ -241,3 +241,27 @@ def test_arrays_and_no_features():
     none = Tensor(np.zeros((2, 3, 0)))  # all scores are 0: the mean of the values
     np.testing.assert_allclose(F.scaled_dot_product_attention(none, none, Tensor(q)).numpy(),
                                np.broadcast_to(q.mean(1, keepdims=True), q.shape))
+
+
+@pytest.mark.parametrize("keys", [5, 600])
+def test_what_is_masked_may_be_nan_or_infinite(form, keys):
+    """Of few keys and of many, which are masked in two ways: nothing of it is in the output."""
+    rng = np.random.default_rng(6)
+    q, k, v = (Tensor(rng.normal(size=(1, n, 3)).astype(np.float32)) for n in (2, keys, keys))
+    mask = np.arange(keys) < keys - 2
+    expected = attend(q, Tensor(k.numpy()[:, :-2]), Tensor(v.numpy()[:, :-2]))
+    k.data[0, -2:] = [[np.nan] * 3, [np.inf] * 3]
+    with np.errstate(invalid="ignore"):  # of the product of queries and keys
+        out = attend(q, k, v, mask)
+    np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("heads", "problem"), [
+    (0, "num_heads"), (-2, "num_heads"), (1.5, "num_heads"), (4, "multiples"),
+])
+def test_heads_that_do_not_fit(heads, problem):
+    x = Tensor(np.zeros((2, 3, 6)))
+    with pytest.raises((ValueError, TypeError), match=f"multi_head_attention.*{problem}"):
+        F.multi_head_attention(x, x, x, heads)
+    with pytest.raises(ValueError, match=r"multi_head_attention: query \(B, T, D\)"):
+        F.multi_head_attention(x, x[0, 0], x, 2)

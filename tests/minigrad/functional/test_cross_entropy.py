@@ -211,6 +211,20 @@ def test_a_very_unlikely_target_has_a_finite_loss_and_gradient(form):
     np.testing.assert_allclose(hidden.grad.numpy(), [[1, -1], [-1, 1]], atol=1e-6)
 
 
+@pytest.mark.parametrize(("logits", "loss"), [([-20.0, -103.75], 83.75), ([-43.0, -103.0], 60.0), ([0.0, -87.5], 87.5)])
+def test_a_target_whose_exponential_is_denormal(form, logits, loss):
+    hidden, weight = Tensor(np.array([logits], np.float32)), Tensor(np.eye(2, dtype=np.float32))
+    found = F.linear_cross_entropy(hidden, weight, np.array([1]))
+    np.testing.assert_allclose(found.item(), loss, rtol=1e-6)
+
+
+def test_the_mean_of_many_float16_losses_is_finite():
+    hidden, weight = np.zeros((3000, 2), np.float16), np.zeros((1000, 2), np.float16)
+    found = F.linear_cross_entropy(Tensor(hidden), Tensor(weight), np.zeros(3000, int))
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.item(), np.log(1000), rtol=1e-3)
+
+
 def test_rows_that_do_not_count_may_be_nan(form):
     hidden = leaf_32([[np.nan, np.inf], [0.0, 1.0]])
     weight = Tensor(np.eye(2, dtype=np.float32), requires_grad=True)

@@ -46,6 +46,11 @@ def test_a_row_is_the_same_wherever_its_scores_lie_and_whatever_other_rows_are(d
     np.testing.assert_allclose(z, scipy.special.softmax(x.astype(np.float64), axis=-1), rtol=20 * np.finfo(dtype).eps)
 
 
+def test_small_probabilities_of_very_negative_scores_do_not_vanish():
+    y = F.softmax(Tensor(np.array([[-43.0, -104.0], [-20.0, -80.0], [3.0, -70.0]], np.float32))).numpy()
+    np.testing.assert_allclose(y[:, 1], np.exp([-61.0, -60.0, -73.0]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_softmax_of_huge_and_tiny_scores_does_not_overflow(dtype):
     big = float(np.finfo(dtype).max) / 4
