@@ -270,7 +270,13 @@ PLAIN = frozenset({
 
 def is_plain(*modules: nn.Module) -> bool:
     """Whether all modules in these are of the classes made here, none with a hook: then nobody sees a shortcut."""
-    return all(type(part) in PLAIN and not part.has_hooks for module in modules for part in module.modules())
+    unseen = list(modules)  # walked over at every step: without the names and the generators of `modules()`
+    while unseen:
+        module = unseen.pop()
+        if type(module) not in PLAIN or module.has_hooks:
+            return False
+        unseen += [part for part in vars(module).values() if isinstance(part, nn.Module)]
+    return True
 
 
 def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -35,10 +36,8 @@ def matmul_gradient_y(g, x, y_shape):
 
 def rows(x: Any) -> Any:
     """``(…, D) → (N, D)``."""
-    count = 1
-    for n in x.shape[:-1]:
-        count *= n
-    return x.reshape((count, x.shape[-1]))
+    shape = x.shape
+    return x if len(shape) == 2 else x.reshape((math.prod(shape[:-1]), shape[-1]))
 
 
 batched_matmul.gradient(x=matmul_gradient_x, y=matmul_gradient_y)
