@@ -60,7 +60,6 @@ ENGINE = {"numpy", "scipy", "safetensors"}  # what minigrad may import from outs
 COMMANDS = ENGINE | {"tqdm", "threadpoolctl", "click"}  # what transformer may
 EXTRAS = {"babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja"}  # and inside its functions
 COMPILER = "minigrad.kernels.jit"  # how the names of the modules begin that import Numba, and are loaded on demand
-COMPILER = "minigrad.kernels.jit"  # how the names of the modules begin that import Numba, and are loaded on demand
 CUPY = ("minigrad.device", "minigrad.random", "minigrad.kernels")  # the only modules that may name CuPy
 
 
@@ -149,7 +148,6 @@ def test_only_declared_packages_are_imported():
     for module in PRODUCT:
         engine = module.startswith("minigrad")
         allowed = {"minigrad", "transformer", *sys.stdlib_module_names} | (ENGINE if engine else COMMANDS)
-        allowed |= {"numba"} if module.startswith(COMPILER) else set()
         allowed |= {"numba"} if module.startswith(COMPILER) else set()
         optional = {"cupy", "cupyx"} if engine else EXTRAS
         at_once = tops(imports(tree(module), functions=False))

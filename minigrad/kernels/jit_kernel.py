@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -10,6 +11,7 @@ import numba
 from numba import types
 
 from minigrad.kernels import made_ready
+from minigrad.kernels.jit_cache import cache_folder
 
 # Sums may be reordered (they are, in vector registers), products contracted; infinities and NaN keep their meaning.
 # Where the order of two operations matters, see `minus` in jit_math.
@@ -43,14 +45,11 @@ TYPES: dict[str, Callable[[Any], Any]] = {
 }
 KINDS = {"f": types.float32, "d": types.float64}  # by the character of the NumPy dtype
 KERNELS: list[Kernel] = []
+_making = threading.Lock()  # what makes kernels ready is one thread at a time: it sets where Numba's cache is
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """A function that kernels call; the compiler puts its code in their place.
-
-    A kernel on disk is made anew when its own file changes, not when a helper in another one does: whoever changes
-    such a helper removes the ``__pycache__`` beside it.
-    """
+    """A function that kernels call; the compiler puts its code in their place."""
     return numba.njit(fastmath=FASTMATH, error_model="numpy")(function)
 
 
@@ -67,17 +66,21 @@ class Kernel:
         return (self._compiled.get(kind) or self.make_ready(kind))(*args)
 
     def make_ready(self, kind: str) -> Any:
-        """Compile it for the dtype of this character, or load it from the disk."""
+        """Compile it for the dtype of this character, or load it from the disk; once, whichever thread is first."""
         annotations = [name for key, name in self.function.__annotations__.items() if key != "return"]
         signature = tuple(TYPES[name](KINDS[kind]) for name in annotations)
-        start = time.perf_counter()
-        try:
-            compiled = self._make(signature, cache=True)
-        except RuntimeError:  # no folder that the cache could be in can be written to
-            compiled = self._make(signature, cache=False)
-        made_ready.append((time.perf_counter() - start, bool(compiled.stats.cache_hits)))
-        self._compiled[kind] = compiled
-        return compiled
+        with _making:
+            if kind in self._compiled:  # another thread was faster
+                return self._compiled[kind]
+            start = time.perf_counter()
+            try:
+                with cache_folder() as folder:
+                    compiled = self._make(signature, cache=folder is not None)
+            except (OSError, RuntimeError):  # the folder is full or was removed; there are no sources to know it by
+                compiled = self._make(signature, cache=False)
+            made_ready.append((time.perf_counter() - start, bool(compiled.stats.cache_hits)))
+            self._compiled[kind] = compiled
+            return compiled
 
     def _make(self, signature: tuple[Any, ...], cache: bool) -> Any:
         options: Any = {"nogil": True, "cache": cache, "error_model": "numpy", "fastmath": FASTMATH}
