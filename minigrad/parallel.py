@@ -13,23 +13,44 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from minigrad.arguments import whole_number
 from minigrad.autograd import Receive, arrive
 
 T = TypeVar("T")
 
 
-class _Crew(NamedTuple):
-    """The calling thread and ``size - 1`` others."""
+class _Crew:
+    """The calling thread and ``size - 1`` others, until `end`.
 
-    pool: ThreadPoolExecutor
-    size: int
+    A copy of the context that was made inside the block may outlive it, in a task or a thread; from the end on whoever
+    calls `run` there is alone.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._pool, self._size, self._ended = ThreadPoolExecutor(size - 1, thread_name_prefix="minigrad"), size, False
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        return 1 if self._ended else self._size
+
+    def begin(self, work: Callable[[], None], tasks: int) -> list[Future[None]]:
+        """Let the others `work`, too, as many as there are `tasks` for besides the caller's."""
+        with self._lock:
+            return [self._pool.submit(work) for _ in range(min(self.size, tasks) - 1)]
+
+    def end(self) -> None:
+        """Wait for what has begun, and let nothing begin any more."""
+        with self._lock:
+            self._ended = True
+        self._pool.shutdown()
 
 
 _crew: ContextVar[_Crew | None] = ContextVar("minigrad.parallel", default=None)
@@ -39,27 +60,22 @@ _crew: ContextVar[_Crew | None] = ContextVar("minigrad.parallel", default=None)
 def threads(count: int) -> Iterator[None]:
     """Within the block, let `run` use `count` threads, the calling one and others, which end with the block.
 
-    Local to the current thread or task. ValueError if `count` is below 1.
+    Local to the current thread or task, and to what runs in a copy of its context. TypeError if `count` is no integer,
+    ValueError if it is below 1.
     """
-    if count < 1:
-        raise ValueError(f"threads: the count must be at least 1, got {count!r}")
-    if count == 1:
-        token = _crew.set(None)
-        try:
-            yield
-        finally:
-            _crew.reset(token)
-        return
-    with ThreadPoolExecutor(count - 1, thread_name_prefix="minigrad") as pool:
-        token = _crew.set(_Crew(pool, count))
-        try:
-            yield
-        finally:
-            _crew.reset(token)
+    count = whole_number(count, "the count", "threads")
+    crew = _Crew(count) if count > 1 else None
+    token = _crew.set(crew)
+    try:
+        yield
+    finally:
+        if crew is not None:
+            crew.end()
+        _crew.reset(token)
 
 
 def thread_count() -> int:
-    """How many threads `run` uses here; 1 outside of `threads`, and in what `run` runs."""
+    """How many threads `run` uses here; 1 outside of `threads`, after its end, and in what `run` runs."""
     crew = _crew.get()
     return 1 if crew is None else crew.size
 
@@ -85,7 +101,7 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
                 errors[number] = error
                 waiting.clear()
 
-    futures = [] if crew is None else [crew.pool.submit(take) for _ in range(min(crew.size, len(tasks)) - 1)]
+    futures = [] if crew is None else crew.begin(take, len(tasks))
     try:
         take()
     finally:

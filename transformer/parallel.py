@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from minigrad import parallel, random
+from minigrad.arguments import whole_number
 from minigrad.autograd import Receive, backward
 
 from transformer.model import Transformer
@@ -35,12 +36,12 @@ def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
     """
     real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
     order = np.argsort(real, kind="stable")
-    return [Shard(_trimmed(source[rows], pad_id), _trimmed(labels[rows], pad_id))
+    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id))
             for rows in parallel.shares(order.tolist(), real[order].tolist(), shards)]
 
 
-def _trimmed(ids: Any, pad_id: int) -> Any:
-    """Without the last columns, where they are padding in all rows; the first column stays."""
+def trimmed(ids: Any, pad_id: int) -> Any:
+    """Ids (B, S), a host array, without the last columns where they are padding in all rows; the first column stays."""
     real = np.flatnonzero((ids != pad_id).any(axis=0))
     return ids[:, :max(1, int(real[-1]) + 1)] if real.size else ids[:, :1]
 
@@ -56,18 +57,21 @@ class ParallelGradients:
         threads: shards of a batch. 1: a batch is one ordinary forward and backward.
 
     Raises:
+        TypeError: `threads` is no integer.
         ValueError: `threads` is below 1.
     """
 
     def __init__(self, model: Transformer, threads: int) -> None:
-        if threads < 1:
-            raise ValueError(f"ParallelGradients: threads must be at least 1, got {threads!r}")
+        threads = whole_number(threads, "threads", "ParallelGradients")
         self.model = model
         self.threads = threads if model.device == "cpu" else 1
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Self:
-        """Start the threads."""
+        """Start the threads; RuntimeError within a block of the same object."""
+        if self._stack is not None:
+            raise RuntimeError("ParallelGradients: its block was entered already, and its threads run until that ends; "
+                               "for a second block make another ParallelGradients")
         with ExitStack() as stack:
             if self.threads > 1:
                 # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
@@ -111,7 +115,7 @@ class ParallelGradients:
         if len(source) != len(labels):
             raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
                              f"{source.shape} and {labels.shape}")
-        shards = split(source, labels, self.model.config.pad_id, self.threads)
+        shards = split(source, labels, self.model.config.pad_id, self.threads) or [Shard(source, labels)]  # no rows
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
         total = parallel.GradientSum()
         losses = parallel.run([

@@ -1,7 +1,9 @@
 """Threads that share a piece of work: order, contexts, exceptions, no thread left; sums that do not depend on time."""
 
+import asyncio
 import threading
 import time
+from contextvars import copy_context
 from functools import partial
 
 import numpy as np
@@ -68,6 +70,38 @@ def test_one_thread_inside_several():
 def test_no_thread_is_a_mistake(count):
     with pytest.raises(ValueError, match=f"threads: the count must be at least 1, got {count}"):
         parallel.threads(count).__enter__()
+
+
+@pytest.mark.parametrize("count", [2.5, True, "2", None])
+def test_a_count_is_an_integer(count):
+    with pytest.raises(TypeError, match=f"threads: the count must be an integer, got .*{count}"):
+        parallel.threads(count).__enter__()
+
+
+def test_who_outlives_the_block_works_alone():
+    """A copy of the context, as that of a task or a thread."""
+    with parallel.threads(2):
+        inside = copy_context()
+        assert inside.run(parallel.thread_count) == 2
+    assert inside.run(parallel.thread_count) == 1
+    assert inside.run(parallel.run, [threading.get_ident] * 3) == [threading.get_ident()] * 3
+
+
+def test_a_task_goes_on_after_the_block():
+    async def work(ended):
+        before = parallel.thread_count()
+        await ended.wait()
+        return before, parallel.run([parallel.thread_count, threading.get_ident])
+
+    async def main():
+        ended = asyncio.Event()
+        with parallel.threads(3):
+            task = asyncio.create_task(work(ended))
+            await asyncio.sleep(0)
+        ended.set()
+        return await task
+
+    assert asyncio.run(main()) == (3, [1, threading.get_ident()])
 
 
 def test_a_part_is_not_divided_further():

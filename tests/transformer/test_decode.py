@@ -234,6 +234,20 @@ def test_threads_divide_the_batch(name, monkeypatch):
     np.testing.assert_allclose([h.score for h in flat(found)], [h.score for h in flat(expected)], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+@pytest.mark.parametrize("padding", ["before", "between"])
+def test_threads_keep_all_tokens_wherever_the_padding_is(name, padding):
+    model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 10), *range(9, 0, -1)))
+    for row in sources:
+        length = np.count_nonzero(row)
+        row[:] = np.roll(row, len(row) - length) if padding == "before" else np.insert(row[:-1], 1, PAD)
+    expected = flat(WAYS[name](model, sources))
+    with minigrad.parallel.threads(2):
+        found = flat(WAYS[name](model, sources))
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    np.testing.assert_allclose([h.log_probability for h in found], [h.log_probability for h in expected], rtol=1e-12)
+
+
 def test_threads_name_the_row_of_the_whole_batch():
     sources = random_sources(4, (3,) * 20)
     sources[17] = PAD

@@ -55,6 +55,22 @@ def test_gradients_that_are_there_are_added_to(threads):
     assert_same(twice, {name: 2 * gradient for name, gradient in once.items()}, tolerance=1e-13)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_padding_that_does_not_stand_at_the_end(rows):
+    model, source = tiny_model(), np.roll(SOURCE, 3, axis=1)
+    _, expected = computed(model, 1, source=source[:rows], labels=LABELS[:rows])
+    _, found = computed(model, 2, source=source[:rows], labels=LABELS[:rows])
+    assert_same(found, expected, tolerance=1e-12)
+
+
+def test_no_sentence():
+    model = tiny_model()
+    one, expected = computed(model, 1, source=SOURCE[:0], labels=LABELS[:0])
+    two, found = computed(model, 2, source=SOURCE[:0], labels=LABELS[:0])
+    assert one == two == [0.0]
+    assert_same(found, expected, tolerance=0)
+
+
 def test_one_sentence():
     model = tiny_model()
     (loss,), expected = computed(model, 1, source=SOURCE[:1], labels=LABELS[:1])

@@ -88,9 +88,25 @@ def test_threads_outside_of_the_block_are_refused():
         compute(SOURCE, LABELS)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_block_within_its_own_block_is_refused_and_leaves_nothing(threads):
+    compute = ParallelGradients(tiny_model(), threads)
+    with threadpool_limits(2):
+        with pytest.raises(RuntimeError, match="its block was entered already"), compute, compute:
+            pass
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+        assert parallel.thread_count() == 1
+        with compute:  # again, but one after the other
+            assert parallel.thread_count() == threads
+        assert parallel.thread_count() == 1
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
         ParallelGradients(tiny_model(), 0)
+    for threads in (2.5, True, "2", None):
+        with pytest.raises(TypeError, match=f"ParallelGradients: threads must be an integer, got .*{threads}"):
+            ParallelGradients(tiny_model(), threads)
     with ParallelGradients(tiny_model(), 2) as compute:
         with pytest.raises(ValueError, match=r"of the same batch, got ids of shapes \(7, 9\) and \(6, 9\)"):
             compute(SOURCE, LABELS[1:])

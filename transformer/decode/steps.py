@@ -21,6 +21,7 @@ from minigrad.device import asarray_on, is_host, on_device_of, to_numpy, xp
 
 from transformer.decode.cached_decoder import cached_decoder
 from transformer.model import Transformer
+from transformer.parallel import trimmed
 
 T = TypeVar("T")
 
@@ -197,7 +198,7 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
     """What `decode` gives for each row of `source`, (B, S); parts of the batch run at the same time, if they may.
 
     They may within `minigrad.parallel.threads`, where the model is on the host. Sentences of like length go together,
-    and each part is without the columns that are padding in all of its rows.
+    and each part is without the last columns, where they are padding in all of its rows.
     """
     source = model.source_ids(source)
     parts = min(parallel.thread_count() if is_host(source) else 1, len(source) // LEAST_ROWS)
@@ -206,7 +207,7 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
     lengths = source_lengths(model, source)
     order = np.argsort(lengths, kind="stable").tolist()
     shares = parallel.shares(order, lengths[order].tolist(), parts)
-    found = parallel.run([partial(decode, source[rows, :lengths[rows].max()]) for rows in shares])
+    found = parallel.run([partial(decode, trimmed(source[rows], model.config.pad_id)) for rows in shares])
     results = dict(zip(order, chain(*found), strict=True))
     return [results[row] for row in range(len(source))]
 
