@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,15 @@ from contextvars import ContextVar
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from minigrad import parallel
+
 from transformer.config import TransformerConfig
 
 SMALL = 128  # d_model up to which threads wait for each other, and for the interpreter, as long as they compute
 MOST = 8  # threads that are taken without being asked for
 SHARD_TOKENS = 256  # of a batch; a shard with fewer has little to compute between two calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
+DIVIDED_FROM = math.inf  # d_model from which threads divide a batch that is decoded; else they share matrix products
 _decided: ContextVar[bool] = ContextVar("transformer.threads", default=False)
 
 
@@ -57,6 +61,23 @@ def limit_threads(threads: int) -> Iterator[None]:
             yield
     finally:
         _decided.reset(token)
+
+
+@contextmanager
+def decoding_threads(config: TransformerConfig, threads: int | None, device: str = "cpu") -> Iterator[None]:
+    """Within the block, decoding uses `threads` threads; with None as many as it does outside, see `suitable_products`.
+
+    There are two ways. They may share each matrix product; or each decodes a part of a batch, with one thread for its
+    products (`minigrad.parallel`), where a batch has sentences enough. Of models on a GPU no batch is divided.
+    """
+    if threads is None:
+        yield
+    elif config.d_model >= DIVIDED_FROM and device == "cpu":
+        with limit_threads(1), parallel.threads(threads):
+            yield
+    else:
+        with limit_threads(threads):
+            yield
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from workloads import Workload
 from peers.minigrad_numpy import model_of
 from transformer.decode import beam_search, greedy
 from transformer.memory import keep_freed_memory
-from transformer.threads import limit_threads
+from transformer.threads import decoding_threads
 
 
 @contextmanager
@@ -26,5 +26,5 @@ def decoder(workload: Workload, weights: str, threads: int, beam: int,
             return [best.ids for best in greedy(model, source, tokens)]
         return [best.ids for best, in beam_search(model, source, beam, max_length=tokens)]
 
-    with limit_threads(threads):
+    with decoding_threads(model.config, threads):
         yield decode

@@ -1,17 +1,19 @@
 """``--threads``: how many a command takes, what it says of it, and that a run keeps its number."""
 
+import math
+
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from minigrad import parallel
 
 import transformer.cli.train
-import transformer.cli.translate
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call
 from transformer.checkpoints import load_run
 from transformer.options import TrainingOptions
 from transformer.threads import SETTINGS
+from transformer.translator import Translator
 
 LARGE = ["--task", "copy", "--train-count", 60, "--valid-count", 5, "--d-model", 256, "--batch-tokens", 600]
 
@@ -102,17 +104,28 @@ def test_a_run_that_does_not_say_how_many_is_not_divided(tmp_path, stand_in):
     assert load_run(out, "latest")[0].training["threads"] is None
 
 
-def test_translating_limits_its_products(run, monkeypatch):
+@pytest.mark.parametrize(("divided_from", "arguments", "expected"), [
+    (math.inf, [], ({2}, 1)), (math.inf, ["--threads", 1], ({1}, 1)), (math.inf, ["--threads", 3], ({3}, 1)),
+    (0, [], ({2}, 1)), (0, ["--threads", 1], ({1}, 1)), (0, ["--threads", 3], ({1}, 3)),
+], ids=str)
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_threads_while_it_decodes(command, divided_from, arguments, expected, run, tmp_path, monkeypatch):
+    """They share its products; or each decodes a part of a batch, with one thread for products."""
     seen = []
-    translate = transformer.cli.translate.Translator.translate
+    translate = Translator.translate
 
-    def watched(*arguments, **keywords):
-        seen.append(products())
-        return translate(*arguments, **keywords)
+    def watched(*positional, **keywords):
+        seen.append((products(), parallel.thread_count()))
+        return translate(*positional, **keywords)
 
-    monkeypatch.setattr(transformer.cli.translate.Translator, "translate", watched)
+    monkeypatch.setattr(Translator, "translate", watched)
+    monkeypatch.setattr("transformer.threads.DIVIDED_FROM", divided_from)
+    text = tmp_path / "text"
+    text.write_text("one\n")
+    options = {"translate": [], "evaluate": ["--source", text, "--target", text]}[command]
     with threadpool_limits(2):
-        result = call("translate", run, "--threads", 1, standard_input="one\n")
+        result = call(command, run, *options, *arguments, standard_input="one\n")
         assert result.exit_code == 0, result.output
         assert products() == {2}
-    assert seen == [{1}]
+        assert parallel.thread_count() == 1
+    assert seen == [expected]

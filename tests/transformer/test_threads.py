@@ -6,9 +6,18 @@ from dataclasses import replace
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from minigrad import parallel
+
 from transformer import threads
 from transformer.config import TransformerConfig
-from transformer.threads import limit_threads, shards_of, suitable_products, suitable_threads, usable_threads
+from transformer.threads import (
+    decoding_threads,
+    limit_threads,
+    shards_of,
+    suitable_products,
+    suitable_threads,
+    usable_threads,
+)
 
 SMALL = TransformerConfig.tiny(10, 10)
 LARGE = replace(SMALL, d_model=256)
@@ -85,3 +94,20 @@ def test_what_was_decided_stands(monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     with suitable_products(SMALL):
         assert counts() == {2}
+
+
+# ----------------------------------------------------------------- of decoding
+
+
+@pytest.mark.parametrize(("model", "count", "device", "products", "parts"), [
+    (LARGE, 3, "cpu", 1, 3), (LARGE, 1, "cpu", 1, 1), (LARGE, None, "cpu", 2, 1), (LARGE, 3, "cuda:0", 3, 1),
+    (SMALL, 3, "cpu", 3, 1), (SMALL, None, "cpu", 2, 1),
+])
+def test_threads_divide_batches_of_large_models_or_share_their_products(model, count, device, products, parts,
+                                                                        monkeypatch):
+    monkeypatch.setattr(threads, "DIVIDED_FROM", LARGE.d_model)
+    with decoding_threads(model, count, device):
+        assert counts() == {products}
+        assert parallel.thread_count() == parts
+    assert counts() == {2}
+    assert parallel.thread_count() == 1

@@ -118,11 +118,11 @@ def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -
         context.with_resource(jit())
 
 
+DEFAULT_THREADS = "[default: all cores; 1 for small models]"
 device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
-                        section="Machine",
-                        help="Threads for matrix products.  [default: all cores; 1 for small models]")
+                        section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
                     help="Run hot functions as compiled kernels: faster, the same but for rounding. Needs Numba, from  "
                          "pip install 'minigrad[jit]'")
@@ -146,7 +146,10 @@ def decoding_options(command: F) -> F:
         option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="Of gnmt."),
         option("--max-length", type=click.IntRange(1), metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
-        checkpoint_option, device_option, threads_option, jit_option,
+        checkpoint_option, device_option,
+        option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
+               help=f"Threads that decode.  {DEFAULT_THREADS}"),
+        jit_option,
     ]):
         command = decorate(command)
     return command

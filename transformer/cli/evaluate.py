@@ -13,6 +13,7 @@ from transformer.checkpoints import load_model
 from transformer.cli import sources
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
 from transformer.data.parallel import line_of_pair, read_parallel
+from transformer.threads import decoding_threads
 from transformer.translator import TooLong, Translator
 
 
@@ -25,7 +26,7 @@ from transformer.translator import TooLong, Translator
 @option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: which examples.")
 @decoding_options
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
-             max_length: int | None, **decoding: Any) -> None:
+             threads: int | None, max_length: int | None, **decoding: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
 
     Prints one JSON object: exact_match and token_accuracy (fractions), loss (nats per target token), bleu (0 to 100, of
@@ -48,7 +49,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         known = "was trained on text files" if "train" in run.data else "does not say what it was trained on"
         raise click.UsageError(f"{folder} {known}: give --source and --target to evaluate it on")
     try:
-        result = translator.evaluate(pairs, max_length=max_length, **decoding)
+        with decoding_threads(model.config, threads, model.device):
+            result = translator.evaluate(pairs, max_length=max_length, **decoding)
     except TooLong as error:
         place = repr(textwrap.shorten(pairs[error.index][error.side], 50, placeholder="…"))
         if source is not None and target is not None:

@@ -11,6 +11,7 @@ import click
 
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
 from transformer.data.parallel import DataError
+from transformer.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -24,7 +25,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 @option("--scores", is_flag=True, section="Output",
         help="After each translation its score: the log-probability, normalised for length.")
 def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, nbest: int, scores: bool,
-              checkpoint: str, device: str, **ranking: Any) -> None:
+              checkpoint: str, device: str, threads: int | None, **ranking: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
 
     Input and output are UTF-8. Each line gives one line, a blank line a blank one; with --nbest or --scores, tabs
@@ -48,15 +49,16 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
             output.write(text.encode() + b"\n")
         output.flush()
 
-    for first, lines in read_batches(source, 1 if terminal else batch_size, terminal):
-        try:
-            write(lines)
-        except TooLong as error:
-            write(lines[:error.index])
-            message = f"line {first + error.index}: {error.problem}"
-            if not terminal:
-                raise click.UsageError(message) from error
-            click.echo(message, err=True)
+    with decoding_threads(translator.model.config, threads, translator.model.device):
+        for first, lines in read_batches(source, 1 if terminal else batch_size, terminal):
+            try:
+                write(lines)
+            except TooLong as error:
+                write(lines[:error.index])
+                message = f"line {first + error.index}: {error.problem}"
+                if not terminal:
+                    raise click.UsageError(message) from error
+                click.echo(message, err=True)
 
 
 def _binary(stream: TextIO | None, name: str) -> BinaryIO:
