@@ -84,9 +84,10 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unobserved() -> Iterator[None]:
-    """Tell nobody of what the current thread or task does inside: where a tool computes something itself."""
-    token = _observers.set(())
+def unobserved(observer: Observer | None = None) -> Iterator[None]:
+    """Tell nobody, or not `observer`, of what the current thread or task does inside."""
+    told = () if observer is None else tuple(other for other in _observers.get() if other is not observer)
+    token = _observers.set(told)
     try:
         yield
     finally:

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any, Self
 
-_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str}
+_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str,
+          "bool": bool}
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class TrainingOptions:
         threads: how many work on each batch, which is divided over them (`transformer.parallel`; of a small model, see
             `transformer.threads.shards_of`, its matrix products are): the masks of dropout and the rounding of sums
             depend on it. None: as many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
+        jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: as the caller has it.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
@@ -48,6 +50,7 @@ class TrainingOptions:
     batch_tokens: int = 2048
     accumulate: int = 1
     threads: int | None = None
+    jit: bool = False
     learning_rate: float = 1e-3
     warmup_steps: int = 400
     schedule: str = "cosine"
@@ -66,14 +69,14 @@ class TrainingOptions:
 
     #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
     #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
-    #: gives them other masks of dropout.
+    #: gives them other masks of dropout, and kernels, or none, another rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
-                  "threads")
+                  "threads", "jit")
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value, kind = getattr(self, field.name), str(field.type)
-            if not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
+            if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "bool"):
                 raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
             if isinstance(value, float) and not isfinite(value):
                 raise ValueError(f"{field.name} must be finite, got {value!r}")

@@ -42,6 +42,10 @@ class StepProfile:
         if self._path is not None and self._steps <= WARM_UP:
             _say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
 
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """A block in which nothing is measured: what is no update."""
+        return contextlib.nullcontext() if self._profile is None else self._profile.pause()
+
     def step(self) -> None:
         """An update is next."""
         self._steps += 1
@@ -54,9 +58,13 @@ class StepProfile:
         self._block.close()
         profile, self._profile = self._profile, None
         if profile is not None and self._path is not None:
-            profile.save(self._path)
-            count = min(self._steps - WARM_UP, MEASURED)
-            _say(f"profile of {count} updates\n{profile}\n\nwrote {self._path}: open it in https://ui.perfetto.dev")
+            _say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
+            try:
+                profile.save(self._path)
+            except OSError as error:  # a disk that is full is no reason to lose the training
+                _say(f"no trace: {self._path}: {error.strerror}")
+            else:
+                _say(f"wrote {self._path}: open it in https://ui.perfetto.dev")
 
 
 def _say(text: str) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from minigrad import jit
 from minigrad.observe import span
 
 from transformer.checkpoints import Run, RunError, check_new, load_run, pointed
@@ -63,7 +64,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 raise KeyboardInterrupt
             if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
                 _look_at_loss(trainer)
-                with span("validation"):
+                with profiling.paused(), span("validation"):
                     validation = trainer.validate_and_save()
                 bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
             elif finished:
@@ -178,7 +179,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; a pair is longer than the
             positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
             cannot be used. Nothing was changed.
-        ImportError: the metric is BLEU, and sacrebleu is not installed.
+        ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
         TrainingError: the loss is no longer finite.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
@@ -189,6 +190,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         _check_changes(out, config, options)
     else:
         check_new(out)
+    kernels = jit() if options.jit else nullcontext()
     run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
     keep_freed_memory()
     trainer = Trainer(out, run, train_pairs, valid_pairs, device)
@@ -201,7 +203,9 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         started()
     try:
         divided = trainer.gradients.threads > 1
-        with suitable_products(config) if options.threads is None else limit_threads(1 if divided else options.threads):
+        products = (suitable_products(config) if options.threads is None
+                    else limit_threads(1 if divided else options.threads))
+        with kernels, products:
             fit(trainer, progress, None if profile is None else Path(profile))
     finally:
         trainer.log.draw(options.valid_metric)

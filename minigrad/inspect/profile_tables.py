@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 from minigrad.inspect.profile_trace import chrome_trace
 from minigrad.inspect.spans import Span
 from minigrad.inspect.table import milliseconds, percent, size, table
+from minigrad.observe import Observer, unobserved
 
 
 @dataclass
@@ -76,26 +79,39 @@ class Profile:
     Attributes:
         spans: every `Span` that has ended, in the order of their ends.
         threads: the names of the threads that were seen, by the system's number.
+        writer: what writes into it.
         samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
     """
 
     def __init__(self) -> None:
+        self.writer: Observer | None = None
         self.spans: list[Span] = []
         self.threads: dict[int, str] = {}
         self.samples: list[tuple[int, int]] = []
         self._began = perf_counter_ns()
         self._ended: int | None = None
+        self._paused = 0
 
     def stop(self) -> None:
         """The block ends; `profile` calls this."""
         self._ended = perf_counter_ns()
 
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """``with profile.pause():`` inside its block: do not measure what the thread does here, nor count the time."""
+        began = perf_counter_ns()
+        try:
+            with unobserved(self.writer):
+                yield
+        finally:
+            self._paused += perf_counter_ns() - began
+
     # ------------------------------------------------------------------ numbers
 
     @property
     def elapsed(self) -> float:
-        """Seconds from the beginning of the block to its end, or to now."""
-        return ((perf_counter_ns() if self._ended is None else self._ended) - self._began) / 1e9
+        """Seconds from the beginning of the block to its end, or to now, without pauses."""
+        return ((perf_counter_ns() if self._ended is None else self._ended) - self._began - self._paused) / 1e9
 
     @property
     def total(self) -> float:

@@ -230,7 +230,7 @@ def profile(model: Any = None, synchronize: bool = True) -> Iterator[Profile]:
         A context manager that gives a `Profile`.
     """
     measured = Profile()
-    profiler = _Profiler(measured, model, synchronize)
+    measured.writer = profiler = _Profiler(measured, model, synchronize)
     try:
         with observing(profiler):
             yield measured

@@ -36,8 +36,18 @@ def load() -> None:
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise  # Numba is there, and something that it needs is not: its own message says what
-        message = "minigrad.jit needs the package 'numba': install it with  pip install 'minigrad[jit]'"
+        message = ("minigrad.jit needs the package 'numba': install it with  pip install -e '.[jit]'  in the project's "
+                   "folder")
         raise ImportError(message, name="numba") from None
+
+
+def compiled_before() -> bool:
+    """Whether kernels of these sources are on the disk already. ImportError if Numba is missing."""
+    load()
+    from minigrad.kernels.jit_cache import cache_folder
+
+    with cache_folder() as folder:
+        return folder is not None and any(folder.iterdir())
 
 
 class CompileTime(NamedTuple):

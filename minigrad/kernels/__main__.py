@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from minigrad.kernels import compile_time, load
 
 
 def main() -> None:
     """For float32, then for float64."""
-    load()
+    try:
+        load()
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
     from minigrad.kernels.jit_kernel import KERNELS, KINDS
 
     for kind, dtype in KINDS.items():

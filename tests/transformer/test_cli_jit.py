@@ -1,11 +1,14 @@
 """``--jit``: compiled kernels while a command runs, in all of its threads; without Numba, one line that says so."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import minigrad.kernels
 from minigrad.modes import compiled_kernels
 
+from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
 from tests.transformer.runs import parameters
 from transformer.translator import Translator
@@ -56,6 +59,36 @@ def test_decoding_with_kernels(command, run, monkeypatch):
     assert not compiled_kernels.get()
 
 
+@pytest.mark.usefixtures("numba")
+def test_a_run_keeps_its_kernels(tmp_path, monkeypatch):
+    """One that is stopped and goes on has the bits of one that was not; what is given to --resume stands."""
+    arguments = ["train", *SMALL, "--dropout", 0.2, "--jit"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for out, steps in ((whole, 6), (parts, 3)):
+        result = call(*arguments, "--steps", steps, "--out", out)
+        assert result.exit_code == 0, result.output
+    resume, used = ["train", "--out", parts, "--resume", "--quiet"], []
+    result = call(*resume, "--steps", 6)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1] == "1 thread; compiled kernels"
+    expected, found = parameters(whole), parameters(parts)
+    assert all(np.array_equal(value, found[name]) for name, value in expected.items())
+
+    runs.after_update(monkeypatch, lambda trainer: used.append(compiled_kernels.get()))
+    for steps, more in enumerate(([], ["--no-jit"], [], ["--jit"], []), 7):
+        assert call(*resume, "--steps", steps, *more).exit_code == 0
+    assert used == [True, False, False, True, True]
+    assert not compiled_kernels.get()
+
+
+@pytest.mark.usefixtures("numba")
+def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
+    monkeypatch.setattr(minigrad.kernels, "compiled_before", lambda: False)
+    result = call("train", *SMALL, "--steps", 1, "--jit", "--threads", 2, "--out", tmp_path / "run")
+    line = "2 threads; compiled kernels: they are compiled first, once, in about 6 s"
+    assert result.stdout.splitlines()[1] == line
+
+
 def test_without_numba(tmp_path, monkeypatch):
     def load():
         raise ImportError("minigrad.jit needs the package 'numba'")
@@ -63,3 +96,22 @@ def test_without_numba(tmp_path, monkeypatch):
     monkeypatch.setattr(minigrad.kernels, "load", load)
     assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "run", "--jit")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_with_kernels_goes_on_without_numba_if_told_to(tmp_path, monkeypatch):
+    def load():
+        raise ImportError("minigrad.jit needs the package 'numba'")
+
+    out, used = tmp_path / "run", []
+    monkeypatch.setattr("transformer.train.jit", nullcontext)
+    with monkeypatch.context() as patch:
+        patch.setattr(minigrad.kernels, "load", lambda: None)
+        patch.setattr(minigrad.kernels, "compiled_before", lambda: True)
+        assert call("train", *SMALL, "--steps", 1, "--jit", "--out", out).exit_code == 0
+    monkeypatch.setattr(minigrad.kernels, "load", load)
+    runs.after_update(monkeypatch, lambda trainer: used.append(trainer.options.jit))
+    said = refused("train", "--resume", "--out", out, "--steps", 2)
+    assert "was trained with compiled kernels; --no-jit goes on without: minigrad.jit needs the package 'numba'" in said
+    result = call("train", "--resume", "--out", out, "--steps", 2, "--no-jit", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert used == [False]

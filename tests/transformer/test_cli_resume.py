@@ -115,5 +115,6 @@ def test_without_matplotlib_the_missing_picture_is_explained_once(small_run, tmp
     (copy / "history.png").unlink()
     result = call("train", "--resume", "--out", copy, "--steps", 3, "--quiet")
     assert result.exit_code == 0
-    assert result.stderr.count("no history.png: it needs matplotlib, from  pip install 'minigrad[plot]'\n") == 1
+    assert result.stderr.count("no history.png: it needs matplotlib, from  pip install -e '.[plot]'  in the project's "
+                               "folder\n") == 1
     assert not (copy / "history.png").exists()

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,7 +39,8 @@ def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, mon
     assert len(threads) == 2
     for name in ("update", "AdamW.step", "clip_grad_norm_"):
         assert sum(events[name, thread] for thread in threads) == measured
-    assert sum(events["validation", thread] for thread in threads) >= 1
+    assert not any(name in ("validation", "sampling", "encode") for name, _ in events), "it measures updates alone"
+    assert sum(events["Transformer", thread] for thread in threads) <= 2 * measured
     for thread in threads:
         assert events["backward", thread] >= measured - 1  # a batch of one sentence is not divided
         assert events["linear", thread] > events["Transformer", thread] > 0
@@ -59,6 +61,24 @@ def test_a_trace_in_no_folder_is_refused_at_once(tmp_path):
     assert "--profile" in said
     assert f"there is no folder {tmp_path / 'nowhere'}" in said
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("place", ["", "folder", "missing/../trace.json"])
+def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert "--profile" in refused("train", *SMALL, "--out", tmp_path / "run", "--profile", place)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_trace_that_the_disk_has_no_room_for_does_not_end_the_training(tmp_path):
+    steps = WARM_UP + MEASURED + 1
+    result = call("train", *SMALL, "--steps", steps, "--out", tmp_path / "run", "--profile", "/dev/full")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("no trace: /dev/full: No space left on device\n") == 1
+    assert "wrote /dev/full" not in result.stderr
+    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == steps
 
 
 def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):

@@ -119,13 +119,14 @@ def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -
 
 
 DEFAULT_THREADS = "[default: all cores; 1 for small models]"
+KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. Needs Numba, from  "
+                "pip install -e '.[jit]'  in the project's folder")
 device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
-                    help="Run hot functions as compiled kernels: faster, the same but for rounding. Needs Numba, from  "
-                         "pip install 'minigrad[jit]'")
+                    help=f"Run hot functions as compiled kernels; the same but for rounding. {KERNELS_COST}")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
                            help="Which weights to use: those that validated best, or the newest.")

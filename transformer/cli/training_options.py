@@ -137,8 +137,8 @@ def notes() -> str:
                      f"learning rate {options.learning_rate:g}, {options.schedule}")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
-                f"without the stop. What has no effect on those already made may change: {may_change}, --device, "
-                "--jit. (With another number of --threads, updates to come have other masks of dropout. With the "
-                "schedules cosine and linear, which end at the last step, more --steps or --epochs give them the rates "
-                "of the longer schedule.)")
+                f"without the stop. What has no effect on those already made may change: {may_change}, --device. "
+                "(With another number of --threads, updates to come have other masks of dropout, with --jit or "
+                "--no-jit another rounding. With the schedules cosine and linear, which end at the last step, more "
+                "--steps or --epochs give them the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])

@@ -1,5 +1,6 @@
 """profile: calls and own times, by operation, module and named span, exact by a clock that operations move."""
 
+import contextlib
 import contextvars
 import re
 import threading
@@ -38,6 +39,29 @@ class Block(nn.Module):
 class Slow(nn.Module):
     def forward(self, x):
         return slow(x)
+
+
+def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():
+    class Other(Observer):
+        seen = 0
+
+        def operation_begins(self, operation, args):
+            self.seen += 1
+
+    other = Other()
+    with observing(other), mg.profile() as profile:
+        slow(leaf())
+        before = observers()
+        with contextlib.suppress(KeyError), profile.pause():
+            assert observers() == (other,)
+            slow(leaf())
+            take(500)
+            raise KeyError
+        assert observers() == before
+        slow(leaf())
+    assert profile.operations["slow"].forward_calls == 2
+    assert other.seen == 3
+    assert profile.elapsed == pytest.approx(profile.total, abs=1e-4)
 
 
 def quiet(x):

@@ -217,6 +217,14 @@ def test_all_kernels_can_be_made_ready_at_once(capsys):
     assert all(len(kernel._compiled) == 2 for kernel in jit_kernel.KERNELS)
 
 
+def test_without_numba_making_them_ready_is_refused_in_one_line():
+    done = run("import sys, runpy; sys.modules['numba'] = None\n"
+               "runpy.run_module('minigrad.kernels', run_name='__main__')")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "needs the package 'numba'" in done.stderr
+
+
 def test_importing_minigrad_imports_no_compiler():
     assert run("import sys, minigrad; minigrad.jit(False); sys.exit('numba' in sys.modules)").returncode == 0
 
@@ -224,4 +232,4 @@ def test_importing_minigrad_imports_no_compiler():
 def test_without_numba_the_error_names_the_extra():
     done = run("import sys; sys.modules['numba'] = None\nimport minigrad\nminigrad.jit()")
     assert done.stderr.splitlines()[-1] == ("ImportError: minigrad.jit needs the package 'numba': install it with  "
-                                            "pip install 'minigrad[jit]'")
+                                            "pip install -e '.[jit]'  in the project's folder")
