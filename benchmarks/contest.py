@@ -70,7 +70,8 @@ def packages(titles: Iterable[str]) -> list[str]:
 
 
 def commands(titles: Iterable[str], workload: Workload, weights: Path, threads: int) -> dict[str, list[str]]:
-    """The command of each program."""
+    """The command of each program; SystemExit if a peer is not installed."""
+    paired.require(packages(titles))
     process = Path(__file__).with_name("train_process.py")
     return {peer: [sys.executable, str(process), "--peer", peer, "--workload", workload.to_json(),
                    "--weights", str(weights), "--threads", str(threads)] for peer in programs(titles)}

@@ -87,6 +87,7 @@ def main() -> None:
         measured(options)
         return
     ours = contest.ours(options.jit)
+    paired.require(["torch"])
     for beam, title in ROWS.items():
         rounds = decode(beam, [*ours, "PyTorch"], options)
         for variant in ours:

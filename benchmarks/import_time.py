@@ -1,6 +1,6 @@
 """How long `import minigrad` and `import transformer` take: against `import torch`, and against NumPy, which they need.
 
-    python benchmarks/import_time.py                    against PyTorch (pip install '.[bench]')
+    python benchmarks/import_time.py                    against PyTorch (pip install -e '.[bench]')
     python benchmarks/import_time.py --peer numpy
 
 What is timed is the import alone, without starting the interpreter, and with compiled bytecode in place, as after the
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
     options = parser.parse_args()
     peer = options.peer
+    paired.require([peer])
     programs = {module: [sys.executable, "-c", CODE.format(module=module)] for module in (*OURS, peer)}
     with tempfile.TemporaryDirectory() as bytecode:  # the round that is not counted fills it
         rounds = paired.alternate(programs, options.rounds, {

@@ -1,6 +1,6 @@
 """What the engine itself costs: forward and backward of elementwise operations on 4×4 float32 arrays.
 
-    python benchmarks/overhead.py                     against PyTorch (pip install '.[bench]')
+    python benchmarks/overhead.py                     against PyTorch (pip install -e '.[bench]')
     python benchmarks/overhead.py --peer autograd     against HIPS autograd
 
 On 16 numbers the arithmetic is nothing, so what is timed is the bookkeeping: recording an operation, and calling its
@@ -165,6 +165,7 @@ def main() -> None:
         return
 
     name, peer = "minigrad", options.peer
+    paired.require([peer])
     rounds = paired.alternate({library: [sys.executable, __file__, "--measure", library] for library in (name, peer)},
                               options.rounds)
     page.publish(f"overhead_{peer}", paired.report(

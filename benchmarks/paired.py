@@ -12,6 +12,7 @@ Programs that need long to get ready are kept, and take turns: see `turns`.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -42,6 +43,14 @@ def confine(count: int) -> None:
     """Let this process, and those it starts, run on `count` of its processors, where the system can (Linux)."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
+def require(packages: Iterable[str]) -> None:
+    """SystemExit if one of them cannot be imported: rather now than from a measured process, as a traceback."""
+    missing = [name for name in dict.fromkeys(packages) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SystemExit(f"to be measured against, but not installed: {', '.join(missing)}; in the project's folder:  "
+                         "pip install -e '.[bench]'")
 
 
 def measure(command: Sequence[str], changes: Mapping[str, str]) -> Numbers:

@@ -50,6 +50,21 @@ def test_a_program_that_fails_is_an_error(load):
         load("paired").measure([sys.executable, "-c", "raise SystemExit(3)"], {})
 
 
+@pytest.mark.parametrize("arguments", [
+    ["training.py", "--peers", "autograd", "--sizes", "toy", "--dry"], ["overhead.py", "--peer", "autograd", "--dry"],
+], ids=lambda arguments: arguments[0])
+def test_without_the_peer_a_benchmark_says_how_to_install_it(arguments):
+    code = ("import runpy, sys, importlib.util as u; find = u.find_spec; "
+            "u.find_spec = lambda name, *more: None if name == 'autograd' else find(name, *more); "
+            "sys.argv = sys.argv[1:]; sys.path.insert(0, 'benchmarks'); "
+            "runpy.run_path('benchmarks/' + sys.argv[0], run_name='__main__')")
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False,
+                          cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr == ("to be measured against, but not installed: autograd; in the project's folder:  "
+                           "pip install -e '.[bench]'\n")
+
+
 def test_what_is_measured_imports_this_checkout(load):
     code = "import json, minigrad; print(json.dumps({minigrad.__file__: 0}))"
     (file,) = load("paired").measure([sys.executable, "-c", code], {})

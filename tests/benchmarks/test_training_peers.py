@@ -135,7 +135,7 @@ def test_all_peers_have_the_losses_of_minigrad(load, tiny, tmp_path, changes):
     with mg.no_grad():
         assert losses[0] == pytest.approx(model.loss(*workload.batches(1)[0]).item(), rel=1e-6)
     if not installed:
-        pytest.skip("no peer is installed (pip install '.[bench]'): minigrad alone ran")
+        pytest.skip("no peer is installed (pip install -e '.[bench]'): minigrad alone ran")
 
 
 @pytest.mark.skipif(not hasattr(mg, "jit") or not importlib.util.find_spec("numba"), reason="no compiled kernels")
