@@ -62,7 +62,7 @@ def test_every_public_name_is_described(namespace, name, value):
 def pages(tmp_path_factory):
     """The folder of the reference, freshly made."""
     if importlib.util.find_spec("pdoc") is None:
-        pytest.skip("pdoc is not installed: pip install '.[docs]'")
+        pytest.skip("pdoc is not installed: pip install -e '.[docs]'")
     folder = tmp_path_factory.mktemp("api")
     command = [sys.executable, "-m", "docs.make_api", folder]
     made = subprocess.run(command, cwd=ROOT, check=True, timeout=120, capture_output=True, text=True)

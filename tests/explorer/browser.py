@@ -97,7 +97,7 @@ def check_driver() -> None:
         NoBrowserError: playwright is not installed, or its driver is not for this machine.
     """
     if find_spec("playwright") is None:
-        raise NoBrowserError("playwright is not installed (pip install 'minigrad[test]')")
+        raise NoBrowserError("playwright is not installed (pip install -e '.[test]')")
     command = [sys.executable, "-m", "playwright", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

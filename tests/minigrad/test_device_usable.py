@@ -98,8 +98,8 @@ def test_without_cupy_the_message_names_the_extras(tmp_path):
     count, reason = status_in_a_new_process(tmp_path, NO_CUPY)
     assert count == 0
     assert reason.startswith("CuPy is not installed")
-    assert "pip install 'minigrad[cuda12]'" in reason
-    assert "minigrad[cuda13]" in reason
+    assert "pip install -e '.[cuda12]'" in reason
+    assert ".[cuda13]" in reason
     assert "\n" not in reason
 
 
@@ -146,7 +146,7 @@ def test_without_a_cuda_library_the_message_names_it(tmp_path, broken, library):
     assert count == 0
     assert message.startswith("CuPy is installed, but a library it needs is missing: ")
     assert library in message
-    assert "minigrad[cuda12]" in message
+    assert ".[cuda12]" in message
     assert "\n" not in message
 
 

@@ -33,7 +33,7 @@ def broken_cupy(error):
 @pytest.mark.parametrize(
     ("cupy", "message"),
     [
-        (None, "CuPy is not installed, and cuda devices need it: pip install 'minigrad[cuda12]'"),
+        (None, "CuPy is not installed, and cuda devices need it: pip install -e '.[cuda12]'"),
         (broken_cupy(None), "CuPy is installed, but there is no usable GPU: the driver reports no device"),
         (broken_cupy(OSError("libcublas.so.12: not found")), "a library it needs is missing: libcublas.so.12"),
     ],

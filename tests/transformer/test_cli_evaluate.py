@@ -61,7 +61,7 @@ def test_evaluate_without_sacrebleu_says_so(monkeypatch, run, numbers):
     result = call("evaluate", run, *numbers)
     assert result.exit_code == 0
     assert json.loads(result.stdout)["bleu"] is None
-    assert "pip install 'minigrad[data]'" in result.stderr
+    assert "pip install -e '.[data]'" in result.stderr
 
 
 def test_info(run):

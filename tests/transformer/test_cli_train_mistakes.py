@@ -77,5 +77,5 @@ def test_without_an_extra_its_name_is_given(monkeypatch, tmp_path):
     for name in ("sacrebleu", "sacrebleu.metrics"):
         monkeypatch.setitem(sys.modules, name, None)
     message = refused("train", *SMALL, "--metric", "bleu", "--out", tmp_path / "run")
-    assert "pip install 'minigrad[data]'" in message
+    assert "pip install -e '.[data]'" in message
     assert not (tmp_path / "run").exists()  # it was found before the training

@@ -100,5 +100,5 @@ def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel.dates", None)
     dates.date_styles.cache_clear()
     dates._babel_locale.cache_clear()
-    with pytest.raises(ImportError, match=r"needs the package 'babel': .* pip install 'minigrad\[data\]'"):
+    with pytest.raises(ImportError, match=r"needs the package 'babel': .* pip install -e '\.\[data\]'"):
         get_task("dates").pairs("train", 1, 0)

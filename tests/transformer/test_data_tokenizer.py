@@ -167,5 +167,5 @@ def test_mistakes_are_named():
 
 def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match=r"the package 'tokenizers': .*pip install 'minigrad\[data\]'"):
+    with pytest.raises(ImportError, match=r"the package 'tokenizers': .*pip install -e '\.\[data\]'"):
         BytePairTokenizer.train(TEXTS)

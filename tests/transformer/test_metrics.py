@@ -81,5 +81,5 @@ def test_references_without_a_token():
 def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
-    with pytest.raises(ImportError, match=r"the package 'sacrebleu': .* pip install 'minigrad\[data\]'"):
+    with pytest.raises(ImportError, match=r"the package 'sacrebleu': .* pip install -e '\.\[data\]'"):
         bleu(["a"], ["a"])

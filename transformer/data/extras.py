@@ -16,5 +16,6 @@ def require(module: str, purpose: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the library is there, and something that it needs is not: its own message says what
-        message = f"{purpose} needs the package {package!r}: install it with  pip install 'minigrad[data]'"
+        message = (f"{purpose} needs the package {package!r}: install it with  pip install -e '.[data]'  in the "
+                   "project's folder")
         raise ImportError(message, name=package) from None

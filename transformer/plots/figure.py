@@ -26,7 +26,8 @@ def new_figure(size: tuple[float, float]) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plots need matplotlib: install it with  pip install 'minigrad[plot]'") from error
+        raise ImportError("plots need matplotlib: install it with  pip install -e '.[plot]'  in the project's "
+                          "folder") from error
     with matplotlib.rc_context():
         matplotlib.rcParams["font.family"] = [*matplotlib.rcParams["font.family"], *japanese_font()]
         yield Figure(figsize=size, layout="constrained")

@@ -42,5 +42,5 @@ def test_a_figure_belongs_to_no_window_and_settings_are_left_as_they_were():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'minigrad\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[plot\]'"):
         labelled("x")
