@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ SMALL = 128  # d_model up to which threads wait for each other, and for the inte
 MOST = 8  # threads that are taken without being asked for
 SHARD_TOKENS = 256  # of a batch; a shard with fewer has little to compute between two calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
-DIVIDED_FROM = math.inf  # d_model from which threads divide a batch that is decoded; else they share matrix products
 _decided: ContextVar[bool] = ContextVar("transformer.threads", default=False)
 
 
@@ -65,16 +63,16 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def decoding_threads(config: TransformerConfig, threads: int | None, device: str = "cpu") -> Iterator[None]:
-    """Within the block, decoding uses `threads` threads; with None as many as it does outside, see `suitable_products`.
+    """Within the block, decoding uses `threads` threads; None: all that can be used, and one for a small model.
 
-    There are two ways. They may share each matrix product; or each decodes a part of a batch, with one thread for its
-    products (`minigrad.parallel`), where a batch has sentences enough. Of models on a GPU no batch is divided.
+    Each decodes a part of the batch, with one thread for its products, where a batch has sentences enough
+    (`minigrad.parallel`); those of a small model share each matrix product. Of models on a GPU no batch is divided.
     """
-    if threads is None:
-        yield
-    elif config.d_model >= DIVIDED_FROM and device == "cpu":
-        with limit_threads(1), parallel.threads(threads):
+    if config.d_model > SMALL and device == "cpu":
+        with limit_threads(1), parallel.threads(threads or usable_threads()):
             yield
+    elif threads is None:
+        yield  # see `suitable_products`
     else:
         with limit_threads(threads):
             yield

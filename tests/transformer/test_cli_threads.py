@@ -1,6 +1,5 @@
 """``--threads``: how many a command takes, what it says of it, and that a run keeps its number."""
 
-import math
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -104,12 +103,12 @@ def test_a_run_that_does_not_say_how_many_is_not_divided(tmp_path, stand_in):
     assert load_run(out, "latest")[0].training["threads"] is None
 
 
-@pytest.mark.parametrize(("divided_from", "arguments", "expected"), [
-    (math.inf, [], ({2}, 1)), (math.inf, ["--threads", 1], ({1}, 1)), (math.inf, ["--threads", 3], ({3}, 1)),
-    (0, [], ({2}, 1)), (0, ["--threads", 1], ({1}, 1)), (0, ["--threads", 3], ({1}, 3)),
+@pytest.mark.parametrize(("small", "arguments", "expected"), [
+    (128, [], ({2}, 1)), (128, ["--threads", 1], ({1}, 1)), (128, ["--threads", 3], ({3}, 1)),
+    (0, ["--threads", 1], ({1}, 1)), (0, ["--threads", 3], ({1}, 3)),
 ], ids=str)
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_threads_while_it_decodes(command, divided_from, arguments, expected, run, tmp_path, monkeypatch):
+def test_threads_while_it_decodes(command, small, arguments, expected, run, tmp_path, monkeypatch):
     """They share its products; or each decodes a part of a batch, with one thread for products."""
     seen = []
     translate = Translator.translate
@@ -119,7 +118,7 @@ def test_threads_while_it_decodes(command, divided_from, arguments, expected, ru
         return translate(*positional, **keywords)
 
     monkeypatch.setattr(Translator, "translate", watched)
-    monkeypatch.setattr("transformer.threads.DIVIDED_FROM", divided_from)
+    monkeypatch.setattr("transformer.threads.SMALL", small)
     text = tmp_path / "text"
     text.write_text("one\n")
     options = {"translate": [], "evaluate": ["--source", text, "--target", text]}[command]

@@ -100,12 +100,12 @@ def test_what_was_decided_stands(monkeypatch):
 
 
 @pytest.mark.parametrize(("model", "count", "device", "products", "parts"), [
-    (LARGE, 3, "cpu", 1, 3), (LARGE, 1, "cpu", 1, 1), (LARGE, None, "cpu", 2, 1), (LARGE, 3, "cuda:0", 3, 1),
+    (LARGE, 3, "cpu", 1, 3), (LARGE, 1, "cpu", 1, 1), (LARGE, None, "cpu", 1, 4), (LARGE, 3, "cuda:0", 3, 1),
     (SMALL, 3, "cpu", 3, 1), (SMALL, None, "cpu", 2, 1),
 ])
 def test_threads_divide_batches_of_large_models_or_share_their_products(model, count, device, products, parts,
                                                                         monkeypatch):
-    monkeypatch.setattr(threads, "DIVIDED_FROM", LARGE.d_model)
+    cores(monkeypatch, 4)
     with decoding_threads(model, count, device):
         assert counts() == {products}
         assert parallel.thread_count() == parts

@@ -118,7 +118,7 @@ def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -
         context.with_resource(jit())
 
 
-DEFAULT_THREADS = "[default: all cores; 1 for small models]"
+DEFAULT_THREADS = "[default: all cores, at most 8; 1 for small models]"
 KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. Needs Numba, from  "
                 "pip install -e '.[jit]'  in the project's folder")
 device_option = option("--device", default="cpu", metavar="cpu|cuda", callback=_usable, section="Machine",
