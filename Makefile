@@ -48,6 +48,7 @@ bench: $(VENV)/extra-bench $(VENV)/extra-jit
 	$(BIN)/python benchmarks/decoding.py --jit $(BENCH_ARGS)
 	$(BIN)/python benchmarks/kernels.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/host.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/where.py $(filter --dry,$(BENCH_ARGS))
 	$(BIN)/python benchmarks/overhead.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/overhead.py --peer autograd $(BENCH_ARGS)
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)

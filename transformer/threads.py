@@ -41,13 +41,14 @@ def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
     return max(1, min(usable_threads(), batch_tokens // SHARD_TOKENS))
 
 
-def shards_of(config: TransformerConfig, threads: int) -> int:
+def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
     """Over how many threads to divide each batch of training, of the `threads` there are; see `transformer.parallel`.
 
-    Over all of them; but of a small model operations are so short that the threads would wait for the interpreter's
-    lock. There a batch is not divided, and the threads share each matrix product.
+    Over all of them, as long as each has work enough: the gradients of all parameters are summed for it. And of a small
+    model operations are so short that the threads would wait for the interpreter's lock. Where a batch is not divided,
+    the threads share each matrix product.
     """
-    return 1 if config.d_model <= SMALL else threads
+    return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
 
 
 @contextmanager

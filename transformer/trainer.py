@@ -82,7 +82,8 @@ class Trainer:
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
                                      betas=(0.9, self.options.adam_beta2), weight_decay=self.options.weight_decay)
-        self.gradients = ParallelGradients(self.model, shards_of(run.config, self.options.threads or 1))
+        self.gradients = ParallelGradients(self.model, shards_of(run.config, self.options.threads or 1,
+                                                                   self.options.batch_tokens))
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()

@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from workloads import Workload
 
 import minigrad
+from minigrad.kernels import load
 
 from peers import Training, minigrad_numpy
+
+load()  # Numba, which is a part of what is imported
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training
     minigrad.manual_seed(0)
     model = model_of(workload, weights)
     optimizer = optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
-    shards = shards_of(model.config, threads)
+    shards = shards_of(model.config, threads, workload.batch * workload.length)
     with limit_threads(threads if shards == 1 else 1), ParallelGradients(model, shards) as gradients:
 
         def step(batch: tuple[np.ndarray, np.ndarray]) -> float:

@@ -23,7 +23,7 @@ def relu_gradient_of_elements(g: Vector, out: Vector, grad: OutVector):
 
 @twin_of(relu_in_numpy, is_dense)
 def relu(x):
-    return np.maximum(x, 0)  # NumPy's own is a single pass already
+    return relu_in_numpy.forward(x)  # a single pass already
 
 
 @gradient_of(relu, "x")

@@ -23,6 +23,7 @@ def numba():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_training_with_kernels_gives_the_same_but_for_rounding(threads, tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
     arguments = [*SMALL, "--steps", 3, "--dropout", 0.2, "--threads", threads]
     for name, more in (("plain", []), ("compiled", ["--jit"])):
         result = call("train", *arguments, "--out", tmp_path / name, *more)

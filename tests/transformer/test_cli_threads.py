@@ -70,6 +70,7 @@ def test_threads_and_products_while_it_trains(threads, tmp_path, monkeypatch):
 def test_threads_that_divide_a_batch_have_one_thread_each_for_products(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
     runs.after_update(monkeypatch, lambda trainer: seen.append((parallel.thread_count(), products())))
     with threadpool_limits(2):
         runs.run(tmp_path, steps=1, threads=2)

@@ -22,6 +22,7 @@ from transformer.train import fit
 @pytest.fixture(autouse=True)
 def tiny_models_are_divided(monkeypatch):
     monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
 
 
 @pytest.fixture(autouse=True)

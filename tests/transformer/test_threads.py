@@ -70,7 +70,8 @@ def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypa
 
 
 def test_batches_of_small_models_are_not_divided():
-    assert [shards_of(model, threads) for model in (SMALL, LARGE) for threads in (1, 3)] == [1, 1, 1, 3]
+    assert [shards_of(model, threads, 1000) for model in (SMALL, LARGE) for threads in (1, 3)] == [1, 1, 1, 3]
+    assert [shards_of(LARGE, 3, tokens) for tokens in (100, 256, 600, 5000)] == [1, 1, 2, 3]
 
 
 # ----------------------------------------------------------------- of matrix products
