@@ -79,7 +79,7 @@ class Profile:
     Attributes:
         spans: every `Span` that has ended, in the order of their ends.
         threads: the names of the threads that were seen, by the system's number.
-        writer: what writes into it.
+        writer: what writes into it, within the block.
         samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
     """
 

@@ -237,3 +237,4 @@ def profile(model: Any = None, synchronize: bool = True) -> Iterator[Profile]:
     finally:
         measured.stop()
         profiler.stop()
+        measured.writer = None  # which refers to it: no cycle is left
