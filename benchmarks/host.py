@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -86,16 +85,6 @@ def cases() -> Iterator[tuple[str, Call, Call]]:
         yield from of_projections(*shape)
 
 
-def per_call(call: Call) -> float:
-    """Microseconds that a call takes, in one turn."""
-    call()
-    calls, start = 0, time.perf_counter()
-    while not calls or time.perf_counter() - start < TURN:
-        call()
-        calls += 1
-    return 1e6 * (time.perf_counter() - start) / calls
-
-
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -106,7 +95,7 @@ def main() -> None:
     results = {}
     with limit_threads(1):
         for title, *calls in cases():
-            rounds = [{way: {title: per_call(call)} for way, call in zip(WAYS, calls, strict=True)}
+            rounds = [{way: {title: paired.per_call(call, TURN)} for way, call in zip(WAYS, calls, strict=True)}
                       for _ in range(options.rounds)]
             results |= paired.compare(rounds, *WAYS)
     report = paired.report("NumPy in two ways, float32, one thread", "µs", options.rounds, [], results)

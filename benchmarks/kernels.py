@@ -9,7 +9,6 @@ The time is that of the operation as the engine runs it, bookkeeping included: f
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -103,12 +102,7 @@ def cases() -> Iterator[tuple[str, Iterator[tuple[str, Call]]]]:
 def per_call(call: Call, jit: bool) -> float:
     """Microseconds that a call takes, in one turn."""
     with minigrad.jit(jit):
-        call()
-        calls, start = 0, time.perf_counter()
-        while not calls or time.perf_counter() - start < TURN:
-            call()
-            calls += 1
-        return 1e6 * (time.perf_counter() - start) / calls
+        return paired.per_call(call, TURN)
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,16 @@ def fastest(rounds: Iterable[Round], names: Iterable[str], called: str) -> list[
     names = list(names)
     return [{**pair, called: {key: min(pair[name][key] for name in names) for key in pair[names[0]]}}
             for pair in rounds]
+
+
+def per_call(call: Callable[[], object], seconds: float) -> float:
+    """Microseconds that a call takes, in one turn of about so many `seconds`; the first call does not count."""
+    call()
+    calls, start = 0, time.perf_counter()
+    while not calls or time.perf_counter() - start < seconds:
+        call()
+        calls += 1
+    return 1e6 * (time.perf_counter() - start) / calls
 
 
 def spread(values: Iterable[float]) -> Numbers:
