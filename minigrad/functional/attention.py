@@ -80,21 +80,21 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
     """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
     # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
     matmul, (out_query, out_key, out_value) = xp(g).matmul, out
-    # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
-    # forward: A' = A ∘ M / (1 - p)         so here: dA = dA' ∘ M / (1 - p): the factor goes to dO, which is smaller
     kept = weights
-    if dropped is not None:
+    if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
+    # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ      (…, S, v) and (…, T, S)
     grad_value = matmul(kept.mT, g, out=out_value) if needs.value else None
     if not (needs.query or needs.key):
         return None, None, grad_value
     grad_weights = g @ value.mT
+    # forward: A' = A ∘ M / (1 - p)         so here: dA = dA' ∘ M / (1 - p), whose factor is in dO
     if dropped is not None:
         grad_weights *= dropped
     # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is: in masked cells too
     grad_weights -= row_dot(weights, grad_weights)
     grad_weights *= weights
-    # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
+    # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q      (…, T, d) and (…, S, d)
     grad_query = matmul(grad_weights, key, out=out_query) if needs.query else None
     grad_key = matmul(grad_weights.mT, query, out=out_key) if needs.key else None
     for gradient in (grad_query, grad_key):
