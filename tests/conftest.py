@@ -11,8 +11,15 @@ from tests import strict_cupy
 from tests.explorer.browser import NOT_RUN
 
 DEVICES = ["cpu", "stand-in"]
-if minigrad_device.cuda_status().devices:  # elsewhere there is no such test, rather than a skipped one
+GPU = minigrad_device.cuda_status()
+if GPU.devices:  # elsewhere there is no such test, rather than a skipped one
     DEVICES.append(pytest.param("gpu", marks=pytest.mark.gpu))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where the tests for a GPU are asked for and there is none, say why: to find no test at all explains nothing."""
+    if config.option.markexpr == "gpu" and not GPU.devices:
+        raise pytest.UsageError(f"no GPU to test on: {GPU.reason}")
 
 
 @pytest.fixture

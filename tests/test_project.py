@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from minigrad.device import cuda_status
+
 from tests.explorer import browser
 
 ROOT = Path(__file__).parents[1]
@@ -178,6 +180,14 @@ def test_make_runs_files_that_exist():
     scripts = re.findall(r"\$\(BIN\)/python ([\w/]+\.py)", makefile)
     assert scripts
     assert [name for name in scripts if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.skipif(cuda_status().devices > 0, reason="there is a GPU here")
+def test_without_a_gpu_make_test_gpu_says_why():
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "--collect-only", "tests/minigrad/test_device.py"]
+    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert outcome.returncode != 0
+    assert f"no GPU to test on: {cuda_status().reason}" in outcome.stderr
 
 
 # --- .ci/run -----------------------------------------------------------------------------------------------
