@@ -1,17 +1,22 @@
-"""Write names.json: the names and keywords of the CuPy that is installed here (a GPU is not needed).
+"""Write names.json: the names and keywords of the CuPy that is installed here. It needs cuBLAS, but no GPU or driver.
 
     python tests/strict_cupy/make_names.py
 
 A function is kept as its parameter list, without annotations: ``"a, axis=, dtype=, out=, keepdims="``,
-where ``=`` marks a default and ``*`` what follows as keyword-only. A method has no ``self``.
+where ``=`` marks a default and ``*`` what follows as keyword-only. A method has no ``self``. A ufunc is kept as the
+numbers of arrays that it takes and gives.
 """
+
+from __future__ import annotations
 
 import inspect
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import cupy
+import cupyx
 import cupyx.scipy.special
 
 
@@ -25,50 +30,72 @@ def parameters(text: str) -> str:
     for part in filter(None, (part.strip() for part in inside.split(","))):
         name = part.partition("=")[0].partition(":")[0].split()[-1]
         names.append(name + "=" if "=" in part else name)
-    return ", ".join(name for name in names if name != "self")
+    return ", ".join(name for name in names if name not in ("self", "cls"))
+
+
+def parameters_of(name: str, value: object) -> str:
+    """The parameters of what is called: as Python tells them, else as Cython writes them above a docstring."""
+    try:
+        return parameters(str(inspect.signature(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        line = (getattr(value, "__doc__", None) or "").partition("\n")[0]
+        return parameters(line) if f"{name}(" in line else "*args, **kwargs"
+
+
+def public(owner: object) -> dict[str, object]:
+    """The public attributes, by name; what modules import from elsewhere for themselves is left out."""
+    found = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
+    foreign = (ModuleType, type(annotations))
+    return {name: value for name, value in found.items() if not isinstance(value, foreign)}
+
+
+def ufuncs(module: object) -> dict[str, list[int]]:
+    """The ufuncs of a module: how many arrays each takes and gives."""
+    return {name: [f.nin, f.nout] for name, f in public(module).items() if isinstance(f, cupy.ufunc)}
 
 
 def functions(module: object) -> dict[str, str]:
-    """The functions of a module that tell their signature, by name."""
-    found = {}
-    for name in sorted(n for n in dir(module) if not n.startswith("_")):
-        value = getattr(module, name)
-        if isinstance(value, (type, cupy.ufunc)) or not callable(value):
-            continue
-        try:
-            found[name] = parameters(str(inspect.signature(value)))
-        except (TypeError, ValueError):
-            found[name] = "*args, **kwargs"
-    return found
+    """The functions of a module that are no ufuncs."""
+    return {name: parameters_of(name, value) for name, value in public(module).items()
+            if callable(value) and not isinstance(value, (type, cupy.ufunc))}
 
 
-def methods(kind: type) -> dict[str, str | None]:
-    """The attributes of a class: a method's parameters, or None for what is not called."""
-    found: dict[str, str | None] = {}
-    for name in sorted(n for n in dir(kind) if not n.startswith("_")):
-        method = getattr(kind, name)
-        line = (getattr(method, "__doc__", None) or "").partition("\n")[0]
-        if not callable(method):
-            found[name] = None
-        elif f"{name}(" in line:  # Cython puts the signature there
-            found[name] = parameters(line)
-        else:
-            found[name] = "*args, **kwargs"
-    return found
+def attributes(owner: object) -> dict[str, str | None]:
+    """What a class or module has: the parameters of what is called, None for anything else."""
+    return {name: parameters_of(name, value) if callable(value) else None for name, value in public(owner).items()}
+
+
+def cuda() -> dict[str, str | None]:
+    """What a program may use of ``cupy.cuda``, by dotted name: ``"Device.synchronize"``, ``"runtime.getDevice"``."""
+    module = cupy.cuda
+    parts = {
+        "Device": module.Device, "Event": module.Event, "MemoryPool": module.MemoryPool,
+        "PinnedMemoryPool": module.PinnedMemoryPool, "Stream": module.Stream, "compiler": module.compiler,
+        "cublas": module.cublas, "memory": module.memory, "runtime": module.runtime,
+    }  # fmt: skip
+    found = attributes(module) | {part: None for part in parts if part not in public(module)}
+    for part, owner in parts.items():
+        found |= {f"{part}.{name}": value for name, value in attributes(owner).items()}
+    # The flags of the runtime's own functions, and the BLAS itself, are not for use from Python.
+    unwanted = re.compile(r"runtime\.(cuda|CUDA_)|cublas\.(?!\w*Error|\w*MATH$|\w*MathMode$)")
+    return {name: value for name, value in found.items() if not unwanted.match(name)}
 
 
 def names() -> dict[str, object]:
-    """Everything that the stand-in offers or refuses by."""
-    public = {n: getattr(cupy, n) for n in dir(cupy) if not n.startswith("_")}
+    """Everything that the stand-in offers or refuses by, and that the check of our sources looks names up in."""
     return {
         "cupy": cupy.__version__,
-        "ufuncs": sorted(n for n, v in public.items() if isinstance(v, cupy.ufunc)),
+        "ufuncs": ufuncs(cupy),
+        "ufunc": attributes(cupy.ufunc),
         "functions": functions(cupy),
         "linalg": functions(cupy.linalg),
-        "constants": sorted(n for n, v in public.items() if isinstance(v, (type, float)) or v is None),
-        "ndarray": methods(cupy.ndarray),
-        "Generator": methods(cupy.random.Generator),
-        "special": sorted(n for n in dir(cupyx.scipy.special) if not n.startswith("_")),
+        "random": functions(cupy.random),
+        "constants": sorted(n for n, v in public(cupy).items() if isinstance(v, (type, float)) or v is None),
+        "ndarray": attributes(cupy.ndarray),
+        "Generator": attributes(cupy.random.Generator),
+        "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
+        "cuda": cuda(),
+        "cupyx": attributes(cupyx),
     }
 
 
