@@ -54,7 +54,8 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     progress, options = trainer.progress, trainer.options
     profiling = StepProfile(trainer.model, profile)
     trainer.model.train()
-    groups = trainer.groups()
+    groups, group = trainer.groups(), None
+    ahead = trainer.model.device != "cpu"
     with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar, profiling:
         while True:
             finished = _finished(trainer)
@@ -73,7 +74,9 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 start = time.perf_counter()
                 profiling.step()
                 with span("update"):
-                    trainer.update(next(groups))
+                    trainer.update(group or next(groups))
+                    # what a GPU has been told to do goes on, while the host prepares the next: see transformer.prepared
+                    group = next(groups) if ahead and not _finished(trainer) else None
                 if progress.step % REPORT_EVERY == 0:
                     _look_at_loss(trainer)
                 progress.seconds += time.perf_counter() - start

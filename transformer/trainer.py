@@ -24,12 +24,13 @@ import minigrad
 from minigrad import optim
 
 from transformer.checkpoints import Run, RunError, load_run, numbered, one_line, point, pointed, prune, save_checkpoint
-from transformer.data.batches import Batch, Example, batches_by_length, collate, encode_pairs
+from transformer.data.batches import Example, batches_by_length, collate, encode_pairs
 from transformer.data.extras import require
 from transformer.log import Log
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
 from transformer.parallel import ParallelGradients
+from transformer.prepared import Group, prepare
 from transformer.progress import Progress
 from transformer.threads import shards_of
 from transformer.translator import Translator
@@ -125,36 +126,37 @@ class Trainer:
             return optim.LambdaLR(self.optimizer, lambda step: min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
         return optim.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
 
-    def groups(self) -> Iterator[list[Batch]]:
-        """From where the run is, the batches of each update, epoch after epoch; moves the position on."""
-        progress = self.progress
+    def groups(self) -> Iterator[Group]:
+        """From where the run is, the batches of each update, epoch after epoch."""
+        epoch, start = self.progress.epoch, self.progress.batch
         while True:
-            epoch, plan = progress.epoch, self.plan(progress.epoch)
-            for first in range(progress.batch, len(plan), self.options.accumulate):
+            plan = self.plan(epoch)
+            for first in range(start, len(plan), self.options.accumulate):
                 chosen = plan[first:first + self.options.accumulate]
                 end = first + len(chosen)
-                progress.epoch, progress.batch = (epoch, end) if end < len(plan) else (epoch + 1, 0)
-                yield [collate(self.examples, indices) for indices in chosen]
+                following = (epoch, end) if end < len(plan) else (epoch + 1, 0)
+                yield prepare(self.model, [collate(self.examples, indices) for indices in chosen], *following)
+            epoch, start = epoch + 1, 0
 
     # ----------------------------------------------------------------- one update
 
-    def update(self, batches: list[Batch]) -> None:
-        """One step of the optimizer, on the mean loss of all target tokens in these batches."""
+    def update(self, group: Group) -> None:
+        """One step of the optimizer, on the mean loss of all target tokens in these batches; moves the position on."""
         options, progress = self.options, self.progress
         minigrad.random.set_step(progress.step)
-        tokens = sum(batch.num_target_tokens for batch in batches)
         self.optimizer.zero_grad()
         total: Any = 0.0
-        for batch in batches:
-            total = total + self.gradients(batch.source, batch.target[:, 1:], options.label_smoothing, tokens)
+        for part in group.parts:
+            total = total + self.gradients(*part, options.label_smoothing, group.tokens)
         if options.clip_norm is not None:
             optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
         self.optimizer.step()
         self.scheduler.step()
         self.loss_sum = self.loss_sum + total
         progress.step += 1
-        progress.tokens += tokens
-        progress.loss_tokens += tokens
+        progress.epoch, progress.batch = group.epoch, group.batch
+        progress.tokens += group.tokens
+        progress.loss_tokens += group.tokens
 
     # ----------------------------------------------------------------- checkpoints
 

@@ -56,8 +56,8 @@ def after_update(patch, action):
     """From now on call ``action(trainer)`` after every update."""
     update = Trainer.update
 
-    def update_and_act(trainer, batches):
-        update(trainer, batches)
+    def update_and_act(trainer, group):
+        update(trainer, group)
         action(trainer)
 
     patch.setattr(Trainer, "update", update_and_act)

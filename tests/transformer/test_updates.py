@@ -10,6 +10,7 @@ import minigrad
 from tests.transformer import runs
 from tests.transformer.tiny import assert_same, gradients
 from transformer.data.batches import collate
+from transformer.prepared import prepare
 from transformer.train import fit
 
 
@@ -25,12 +26,12 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     """Divided by the real target tokens of both: batches of 3 and 5 sentences, of unequal lengths."""
     trainer = float64_trainer(tmp_path)
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
-    trainer.update([collate(trainer.examples, first), collate(trainer.examples, second)])
+    trainer.update(prepare(trainer.model, [collate(trainer.examples, part) for part in (first, second)], 0, 2))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 
     joined = collate(trainer.examples, first + second)
-    trainer.update([joined])
+    trainer.update(prepare(trainer.model, [joined], 0, 3))
     assert_same(apart, gradients(trainer.model), tolerance=1e-12)
 
     trainer.model.zero_grad()
@@ -40,14 +41,14 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
 
 def test_gradients_are_clipped_together(tmp_path):
     trainer = float64_trainer(tmp_path)
-    batch = next(trainer.groups())
-    trainer.update(batch)
+    group = next(trainer.groups())
+    trainer.update(group)
     free = gradients(trainer.model)
     norm = math.sqrt(sum(np.square(g).sum() for g in free.values()))
     clipping = runs.new_trainer(tmp_path, {"dropout": 0.0}, clip_norm=norm / 3, label_smoothing=0.2)
     clipping.model.to(dtype=np.float64)
     clipping.optimizer.step = lambda: None
-    clipping.update(batch)
+    clipping.update(group)
     assert_same(gradients(clipping.model), {name: g / 3 for name, g in free.items()}, tolerance=1e-10)
 
 
@@ -57,11 +58,11 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     sums, tokens = [], []
     update = trainer.update
 
-    def recording(batches):
+    def recording(group):
         with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(b.source, b.target[:, 1:], reduction="sum")) for b in batches))
-        tokens.append(sum(b.num_target_tokens for b in batches))
-        update(batches)
+            sums.append(sum(float(trainer.model.loss(*part, reduction="sum")) for part in group.parts))
+        tokens.append(sum(np.count_nonzero(part.labels) for part in group.parts))
+        update(group)
 
     trainer.update = recording
     fit(trainer, show_progress=False)

@@ -1,0 +1,98 @@
+"""Data prepared ahead: on a GPU the next update's while this one is under way; and what a training step waits for."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from minigrad.device import device_of, to_numpy
+
+import transformer.trainer
+from tests.transformer import runs
+from transformer.data.batches import collate
+from transformer.parallel import trimmed
+from transformer.prepared import prepare
+from transformer.train import REPORT_EVERY, fit
+
+
+@pytest.fixture
+def order(monkeypatch):
+    """What happens, in order: ("update", n) after update n, ("prepared", n) after the n-th group was, and looks."""
+    events, number = [], itertools.count(1)
+
+    def preparing(*arguments):
+        group = prepare(*arguments)
+        events.append(("prepared", next(number)))
+        return group
+
+    monkeypatch.setattr(transformer.trainer, "prepare", preparing)
+    runs.after_update(monkeypatch, lambda trainer: events.append(("update", trainer.progress.step)))
+    return events
+
+
+def test_on_a_gpu_the_next_group_is_prepared_before_anybody_waits(stand_in, order, tmp_path, monkeypatch):
+    look = transformer.train._look_at_loss
+    monkeypatch.setattr(transformer.train, "_look_at_loss", lambda trainer: (order.append("look"), look(trainer)))
+    steps = REPORT_EVERY + 2
+    fit(runs.new_trainer(tmp_path, device="cuda", steps=steps, valid_every=100), show_progress=False)
+    assert order[:5] == [("prepared", 1), ("update", 1), ("prepared", 2), ("update", 2), ("prepared", 3)]
+    place = order.index("look")
+    assert order[place - 2:place] == [("update", REPORT_EVERY), ("prepared", REPORT_EVERY + 1)]
+    assert order[-2:] == [("update", steps), "look"], "nothing is prepared for an update that does not come"
+
+
+def test_on_the_cpu_nothing_is_prepared_ahead(order, tmp_path):
+    fit(runs.new_trainer(tmp_path, steps=3), show_progress=False)
+    assert order == [(what, n) for n in (1, 2, 3) for what in ("prepared", "update")]
+
+
+@pytest.mark.parametrize("step", [3, 5])
+def test_what_was_prepared_and_not_used_leaves_no_trace(stand_in, step, tmp_path):
+    """Update 3 ends an epoch. The position of a checkpoint is that after the last update, prepared or not."""
+    runs.run(tmp_path / "whole", device="cuda", steps=7)
+    out = runs.interrupted(tmp_path / "parts", step, device="cuda", steps=7)
+    progress = runs.load_run(out, "latest")[0].progress
+    assert (progress["step"], progress["epoch"], progress["batch"]) == (step, *{3: (1, 0), 5: (1, 4)}[step])
+    runs.run(out, resume=True, device="cuda", steps=7)
+    assert runs.contents(out) == runs.contents(tmp_path / "whole")
+
+
+def test_groups_are_where_the_model_is_and_know_the_place_after_them(device, tmp_path):
+    trainer = runs.new_trainer(tmp_path, device=device)
+    plans = [trainer.plan(epoch) for epoch in range(2)]
+    places = []
+    for group, number in zip(trainer.groups(), range(4), strict=False):
+        chosen = [collate(trainer.examples, indices) for indices in plans[number // 3][number % 3 * 2:][:2]]
+        assert len(group.parts) == len(chosen)
+        for part, batch in zip(group.parts, chosen, strict=True):
+            assert {device_of(ids) for ids in part} == {trainer.model.device}
+            np.testing.assert_array_equal(to_numpy(part.source), batch.source)
+            np.testing.assert_array_equal(to_numpy(part.labels), batch.target[:, 1:])
+        assert group.tokens == sum(batch.num_target_tokens for batch in chosen)
+        places.append((group.epoch, group.batch))
+    assert len(plans[0]) == 6
+    assert places == [(0, 2), (0, 4), (1, 0), (1, 2)]
+    assert (trainer.progress.epoch, trainer.progress.batch) == (0, 0), "no update was made"
+
+
+def test_ids_are_checked_before_they_leave_the_host(stand_in, tmp_path):
+    trainer = runs.new_trainer(tmp_path, device="cuda")
+    batch = collate(trainer.examples, [0, 1])
+    batch.target[0, 1] = runs.SIZE
+    with pytest.raises(IndexError, match=f"target ids: id {runs.SIZE} is out of range"):
+        prepare(trainer.model, [batch], 0, 1)
+    assert not stand_in.synchronizations
+
+
+@pytest.mark.parametrize(("sentences", "parts"), [(5, 2), (3, 7), (1, 2)])
+def test_batches_in_parts_hold_the_same_sentences(sentences, parts, tmp_path):
+    trainer = runs.new_trainer(tmp_path)
+    batch = collate(trainer.examples, range(sentences))
+    group = prepare(trainer.model, [batch], 0, 1, parts)
+    assert len(group.parts) == min(sentences, parts)
+    found = [(trimmed(source[None], 0).tolist(), trimmed(labels[None], 0).tolist())
+             for part in group.parts for source, labels in zip(*part, strict=True)]
+    expected = [(trimmed(source[None], 0).tolist(), trimmed(target[None, 1:], 0).tolist())
+                for source, target in zip(batch.source, batch.target, strict=True)]
+    assert sorted(found) == sorted(expected)
+    assert group.tokens == batch.num_target_tokens
