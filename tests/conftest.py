@@ -24,8 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def stand_in() -> Iterator[Any]:
-    """The strict stand-in for CuPy, serving the cuda devices, with its count of synchronisations at zero."""
-    strict_cupy.synchronizations.clear()
+    """The strict stand-in for CuPy, serving the cuda devices, with its counts at zero."""
+    strict_cupy.clear()
     with minigrad_device.array_module(strict_cupy.cupy, strict_cupy.special):
         yield strict_cupy
 

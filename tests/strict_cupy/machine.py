@@ -1,17 +1,39 @@
-"""The stand-in's machine: two devices, a current one per thread, and the count of host synchronisations."""
+"""The stand-in's machine: two devices, a current one per thread, and the counts of waits and of uploads."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
-DEVICES = 2
+from tests.strict_cupy.memory import OutOfMemoryError, memory
+
+CAPABILITIES = ("80", "75")  # of each device; the second is too old for TF32
+DEVICES = len(CAPABILITIES)
 
 # How often the host waited for the device, by cause: "float()", "get", "boolean mask", ...
 synchronizations: Counter[str] = Counter()
+# How often a host array was copied to the device, by cause ("array", "asarray", "index", ...), and its bytes.
+# Single numbers (0-d) go as a kernel's arguments, and are not counted; nor is what CuPy sends of its own accord.
+uploads: Counter[str] = Counter()
+uploaded_bytes: Counter[str] = Counter()
 
 _thread = threading.local()
+
+
+def clear() -> None:
+    """Begin to count anew, with the memory's limit as it was at first; arrays that are alive stay."""
+    for counter in (synchronizations, uploads, uploaded_bytes):
+        counter.clear()
+    memory.clear()
+
+
+def upload(host: Any, cause: str) -> None:
+    """Count the copy of a host array to the device."""
+    if host.ndim:
+        uploads[cause] += 1
+        uploaded_bytes[cause] += host.nbytes
 
 
 class CUDARuntimeError(RuntimeError):
@@ -42,6 +64,14 @@ class Device:
             raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
         _thread.device = self.id
 
+    @property
+    def compute_capability(self) -> str:
+        return CAPABILITIES[self.id]
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        return memory.limit - memory.held[self.id], memory.limit
+
     def synchronize(self) -> None:
         synchronizations["synchronize"] += 1
 
@@ -58,5 +88,53 @@ class Device:
         return f"<CUDA Device {self.id}>"
 
 
+class MemoryPool:
+    """``cupy.cuda.MemoryPool``, as far as it tells what it holds of the current device's memory."""
+
+    def used_bytes(self) -> int:
+        return memory.used[current_device()]
+
+    def total_bytes(self) -> int:
+        return memory.held[current_device()]
+
+    def free_bytes(self) -> int:
+        return self.total_bytes() - self.used_bytes()
+
+    def free_all_blocks(self) -> None:
+        memory.held[current_device()] = memory.used[current_device()]
+
+
+def get_cublas_handle() -> tuple[int, int]:
+    """The handle of cuBLAS, of which each thread has one for each device."""
+    return threading.get_ident(), current_device()
+
+
+class Cublas:
+    """``cupy.cuda.cublas``, as far as it is about the mode of products. It has no name for TF32's mode, 3."""
+
+    CUBLAS_DEFAULT_MATH, CUBLAS_TENSOR_OP_MATH = 0, 1
+
+    def getMathMode(self, handle: tuple[int, int]) -> int:
+        return self._of(handle).get(handle, self.CUBLAS_DEFAULT_MATH)
+
+    def setMathMode(self, handle: tuple[int, int], mode: int) -> None:
+        self._of(handle)[handle] = int(mode)
+
+    def _of(self, handle: tuple[int, int]) -> dict[tuple[int, int], int]:
+        if handle[0] != threading.get_ident():
+            raise RuntimeError("a handle of cuBLAS belongs to the thread that asked for it")
+        if not hasattr(_thread, "math_modes"):
+            _thread.math_modes = {}
+        return _thread.math_modes
+
+
 runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: DEVICES)
-cuda = SimpleNamespace(Device=Device, runtime=runtime, is_available=lambda: True)
+cuda = SimpleNamespace(
+    Device=Device,
+    MemoryPool=MemoryPool,
+    cublas=Cublas(),
+    get_cublas_handle=get_cublas_handle,
+    is_available=lambda: True,
+    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+    runtime=runtime,
+)

@@ -126,17 +126,26 @@ class Cupy(Namespace):
         subok: bool = False,
         ndmin: int = 0,
     ) -> ndarray:
+        return self._array("array", obj, dtype, copy, order, ndmin)
+
+    def _array(self, cause: str, obj: Any, dtype: Any, copy: bool | None, order: str, ndmin: int = 0) -> ndarray:
         if isinstance(obj, ndarray):  # from another device too: this is how arrays move between devices
             here = obj._device == machine.current_device()
             if here and not copy and (dtype is None or obj.dtype == dtype) and obj.ndim >= ndmin:
                 return obj
-            obj = obj._host
+            host = np.array(obj._host, dtype=dtype, order=order, ndmin=ndmin)
         elif isinstance(obj, (list, tuple)) and any(isinstance(x, ndarray) for x in obj):
-            obj = [x._host for x in obj]
-        return wrap(np.array(obj, dtype=dtype, order=order, ndmin=ndmin), [])
+            host = np.array([x._host for x in obj], dtype=dtype, order=order, ndmin=ndmin)
+        else:
+            host = np.array(obj, dtype=dtype, order=order, ndmin=ndmin)
+            machine.upload(host, cause)
+        return wrap(host, [])
 
     def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> ndarray:
-        return self.array(a, dtype, copy, order or "K")
+        return self._array("asarray", a, dtype, copy, order or "K")
+
+    def get_default_memory_pool(self) -> machine.MemoryPool:
+        return machine.MemoryPool()
 
     def ascontiguousarray(self, a: ndarray, dtype: Any = None) -> ndarray:
         return call("ascontiguousarray", np.ascontiguousarray, a, dtype)

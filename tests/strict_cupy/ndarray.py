@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.strict_cupy.machine import Device, current_device, synchronizations
+from tests.strict_cupy.machine import Device, current_device, synchronizations, upload
+from tests.strict_cupy.memory import memory
 
 NAMES: dict[str, Any] = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
 SCALARS = (bool, int, float, complex, np.generic)
@@ -30,14 +31,20 @@ SYNCHRONIZING = {
 class ndarray:
     """An array on a device: no NumPy array, and never one implicitly; 0-d results stay arrays."""
 
-    __slots__ = ("__weakref__", "_base", "_device", "_host")
+    __slots__ = ("__weakref__", "_base", "_block", "_device", "_host")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, host: np.ndarray, device: int, base: ndarray | None = None) -> None:
         if not host.flags.writeable:  # CuPy has no such flag: a write through broadcast_to changes the original
             host.flags.writeable = True
-        self._host, self._device, self._base = host, device, base
+        self._host, self._device, self._base, self._block = host, device, base, 0
+        if base is None:
+            self._block = memory.allocate(device, host.nbytes)
+
+    def __del__(self) -> None:
+        if self._block:
+            memory.free(self._device, self._block)
 
     # What it is: none of this waits for the device.
     shape = property(lambda self: self._host.shape)
@@ -127,14 +134,19 @@ class ndarray:
         if not advanced:
             return wrap(self._host[index], [self])
         check_devices([self])
-        if any(isinstance(i, np.ndarray) and i.dtype == bool for i in index):
-            synchronizations["boolean mask"] += 1
         return wrap(np.array(self._host[index]), [])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        index, _ = prepare_index(self, index)
+        index, advanced = prepare_index(self, index)
         check_devices([self])
-        self._host[index] = operand(value)
+        if isinstance(value, np.ndarray) and not advanced and value.ndim:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        if isinstance(value, np.ndarray) or (advanced and isinstance(value, (list, tuple))):
+            value = np.asarray(value, self.dtype)
+            upload(value, "__setitem__")
+            self._host[index] = value
+        else:
+            self._host[index] = operand(value)
 
     def fill(self, value: Any) -> None:
         self[...] = value
@@ -229,7 +241,10 @@ def bind(name: str, parameters: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def prepare_index(array: ndarray, index: Any) -> tuple[tuple[Any, ...], bool]:
-    """The index for NumPy, and whether it is advanced. Integer arrays that are out of range wrap around."""
+    """The index for NumPy, and whether it is advanced. Integer arrays that are out of range wrap around.
+
+    A boolean array makes the host wait, in an assignment too: CuPy counts what is True before it starts a kernel.
+    """
     items = list(index) if isinstance(index, tuple) else [index]
     for i, item in enumerate(items):
         if isinstance(item, ndarray):
@@ -237,11 +252,15 @@ def prepare_index(array: ndarray, index: Any) -> tuple[tuple[Any, ...], bool]:
             items[i] = item._host
         elif isinstance(item, (list, tuple, np.ndarray, bool, np.bool_)):  # CuPy uploads these
             items[i] = np.asarray(item) if np.size(item) else np.zeros(np.shape(item), np.int32)
+            upload(items[i], "index")
     arrays = [item for item in items if isinstance(item, np.ndarray)]
     if any(a.dtype.kind not in "biu" for a in arrays):
         raise IndexError("arrays used as indices must be of integer or boolean type")
-    if sum(a.dtype == bool for a in arrays) > 1:
+    masks = sum(a.dtype == bool for a in arrays)
+    if masks > 1:
         raise IndexError("CuPy does not support an index of more than one boolean array")
+    if masks:
+        synchronizations["boolean mask"] += 1
     taken = sum(axes_of(item) for item in items)
     if not any(item is Ellipsis for item in items):
         items.append(Ellipsis)  # so that a full integer index gives a 0-d view, not a NumPy scalar

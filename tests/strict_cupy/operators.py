@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.strict_cupy.ndarray import NAMES, bind, call, ndarray
+from tests.strict_cupy.machine import upload
+from tests.strict_cupy.ndarray import NAMES, bind, call, ndarray, wrap
 
 
 def defers(x: ndarray, other: Any) -> bool:
@@ -29,11 +30,18 @@ def binary(ufunc: np.ufunc, reflected: bool = False) -> Callable[[ndarray, Any],
 def method(name: str, parameters: str) -> Callable[..., Any]:
     def run(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         bind(f"ndarray.{name}", parameters, args, kwargs)
-        if name == "take":
-            kwargs["mode"] = "wrap"
         return call(name, getattr(np.ndarray, name), self, *args, **kwargs)
 
     return run
+
+
+def take(self: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> Any:
+    """``ndarray.take``: indices that are out of range wrap around, and the host's are sent."""
+    if not isinstance(indices, (ndarray, int, np.integer)):
+        indices = np.asarray(indices, int)
+        upload(indices, "index")
+        indices = wrap(indices, [])
+    return call("take", np.ndarray.take, self, indices, axis, out, mode="wrap")
 
 
 BINARY = {
@@ -51,7 +59,7 @@ METHODS = [
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "conj", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "flatten", "item", "max", "mean", "min", "nonzero",
     "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "squeeze", "std", "sum",
-    "swapaxes", "take", "tobytes", "tolist", "trace", "transpose", "var", "view",
+    "swapaxes", "tobytes", "tolist", "trace", "transpose", "var", "view",
 ]  # fmt: skip
 
 
@@ -66,3 +74,4 @@ for _name, _ufunc in UNARY.items():
     setattr(ndarray, f"__{_name}__", lambda self, _ufunc=_ufunc: _ufunc(self))
 for _name in METHODS:
     setattr(ndarray, _name, method(_name, NAMES["ndarray"][_name]))
+ndarray.take = take
