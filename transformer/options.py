@@ -19,6 +19,8 @@ class TrainingOptions:
         epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
         batch_tokens: size of a batch, sentences × longest side, padding included.
         accumulate: batches whose gradients are summed for one update.
+        micro_batches: parts of each batch, divided by rows, that are computed one after the other, in less memory: the
+            same updates, but for the masks of dropout and the rounding of sums.
         threads: how many work on each batch, which is divided over them (`transformer.parallel`; of a small model, see
             `transformer.threads.shards_of`, its matrix products are): the masks of dropout and the rounding of sums
             depend on it. None: as many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
@@ -49,6 +51,7 @@ class TrainingOptions:
     epochs: int | None = None
     batch_tokens: int = 2048
     accumulate: int = 1
+    micro_batches: int = 1
     threads: int | None = None
     jit: bool = False
     learning_rate: float = 1e-3
@@ -69,9 +72,9 @@ class TrainingOptions:
 
     #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
     #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
-    #: gives them other masks of dropout, and kernels, or none, another rounding.
+    #: or parts of a batch gives them other masks of dropout, and kernels, or none, another rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
-                  "threads", "jit")
+                  "micro_batches", "threads", "jit")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -82,8 +85,8 @@ class TrainingOptions:
                 raise ValueError(f"{field.name} must be finite, got {value!r}")
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
-        for name in ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience",
-                     "keep", "average", "threads"):
+        for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
+                     "patience", "keep", "average", "threads"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")

@@ -135,7 +135,8 @@ class Trainer:
                 chosen = plan[first:first + self.options.accumulate]
                 end = first + len(chosen)
                 following = (epoch, end) if end < len(plan) else (epoch + 1, 0)
-                yield prepare(self.model, [collate(self.examples, indices) for indices in chosen], *following)
+                yield prepare(self.model, [collate(self.examples, indices) for indices in chosen], *following,
+                              self.options.micro_batches)
             epoch, start = epoch + 1, 0
 
     # ----------------------------------------------------------------- one update

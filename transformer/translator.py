@@ -133,7 +133,8 @@ class Translator:
 
         Args:
             pairs: (source, target) texts, at least one.
-            beam, batch_size, length_penalty, alpha, max_length: as for `translate`.
+            beam, batch_size, length_penalty, alpha, max_length: as for `translate`. Fewer than 64 sentences at a time
+                take less memory for the loss, too.
 
         Returns:
             A dictionary of JSON values: ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats per token),
@@ -144,7 +145,7 @@ class Translator:
             TooLong, ValueError: as `translate` and `loss`.
         """
         start = time.perf_counter()
-        loss = self.loss(pairs)
+        loss = self.loss(pairs, min(4096, 64 * batch_size))
         found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length)
         hypotheses, references = [best[0].text for best in found], [self._as_decoded(target) for _, target in pairs]
         # A word that the vocabulary lacks is None in the reference: the token <unk> does not get it right.

@@ -39,5 +39,6 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
 
     The metric is the one that `Translator.evaluate` reports. Modes, random state and gradients stay as they are.
     """
-    loss = translator.loss(pairs, options.batch_tokens)
-    return Validation(loss, translator.evaluate(pairs[: options.valid_sentences])[options.valid_metric])
+    loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches))
+    decoded = pairs[: options.valid_sentences]
+    return Validation(loss, translator.evaluate(decoded, batch_size=min(64, len(decoded)))[options.valid_metric])

@@ -7,13 +7,13 @@ import pytest
 
 from transformer.options import TrainingOptions
 
-EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, learning_rate=0.01, warmup_steps=3,
-                        schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1, adam_beta2=0.9, seed=5,
-                        valid_every=7, valid_sentences=8, valid_metric="bleu", patience=3, keep=4, average=2, threads=2,
-                        minutes=1.5, jit=True)
+EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro_batches=3, learning_rate=0.01,
+                        warmup_steps=3, schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,
+                        adam_beta2=0.9, seed=5, valid_every=7, valid_sentences=8, valid_metric="bleu", patience=3,
+                        keep=4, average=2, threads=2, minutes=1.5, jit=True)
 
-COUNTS = ("steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_sentences", "patience", "keep",
-          "average", "threads")
+COUNTS = ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
+          "patience", "keep", "average", "threads")
 POSITIVE = ("learning_rate", "clip_norm", "minutes")
 NOT_NEGATIVE = ("warmup_steps", "weight_decay", "seed")
 FRACTIONS = ("label_smoothing", "adam_beta2")

@@ -39,6 +39,26 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     assert_same(apart, gradients(trainer.model), tolerance=1e-12)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_in_parts_make_the_same_update(threads, tmp_path, monkeypatch):
+    """However many parts, and threads that divide each part further."""
+    monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    found, sums = [], []
+    for parts in (1, 2, 100):
+        trainer = float64_trainer(tmp_path, micro_batches=parts, threads=threads)
+        group = next(trainer.groups())
+        with trainer.gradients:
+            trainer.update(group)
+        found.append(gradients(trainer.model))
+        sums.append(float(trainer.loss_sum))
+        assert trainer.progress.tokens == group.tokens
+    assert len(group.parts) > 4, "100 parts: a sentence each"
+    for other in found[1:]:
+        assert_same(other, found[0], tolerance=1e-12)
+    assert sums == pytest.approx([sums[0]] * 3, rel=1e-12)
+
+
 def test_gradients_are_clipped_together(tmp_path):
     trainer = float64_trainer(tmp_path)
     group = next(trainer.groups())

@@ -62,6 +62,8 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
         (("--minutes",), {"type": POSITIVE, "metavar": "X"}, "End after so much training time."),
         (("--batch-tokens",), {"type": COUNT, "metavar": "N"}, "Size of a batch: sentences × the longest, in tokens."),
         (("--accumulate",), {"type": COUNT, "metavar": "N"}, "Batches for one update."),
+        (("--micro-batches",), {"type": COUNT, "metavar": "N"},
+         "Compute each batch in N parts, one after the other: the same updates in less memory."),
         (("--learning-rate",), {"type": POSITIVE, "metavar": "X"}, "The highest learning rate."),
         (("--warmup", "warmup_steps"), {"type": click.IntRange(0), "metavar": "N"}, "Updates until it is reached."),
         (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How it falls after that."),
@@ -138,7 +140,7 @@ def notes() -> str:
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
                 f"without the stop. What has no effect on those already made may change: {may_change}, --device. "
-                "(With another number of --threads, updates to come have other masks of dropout, with --jit or "
-                "--no-jit another rounding. With the schedules cosine and linear, which end at the last step, more "
-                "--steps or --epochs give them the rates of the longer schedule.)")
+                "(With another number of --threads or --micro-batches, updates to come have other masks of dropout, "
+                "with --jit or --no-jit another rounding. With the schedules cosine and linear, which end at the last "
+                "step, more --steps or --epochs give them the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])
