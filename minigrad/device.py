@@ -288,6 +288,18 @@ def _add_rows(array: Any, rows: Any, values: Any) -> None:
     array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
 
 
+def fill_rows(array: Any, rows: Any, value: float) -> None:
+    """``array[rows] = value`` in place, for `rows` a boolean array, of which True says to fill that row.
+
+    On a GPU every element is looked at: for a boolean index CuPy would count what is True, and so wait for the GPU.
+    """
+    if is_host(array):
+        array[rows] = value
+    else:
+        with on_device_of(array):
+            xp(array).copyto(array, value, where=rows.reshape(-1, *[1] * (array.ndim - 1)))
+
+
 def special_function(name: str, x: Any) -> Any:
     """A function of one argument, elementwise, in x's dtype: SciPy's on the host, CuPy's counterpart on a GPU."""
     namespace = xp(x)

@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.calls import public
-from minigrad.device import is_host, xp
+from minigrad.device import fill_rows, is_host, xp
 from minigrad.functional.softmax import log_softmax
 from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
 from minigrad.primitive import Saved, primitive
@@ -62,7 +62,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
             part -= label_smoothing / logits.shape[1]
         part[namespace.arange(part.shape[0]), target[block]] -= 1 - label_smoothing
         part *= g[block]
-    gradient[~counted] = 0  # not a factor of 0: what is not counted may be NaN
+    fill_rows(gradient, ~counted, 0)  # not a factor of 0: what is not counted may be NaN
     return (gradient,)
 
 

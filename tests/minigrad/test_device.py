@@ -117,6 +117,23 @@ def test_synchronize_waits_for_a_gpu_only(stand_in):
     assert stand_in.synchronizations == {"synchronize": 1}
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 2, 3)])
+def test_rows_are_filled_where_they_are_marked(device, shape):
+    array = devices.asarray_on(device, np.full(shape, np.nan))
+    devices.fill_rows(array, devices.asarray_on(device, np.array([True, False, False, True])), 2.0)
+    found = devices.to_numpy(array)
+    assert (found[[0, 3]] == 2).all()
+    assert np.isnan(found[[1, 2]]).all()
+
+
+def test_to_fill_rows_does_not_wait_for_a_gpu(stand_in):
+    for name in ("cuda:0", "cuda:1"):
+        array, rows = devices.asarray_on(name, np.ones((3, 2))), devices.asarray_on(name, np.array([True, True, False]))
+        devices.fill_rows(array, rows, 0)
+    assert not stand_in.synchronizations
+    assert devices.to_numpy(array).tolist() == [[0, 0], [0, 0], [1, 1]]
+
+
 def test_add_at_adds_once_for_each_occurrence(device):
     array = devices.asarray_on(device, np.zeros((3, 2), np.float32))
     index = devices.asarray_on(device, [2, 0, 2])

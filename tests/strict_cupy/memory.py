@@ -34,13 +34,15 @@ class Memory:
     def allocate(self, device: int, size: int) -> int:
         """Take `size` bytes, rounded up to what is returned; OutOfMemoryError where there is no room."""
         block = -(-size // BLOCK) * BLOCK
-        if self.used[device] + block > self.limit:
+        self.used[device] += block
+        if self.used[device] > self.limit:
             gc.collect()  # as CuPy does, before it gives up
-            if self.used[device] + block > self.limit:
+            if self.used[device] > self.limit:
+                self.used[device] -= block
                 self.held[device] = self.used[device]  # nor does the pool keep anything
                 raise OutOfMemoryError(block, self.used[device])
-        self.used[device] += block
-        self.held[device] = max(self.held[device], self.used[device])
+        if self.used[device] > self.held[device]:
+            self.held[device] = self.used[device]
         return block
 
     def free(self, device: int, block: int) -> None:

@@ -176,7 +176,7 @@ def wrap(result: Any, operands: list[ndarray]) -> Any:
     for x in operands:
         if result is x._host:
             return x
-        if np.may_share_memory(result, x._host):
+        if result.base is not None and np.may_share_memory(result, x._host):
             return ndarray(result, x._device, x if x._base is None else x._base)
     return ndarray(result, current_device())
 
