@@ -18,6 +18,7 @@ from minigrad.creation import (
     zeros_like,
 )
 from minigrad.device import DeviceError
+from minigrad.gpu import tf32
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.kernels import jit
 from minigrad.modes import enable_grad, fused, is_grad_enabled, no_grad
@@ -171,8 +172,8 @@ __all__ = [
     "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive", "prod",
     "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll", "round",
     "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tile", "topk", "trace",
-    "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
+    "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tf32", "tile", "topk",
+    "trace", "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.

@@ -124,6 +124,12 @@ def module_for(device: str) -> Any:
     return numpy if device == "cpu" else require_cuda(_index(device))
 
 
+def cuda_device(device: str) -> Any:
+    """CuPy's object for a GPU: a context in which arrays are made on it. DeviceError if there is no such GPU."""
+    index = _index(parse_device(device))
+    return require_cuda(index).cuda.Device(index)
+
+
 # --- Transfers ------------------------------------------------------------------------------------
 
 _NO_CONTEXT: AbstractContextManager[Any] = contextlib.nullcontext()
@@ -147,8 +153,8 @@ def to_device(array: Any, device: str) -> Any:
         return array
     if device == "cpu":
         return to_numpy(array)
-    module = require_cuda(_index(device))
-    with module.cuda.Device(_index(device)):
+    module = module_for(device)
+    with cuda_device(device):
         if xp(array) is module:
             return module.array(array)  # from another GPU: copies to the current device
         return module.asarray(to_numpy(array))
@@ -170,7 +176,7 @@ def synchronize(device: str) -> None:
     """Wait until ``device`` has finished the work given to it; nothing to wait for on the host."""
     device = parse_device(device)
     if device != "cpu":
-        require_cuda(_index(device)).cuda.Device(_index(device)).synchronize()
+        cuda_device(device).synchronize()
 
 
 # --- Is a GPU usable? -----------------------------------------------------------------------------

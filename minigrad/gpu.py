@@ -1,0 +1,89 @@
+"""What is true of GPUs alone: how much of their memory is in use, and how their products may round.
+
+What an array of a GPU shares with one on the host, and that is nearly all, needs nothing from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from minigrad.device import DeviceError, cuda_device, module_for, parse_device
+
+# CUBLAS_TF32_TENSOR_OP_MATH of cublasMath_t, in NVIDIA's cublas_api.h; CuPy hands it on, but has no name for it.
+_TF32_MATH = 3
+_TF32_CAPABILITY = 80  # compute capability 8.0: the Ampere generation
+
+
+class MemoryUse(NamedTuple):
+    """Bytes of one GPU's memory, at one moment.
+
+    CuPy keeps what arrays give back in a pool, for the next ones: so of `held`, ``held - used`` is there for new arrays
+    without asking the GPU; and `free` counts what no program has taken, this one's pool and others included.
+
+    Attributes:
+        used: what arrays that are alive take of the pool.
+        held: what the pool has taken from the GPU.
+        free: what is left on the GPU.
+        total: what the GPU has.
+    """
+
+    used: int
+    held: int
+    free: int
+    total: int
+
+
+def memory_use(device: str) -> MemoryUse | None:
+    """How much memory of `device` is in use; None for the host. It does not wait for work that was given to the GPU.
+
+    Raises:
+        DeviceError: there is no such GPU.
+    """
+    if parse_device(device) == "cpu":
+        return None
+    with cuda_device(device) as gpu:
+        pool = module_for(device).get_default_memory_pool()
+        free, total = gpu.mem_info
+        return MemoryUse(int(pool.used_bytes()), int(pool.total_bytes()), int(free), int(total))
+
+
+@contextlib.contextmanager
+def tf32(device: str) -> Iterator[None]:
+    """Let float32 products on `device` round their operands to TF32: a context manager, and a decorator.
+
+    TF32 keeps float32's range, its 8 bits of exponent, but of its 23 bits of mantissa only 10. Rounding an operand to
+    the nearest such number changes it by at most 2⁻¹¹ (0.05 %) of itself, and a product of two by about twice that;
+    products are summed in float32. In exchange a GPU's tensor cores can compute them. The arrays stay float32, nothing
+    but matrix products is touched, and cuBLAS decides of each whether it makes use of the permission.
+
+    The permission holds for products that this thread begins, on this GPU, until the block ends; blocks may be nested.
+    Outside it is not given: CuPy leaves cuBLAS in its default mode, in which a float32 product is computed in float32.
+    The environment variable ``CUPY_TF32=1``, however, makes CuPy ask for TF32 in products of two matrices, in the whole
+    process, whatever is said here.
+
+    Source: NVIDIA, "NVIDIA A100 Tensor Core GPU Architecture" (2020), on TF32; cuBLAS's documentation, "cublasMath_t".
+
+    Args:
+        device: a GPU such as ``"cuda"``, of compute capability 8.0 or more.
+
+    Raises:
+        DeviceError: for the host, or a GPU that is missing or too old for TF32.
+    """
+    device = parse_device(device)
+    if device == "cpu":
+        raise DeviceError("tf32: the device is cpu, and TF32 is a way in which GPUs multiply; leave it out there")
+    with cuda_device(device) as gpu:
+        capability = gpu.compute_capability  # "75" is 7.5, "120" is 12.0
+        if int(capability) < _TF32_CAPABILITY:
+            raise DeviceError(f"tf32: {device} has compute capability {capability[:-1]}.{capability[-1]}, and TF32 "
+                              "needs 8.0 or more; leave it out there: products stay float32")
+        cuda = module_for(device).cuda
+        handle = cuda.get_cublas_handle()  # each thread has one for each GPU
+    before = cuda.cublas.getMathMode(handle)
+    cuda.cublas.setMathMode(handle, _TF32_MATH)
+    try:
+        yield
+    finally:
+        cuda.cublas.setMathMode(handle, before)
