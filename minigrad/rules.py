@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from minigrad.device import is_array
+from minigrad.half import total
 from minigrad.modes import compiled_kernels, fused
 from minigrad.plan import Call, Needs, Plan, picker
 from minigrad.signatures import is_ordinary, parameter_names
@@ -253,5 +254,5 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     extra = gradient.ndim - len(shape)
     axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
     if axes:
-        gradient = gradient.sum(axis=axes)
+        gradient = total(gradient, axes)
     return gradient if gradient.shape == shape else gradient.reshape(shape)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = [
     ["minigrad.arguments", "minigrad.device", "minigrad.names"],
     ["minigrad.gpu", "minigrad.namespace"],
-    ["minigrad.random", "minigrad.signatures", "minigrad.trees"],
+    ["minigrad.half", "minigrad.random", "minigrad.signatures", "minigrad.trees"],
     ["minigrad.modes", "minigrad.tape"],
     ["minigrad.accumulate", "minigrad.plan", "minigrad.calls", "minigrad.observe"],
     ["minigrad.operands"],

@@ -19,6 +19,8 @@ from minigrad.functional.dropout import check_probability, dropout_mask, dropout
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import exponentials, softmax
 from minigrad.functional.sums import row_dot
+from minigrad.half import product
+from minigrad.ops.reduction import as_narrow, widened
 from minigrad.primitive import Saved, primitive
 from minigrad.tap import note, tap
 from minigrad.tape import TensorBase
@@ -58,14 +60,15 @@ def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, 
            out: Any = None) -> tuple[Any, Saved]:
     """The forward on arrays (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
     scaled = query * scale
-    weights = scaled @ key.mT  # S = scale · Q Kᵀ; from here on, in place
+    weights = widened(product(scaled, key.mT))  # S = scale · Q Kᵀ, as softmax wants it; from here on, in place
     if weights.size:
-        weights, total, _ = exponentials(weights, mask, lambda: scaled @ key.mT)
+        weights, total, _ = exponentials(weights, mask, lambda: widened(product(scaled, key.mT)))
         weights /= total
+    weights = as_narrow(weights, query)
     if dropped is None:
-        out = xp(query).matmul(weights, value, out=out)
+        out = product(weights, value, out)
     else:
-        out = xp(query).matmul(weights * dropped, value, out=out)  # A' V, without the factor 1/(1 - p) of dropout
+        out = product(weights * dropped, value, out)  # A' V, without the factor 1/(1 - p) of dropout
         out *= 1 / (1 - p)
     return out, Saved(weights=weights)
 
@@ -79,15 +82,15 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
                     needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any]:
     """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
     # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
-    matmul, (out_query, out_key, out_value) = xp(g).matmul, out
+    out_query, out_key, out_value = out
     kept = weights
     if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
     # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ      (…, S, v) and (…, T, S)
-    grad_value = matmul(kept.mT, g, out=out_value) if needs.value else None
+    grad_value = product(kept.mT, g, out_value) if needs.value else None
     if not (needs.query or needs.key):
         return None, None, grad_value
-    grad_weights = g @ value.mT
+    grad_weights = product(g, value.mT)
     # forward: A' = A ∘ M / (1 - p)         so here: dA = dA' ∘ M / (1 - p), whose factor is in dO
     if dropped is not None:
         grad_weights *= dropped
@@ -95,8 +98,8 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
     grad_weights -= row_dot(weights, grad_weights)
     grad_weights *= weights
     # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q      (…, T, d) and (…, S, d)
-    grad_query = matmul(grad_weights, key, out=out_query) if needs.query else None
-    grad_key = matmul(grad_weights.mT, query, out=out_key) if needs.key else None
+    grad_query = product(grad_weights, key, out_query) if needs.query else None
+    grad_key = product(grad_weights.mT, query, out_key) if needs.key else None
     for gradient in (grad_query, grad_key):
         if gradient is not None:
             gradient *= scale

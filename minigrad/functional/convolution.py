@@ -9,6 +9,7 @@ from minigrad import ops
 from minigrad.arguments import whole_number
 from minigrad.calls import public
 from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
+from minigrad.half import total
 from minigrad.ops.linalg import batched_matmul
 from minigrad.primitive import primitive
 from minigrad.tap import tap
@@ -80,7 +81,7 @@ def side_by_side(x: Any) -> Any:
 
 _conv1d.gradient(input=conv1d_gradient_input,
                  weight=conv1d_gradient_weight,
-                 bias=lambda g: g.sum(axis=(*range(len(g.shape) - 2), -1)))
+                 bias=lambda g: total(g, (*range(len(g.shape) - 2), -1)))
 
 
 @public

@@ -6,6 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.functional.sums import column_sums
+from minigrad.half import product
 from minigrad.ops.linalg import batched_matmul, rows
 from minigrad.primitive import primitive
 from minigrad.tensor import as_tensor
@@ -23,8 +24,8 @@ def check_shapes(input: Any, weight: Any, bias: Any) -> None:
 def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     """linear as a composition of small operations."""
     check_shapes(input, weight, bias)
-    product = ops.matmul(as_tensor(input), as_tensor(weight).mT)
-    return product if bias is None else product + bias
+    out = ops.matmul(as_tensor(input), as_tensor(weight).mT)
+    return out if bias is None else out + bias
 
 
 @primitive(composition=linear_by_steps)
@@ -40,7 +41,7 @@ def linear(input, weight, bias=None):
         (…, out_features)
     """
     check_shapes(input, weight, bias)
-    out = rows(input) @ weight.mT
+    out = product(rows(input), weight.mT)
     if bias is not None:
         out += bias
     return out.reshape(*input.shape[:-1], weight.shape[0])

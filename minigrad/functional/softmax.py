@@ -11,6 +11,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.device import xp
 from minigrad.functional.sums import has_blas, row_sums
+from minigrad.ops.reduction import as_narrow, widened
 from minigrad.primitive import primitive
 from minigrad.tap import tap
 
@@ -36,12 +37,13 @@ def softmax(x, axis=-1):
     """
     if not x.size:
         return x.copy()
-    if axis in (-1, x.ndim - 1):
-        out, total, _ = exponentials(x.copy(), None, lambda: x, least=1e-2)  # so that small probabilities do not vanish
+    wide = widened(x)
+    if axis in (-1, x.ndim - 1):  # `least`: so that small probabilities do not vanish
+        out, total, _ = exponentials(wide.copy() if wide is x else wide, None, lambda: widened(x), least=1e-2)
     else:
-        out, total, _ = shifted_exponentials(x, axis)
+        out, total, _ = shifted_exponentials(wide, axis)
     out /= total
-    return out
+    return as_narrow(out, x)
 
 
 SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fraction of the time that exp takes
@@ -125,11 +127,12 @@ def log_softmax(x, axis=-1):
     namespace = xp(x)
     if not x.size:
         return x.copy()
-    top = x.max(axis=axis, keepdims=True)
-    out = x - namespace.where(top == -math.inf, x.dtype.type(0), top)  # first: x and log Σ eˣ may be large and cancel
+    wide = widened(x)
+    top = wide.max(axis=axis, keepdims=True)
+    out = wide - namespace.where(top == -math.inf, wide.dtype.type(0), top)  # first: both may be large and cancel
     total = namespace.exp(out).sum(axis=axis, keepdims=True)
-    out -= namespace.log(namespace.where(total == 0, x.dtype.type(1), total))
-    return out
+    out -= namespace.log(namespace.where(total == 0, wide.dtype.type(1), total))
+    return as_narrow(out, x)
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
+from minigrad.half import total
 from minigrad.ops.linalg import rows
 
 LONG = 64  # elements of a row, from which on a call of the BLAS for each row beats einsum
@@ -51,7 +52,7 @@ def row_means(x: Any, weight: Any = None) -> Any:
 
 def column_sums(x: Any) -> Any:
     """``Σ_n x[n, d]``: (N, D) → (D,). Of a raw array or a tensor."""
-    return ones(len(x), x.dtype.char) @ x if has_blas(x) else x.sum(axis=0)
+    return ones(len(x), x.dtype.char) @ x if has_blas(x) else total(x, 0)
 
 
 def row_dot(x: Any, y: Any) -> Any:

@@ -6,7 +6,10 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 from minigrad.device import xp
+from minigrad.half import SINGLE, is_half, product
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.rules import sum_to
@@ -19,8 +22,8 @@ def batched_matmul(x, y):
     A single right-hand matrix is applied to all rows at once, as one 2-D product: ``(B·T, D) @ (D, E)``.
     """
     if y.ndim == 2 and x.ndim > 2:
-        return (rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
-    return x @ y
+        return product(rows(x), y).reshape(*x.shape[:-1], y.shape[-1])
+    return product(x, y)
 
 
 # forward: Z = X Y.  With G = dZ:  dX = G Yᵀ,  dY = Xᵀ G; broadcast leading axes are summed.
@@ -106,6 +109,8 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
 
 @primitive
 def _einsum(*xs, subscripts):
+    if all(is_half(x) for x in xs):  # see `minigrad.half`
+        return np.einsum(subscripts, *xs, dtype=SINGLE).astype(xs[0].dtype)
     return xp(xs[0]).einsum(subscripts, *xs)
 
 

@@ -1,8 +1,8 @@
 """Reductions. ``axis`` is None (all axes), an int or a tuple, as in NumPy.
 
-float16 counts to 65504 only, and its sums lose digits long before. Means, variances and what is shared out by a count
-are therefore computed in float32 and rounded once: a result that float16 can hold is found. (NumPy does so for the
-mean, not for the variance.) A *sum* that float16 cannot hold is inf, as in NumPy.
+float16 counts to 65504 only, and its sums lose digits long before. Sums, means, variances and what is shared out by a
+count are therefore computed in float32 and rounded once: a result that float16 can hold is found. (NumPy does so for
+the mean alone.) A sum that float16 cannot hold is inf, as in NumPy.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.half import HALF, SINGLE, total
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
 from minigrad.ops.powers import sqrt
@@ -57,12 +56,12 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
 
 def widened(x: Any) -> Any:
     """x, in float32 if it is float16."""
-    return x.astype(np.float32) if x.dtype == np.float16 else x
+    return x.astype(SINGLE) if x.dtype == HALF else x
 
 
 def as_narrow(out: Any, x: Any) -> Any:
     """`out`, in float16 if x is: what `widened` has begun ends with it."""
-    return out.astype(np.float16) if x.dtype == np.float16 else out
+    return out.astype(HALF) if x.dtype == HALF else out
 
 
 def divide_by_count(g: Any, count: Any) -> Any:
@@ -73,7 +72,7 @@ def divide_by_count(g: Any, count: Any) -> Any:
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
-    return x.sum(axis=axis, keepdims=keepdims)
+    return total(x, axis, keepdims)
 
 
 sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
