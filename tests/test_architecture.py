@@ -41,7 +41,7 @@ LAYERS = [
     ["transformer.layers", "transformer.profiling"],
     ["transformer.model", "transformer.traced"],
     ["transformer.explain", "transformer.recorder", "transformer.parallel"],
-    ["transformer.trace", "transformer.prepared"],
+    ["transformer.trace", "transformer.prepared", "transformer.out_of_memory"],
     ["transformer.decode", "transformer.checkpoints", "transformer.pytorch"],
     ["transformer.translator", "transformer.explain.history"],
     ["transformer.explain.translation"],

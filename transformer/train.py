@@ -17,13 +17,16 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from minigrad import jit
+from minigrad.gpu import memory_use
+from minigrad.inspect.table import size
 from minigrad.observe import span
 
-from transformer.checkpoints import Run, RunError, check_new, load_run, pointed
+from transformer.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
+from transformer.out_of_memory import describe
 from transformer.profiling import StepProfile
 from transformer.progress import Progress
 from transformer.threads import limit_threads, suitable_products
@@ -50,7 +53,23 @@ class TrainingResult:
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
-    """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving."""
+    """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving.
+
+    Raises:
+        TrainingError: the loss is no longer finite, or memory ran out.
+    """
+    try:
+        _make_updates(trainer, show_progress, profile)
+        if trainer.options.average > 1:
+            trainer.average_checkpoints()
+        return
+    except MemoryError as error:
+        problem = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
+    # Out here nothing refers to the frames in which it happened: their arrays are free again.
+    raise TrainingError(f"{problem} ({_kept(trainer)})")
+
+
+def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
     progress, options = trainer.progress, trainer.options
     profiling = StepProfile(trainer.model, profile)
     trainer.model.train()
@@ -82,20 +101,32 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 progress.seconds += time.perf_counter() - start
                 bar.update(1)
                 if progress.step % REPORT_EVERY == 0:
-                    bar.set_postfix_str(f"loss {progress.loss_sum / progress.loss_tokens:.3f}, "
-                                        f"{progress.tokens / progress.seconds:,.0f} tokens/s", refresh=False)
-    if options.average > 1:
-        trainer.average_checkpoints()
+                    bar.set_postfix_str(_state(trainer), refresh=False)
+
+
+def _state(trainer: Trainer) -> str:
+    """How it goes, for the bar; nothing waits for it."""
+    progress = trainer.progress
+    parts = [f"loss {progress.loss_sum / progress.loss_tokens:.3f}",
+             f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
+    use = memory_use(trainer.model.device)
+    if use is not None:  # of the pool, which keeps for later arrays what is free between two of them
+        parts.append(f"memory: {size(use.used)} in use, {size(use.held)} held")
+    return ", ".join(parts)
+
+
+def _kept(trainer: Trainer) -> str:
+    """What is left of a run that cannot go on."""
+    last = pointed(trainer.out, "latest")
+    return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
 
 
 def _look_at_loss(trainer: Trainer) -> None:
     """Read the sum of the losses, which on a GPU waits for the device."""
     value = float(trainer.loss_sum)
     if not math.isfinite(value):
-        last = pointed(trainer.out, "latest")
-        kept = f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
         raise TrainingError(f"the loss became {value} by step {trainer.progress.step}; lower the learning rate or "
-                            f"warm up longer ({kept})")
+                            f"warm up longer ({_kept(trainer)})")
     trainer.progress.loss_sum = value
 
 
@@ -183,7 +214,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
             cannot be used. Nothing was changed.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
-        TrainingError: the loss is no longer finite.
+        TrainingError: the loss is no longer finite, or memory ran out.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
     out = Path(out)

@@ -29,6 +29,7 @@ from transformer.data.extras import require
 from transformer.log import Log
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
+from transformer.out_of_memory import BatchDoesNotFit, ValidationDoesNotFit
 from transformer.parallel import ParallelGradients
 from transformer.prepared import Group, prepare
 from transformer.progress import Progress
@@ -148,7 +149,10 @@ class Trainer:
         self.optimizer.zero_grad()
         total: Any = 0.0
         for part in group.parts:
-            total = total + self.gradients(*part, options.label_smoothing, group.tokens)
+            try:
+                total = total + self.gradients(*part, options.label_smoothing, group.tokens)
+            except MemoryError as error:
+                raise BatchDoesNotFit(part) from error
         if options.clip_norm is not None:
             optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
         self.optimizer.step()
@@ -245,7 +249,10 @@ class Trainer:
 
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now."""
-        return validate(self.translator(), self.valid_pairs, self.options)
+        try:
+            return validate(self.translator(), self.valid_pairs, self.options)
+        except MemoryError as error:
+            raise ValidationDoesNotFit from error
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, save a checkpoint, and let "best" name it if it is."""

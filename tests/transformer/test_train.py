@@ -1,6 +1,7 @@
 """Training: when a run ends, which weights it leaves, what it refuses; alike on every device and for every seed."""
 
 import math
+import re
 import sys
 
 import numpy as np
@@ -48,6 +49,15 @@ def test_progress_on_a_terminal_is_a_bar(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fit(runs.new_trainer(tmp_path, steps=2, epochs=None))
     assert "\r100%" in capsys.readouterr().err
+
+
+def test_on_a_gpu_the_bar_has_the_memory_of_the_pool(device, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("transformer.train.LINE_EVERY", 0.0)
+    fit(runs.new_trainer(tmp_path, device=device, steps=11, epochs=None, valid_every=11))
+    found = re.findall(r"11/11 .*loss \d\.\d{3}, [\d,]+ tokens/s(.*)\]", capsys.readouterr().err)
+    memory = r", memory: [\d.]+ [kMG]B in use, [\d.]+ [kMG]B held"
+    assert found
+    assert re.fullmatch(r"" if device == "cpu" else memory, found[-1])
 
 
 def validating(monkeypatch, *metrics):

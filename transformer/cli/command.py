@@ -16,12 +16,14 @@ from minigrad.device import module_for, parse_device
 from transformer.checkpoints import RunError
 from transformer.data.parallel import DataError
 from transformer.decode.beam import MAX_ALPHA
+from transformer.out_of_memory import shortage
 from transformer.threads import limit_threads
 from transformer.train import TrainingError
 from transformer.translator import TooLong, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, TooLong, ImportError)  # their messages are for users
+COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # by parameter: what takes more memory, the larger it is
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -40,8 +42,6 @@ class _OneLine(click.Command):
             _fail(str(error))
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except MemoryError:
-            _fail("out of memory; lower --batch-tokens or --batch-size, or use a smaller model")
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -60,6 +60,16 @@ class Option(click.Option):
 
 class Command(_OneLine):
     """A command whose help lists its options in sections, in the order of their first options."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; where memory runs out, say what to lower."""
+        try:
+            return super().invoke(ctx)
+        except MemoryError as error:
+            lower = [f"{option} (it is {ctx.params[name]})" for name, option in COSTLY.items()
+                     if ctx.params.get(name, 1) > 1]
+            remedy = f"lower {' or '.join(lower)}" if lower else "take a shorter text or a smaller model"
+            raise click.ClickException(f"out of memory{shortage(error)}; {remedy}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""
