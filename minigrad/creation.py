@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minigrad.calls import public
-from minigrad.device import module_for
+from minigrad.device import module_for, on_device
 from minigrad.tape import Array, wrap
 from minigrad.tensor import Tensor, as_tensor
 
@@ -35,7 +36,17 @@ def from_dlpack(source: Any) -> Tensor:
 
 
 def _filled(operation: str, shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
-    return Tensor(np.full(shape, value, _no_length(dtype, operation)), device=device, requires_grad=requires_grad)
+    dtype = _no_length(dtype, operation)
+    return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
+
+
+def _made(operation: str, make: Callable[[Any], Array], device: str | None, requires_grad: bool) -> Tensor:
+    """The array that `make` makes by a namespace, NumPy's or a GPU's, where it will be: nothing is sent."""
+    device = "cpu" if device is None else device
+    with on_device(device):
+        made = as_tensor(_numeric(make(module_for(device)), operation))
+    made.requires_grad = requires_grad
+    return made
 
 
 def _no_length(dtype: Any, operation: str) -> Any:
@@ -105,7 +116,7 @@ def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cp
 
     `dtype`, `device` and `requires_grad` are as for `Tensor`.
     """
-    return Tensor(np.eye(n, m, dtype=dtype), device=device, requires_grad=requires_grad)
+    return _made("eye", lambda module: module.eye(n, m, dtype=dtype), device, requires_grad)
 
 
 @public

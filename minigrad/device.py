@@ -140,6 +140,11 @@ def on_device_of(array: Any) -> AbstractContextManager[Any]:
     return _NO_CONTEXT if xp(array) is numpy else array.device
 
 
+def on_device(device: str) -> AbstractContextManager[Any]:
+    """A context in which `module_for(device)` makes arrays on ``device``: how to make one there, and send nothing."""
+    return _NO_CONTEXT if parse_device(device) == "cpu" else cuda_device(device)
+
+
 def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
     """``array`` on the host: a host array itself, a copy of a GPU array (which waits for the GPU)."""
     module = xp(array)

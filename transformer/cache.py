@@ -19,6 +19,26 @@ from minigrad.tensor import as_tensor
 FIRST_ROOM = 32  # tokens that a buffer has room for at first
 
 
+class Rows:
+    """Which rows, in this order, are to be the batch, any number of times each; sent to a device once, for all buffers.
+
+    Attributes:
+        host: their indices.
+        moved: the places that get another row than was there.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.host = np.asarray(rows)
+        self.moved = np.flatnonzero(self.host != np.arange(len(self.host)))
+        self._sent: dict[str, tuple[Any, Any]] = {}
+
+    def on(self, device: str) -> tuple[Any, Any]:
+        """The indices and the places that get another row, on `device`."""
+        if device not in self._sent:
+            self._sent[device] = asarray_on(device, self.host), asarray_on(device, self.moved)
+        return self._sent[device]
+
+
 class LayerCache:
     """Keys and values of one decoder layer, in buffers that double when they are full. For use under ``no_grad``.
 
@@ -60,7 +80,8 @@ class LayerCache:
         return as_tensor(self.memory[0]), as_tensor(self.memory[1])
 
     def select(self, rows: Any) -> None:
-        """Let these rows, in this order, be the batch: `rows` are indices on the host, any number of times each."""
+        """Let these rows, in this order, be the batch: `Rows`, or indices on the host."""
+        rows = rows if isinstance(rows, Rows) else Rows(rows)
         if self._keys is not None:
             self._keys, self._values = (_select(buffer, rows, self.length) for buffer in (self._keys, self._values))
         if self.memory is not None:
@@ -68,7 +89,7 @@ class LayerCache:
             self.memory = _select(keys, rows, keys.shape[2]), _select(values, rows, keys.shape[2])
 
     def keep(self, tokens: Any) -> None:
-        """Of each sentence keep these tokens alone: `tokens`, indices on the host, (B, fewer than `length`)."""
+        """Of each sentence keep these tokens alone: `tokens`, indices (B, fewer than `length`)."""
         if self._keys is not None:
             index = asarray_on(device_of(self._keys), tokens)
             with on_device_of(self._keys):
@@ -90,16 +111,15 @@ def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
     return larger
 
 
-def _select(buffer: Any, rows: Any, used: int) -> Any:
+def _select(buffer: Any, rows: Rows, used: int) -> Any:
     """The rows of `buffer`, of whose tokens `used` are filled. In place: only rows that change places are copied."""
-    device = device_of(buffer)
+    indices, moved = rows.on(device_of(buffer))
     with on_device_of(buffer):
-        if len(rows) > len(buffer):
-            return buffer[asarray_on(device, rows)]
-        moved = np.flatnonzero(rows != np.arange(len(rows)))
+        if len(indices) > len(buffer):
+            return buffer[indices]
         if moved.size:
-            buffer[asarray_on(device, moved), :, :used] = buffer[asarray_on(device, rows[moved]), :, :used]
-        return buffer[:len(rows)]
+            buffer[moved, :, :used] = buffer[indices[moved], :, :used]
+        return buffer[:len(indices)]
 
 
 class DecoderCache:
@@ -115,7 +135,7 @@ class DecoderCache:
 
     def select(self, rows: Any) -> None:
         """Let these rows, in this order, be the batch of every layer; see `LayerCache.select`."""
-        rows = np.asarray(rows)
+        rows = rows if isinstance(rows, Rows) else Rows(rows)
         for layer in self.layers:
             layer.select(rows)
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from minigrad.device import asarray_on, is_host, on_device_of
+from minigrad.device import is_host, module_for, on_device, on_device_of
 
 
 def padding_mask(ids: Any, pad_id: int = 0) -> Any:
@@ -28,7 +26,8 @@ def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> A
     keys = queries if keys is None else keys
     if keys < queries:
         raise ValueError(f"causal_mask: {queries} queries cannot be the last of {keys} keys")
-    return asarray_on(device, np.tri(queries, keys, keys - queries, dtype=bool))
+    with on_device(device):
+        return module_for(device).tri(queries, keys, keys - queries, dtype=bool)
 
 
 def join(*masks: Any) -> Any:

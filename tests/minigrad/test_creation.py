@@ -39,6 +39,21 @@ def test_eye(device):
     assert mg.eye(2, requires_grad=True).requires_grad
 
 
+@pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])
+def test_what_is_filled_is_made_where_it_will_be(stand_in, where):
+    x = Tensor([1.0, 2.0], device=where)
+    stand_in.clear()
+    made = [mg.zeros((2, 3), device=where), mg.ones(4, np.int32, where), mg.full(2, 7.0, device=where, dtype=bool),
+            mg.ones_like(x), mg.eye(3, device=where)]
+    assert [tensor.device for tensor in made] == [where] * 5
+    assert not stand_in.uploads
+    assert_is(made[2], [True, True], bool, where)
+
+
+def test_no_device_is_the_host():
+    assert_is(mg.zeros(2, device=None), [0, 0], np.float32)
+
+
 def test_linspace(device):
     assert_is(mg.linspace(0, 1, 5), [0, 0.25, 0.5, 0.75, 1], np.float32)
     assert mg.linspace(0, 1).shape == (50,)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minigrad import Tensor, nn
-from minigrad.device import asarray_on, on_device_of, xp
+from minigrad.device import on_device_of, xp
 from minigrad.functional.attention import attention
 from minigrad.functional.normalization import layer_norm
 from minigrad.modes import fused_kernels
@@ -26,7 +26,7 @@ from minigrad.primitive import Primitive
 from minigrad.tensor import as_tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.cache import LayerCache
+from transformer.cache import LayerCache, Rows
 from transformer.layers import DecoderLayer, Residual
 from transformer.model import Transformer, is_plain
 
@@ -62,10 +62,13 @@ class CachedDecoder:
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Let these sentences, in this order, be the batch; any number of times each."""
+        self._select(Rows(rows))
+
+    def _select(self, rows: Rows) -> None:
         self.cache.select(rows)
         if self.memory_mask is not None:
             with on_device_of(self.memory_mask):
-                self.memory_mask = self.memory_mask[asarray_on(self.model.device, rows)]
+                self.memory_mask = self.memory_mask[rows.on(self.model.device)[0]]
 
 
 def cached_decoder(model: Transformer, memory: Tensor, memory_mask: Any) -> CachedDecoder:
@@ -94,11 +97,10 @@ class ThroughModules(CachedDecoder):
         hidden = decoder.transform(x, self.memory, mask, self.memory_mask, self.cache)
         return self.model.logits(hidden).data.reshape(tokens.size, -1)
 
-    def select(self, rows: NDArray[np.int64]) -> None:
-        """Let these sentences be the batch, see `CachedDecoder`."""
-        super().select(rows)
+    def _select(self, rows: Rows) -> None:
+        super()._select(rows)
         with on_device_of(self.memory.data):
-            self.memory = as_tensor(self.memory.data[asarray_on(self.model.device, rows)])
+            self.memory = as_tensor(self.memory.data[rows.on(self.model.device)[0]])
 
 
 class OnArrays(CachedDecoder):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minigrad
+from minigrad import Tensor, parallel
 from minigrad import functional as F
-from minigrad import parallel
-from minigrad.device import asarray_on, is_host, on_device_of, to_numpy, xp
+from minigrad.device import asarray_on, is_array, is_host, on_device_of, to_numpy, xp
 
 from transformer.decode.cached_decoder import cached_decoder
 from transformer.model import Transformer
@@ -49,6 +49,11 @@ class Hypothesis:
 class Steps:
     """A batch of sentences being decoded: encoded once, then one token of each hypothesis at every step.
 
+    Which tokens were chosen is known on the host, where hypotheses are kept. So where the model is on a GPU, each step
+    waits for it once, to read them back; and sends it at most two small arrays: the tokens, (B, K), and, in beam
+    search, who reads whose tokens or, in sampling, the random numbers. Sentences that end cost two more, in all layers
+    together. Nothing else goes to and fro once the source is encoded.
+
     Args:
         model: in evaluation mode, under ``no_grad``: see `decoding`.
         source: ids (B, S), padded.
@@ -63,7 +68,7 @@ class Steps:
 
     def __init__(self, model: Transformer, source: Any, max_length: int | None) -> None:
         self.model, config = model, model.config
-        source = model.source_ids(source)
+        ids = model.source_ids(source)
         lengths = source_lengths(model, source)
         self.limits = _limits(lengths, max_length, config.max_length)
         self.length = 0
@@ -72,7 +77,7 @@ class Steps:
         self._seen: NDArray[np.bool_] | None = None  # whose tokens each hypothesis follows, (B, K, tokens); None: all
         self._collect_at = 0
         if lengths.size:  # an empty batch is never decoded
-            self._decoder = cached_decoder(model, model.encode(source), model.memory_mask(source))
+            self._decoder = cached_decoder(model, model.encode(ids), model.memory_mask(ids))
 
     def logits(self) -> Any:
         """Of the token that comes next: a raw array (B · K, V) on the model's device, good until the next step."""
@@ -127,7 +132,7 @@ class Steps:
         """Drop the keys and values that no hypothesis reads any more, since it has no descendants; the new `_seen`."""
         used = seen.any(axis=1)  # (B, tokens)
         tokens = np.argsort(~used, axis=1, kind="stable")[:, :used.sum(axis=1).max()]  # those in use first, in order
-        self._decoder.cache.keep(tokens)
+        self._decoder.cache.keep(asarray_on(self.model.device, tokens))
         return np.take_along_axis(seen, tokens[:, None], axis=2)
 
     def keep(self, rows: NDArray[np.int64]) -> None:
@@ -155,15 +160,16 @@ def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[N
         Two host arrays (rows, min(count, V)); −inf marks tokens that are excluded.
     """
     namespace = xp(logits)
-    excluded = logits[:, list(never)]  # a copy, (rows, len(never))
-    logits[:, list(never)] = -math.inf
+    excluded = [logits[:, token:token + 1].copy() for token in never]  # (rows, 1) each; a list as index would be sent
+    for token in never:
+        logits[:, token] = -math.inf
     tokens, found = [], []
     for _ in range(min(count, logits.shape[1])):
         token = logits.argmax(axis=-1)[:, None]  # (rows, 1)
         tokens.append(token)
         found.append(namespace.take_along_axis(logits, token, axis=-1))
         namespace.put_along_axis(logits, token, -math.inf, axis=-1)
-    apart = namespace.concatenate([*found, excluded], axis=-1)  # what is no longer among the logits
+    apart = namespace.concatenate([*found, *excluded], axis=-1)  # what is no longer among the logits
     top = apart.max(axis=-1, keepdims=True)
     top = namespace.where(top == -math.inf, top.dtype.type(0), top)
     logits -= top
@@ -186,8 +192,13 @@ def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
-    """How many tokens each row of `source` has, a raw array (B, S); ValueError for a row without any."""
-    lengths: NDArray[np.int64] = (to_numpy(source) != model.config.pad_id).sum(axis=1)
+    """How many tokens each row of `source`, ids (B, S), has; ValueError for a row without any.
+
+    Ids that are on the host are counted there, though the model may be on a GPU: others are read back.
+    """
+    raw = source.data if isinstance(source, Tensor) else source
+    ids = to_numpy(raw) if is_array(raw) else np.asarray(raw)
+    lengths: NDArray[np.int64] = (ids != model.config.pad_id).sum(axis=1)
     if lengths.size and not lengths.min():
         raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
                          f"end-of-sentence (id {model.config.eos_id}) alone")
@@ -200,8 +211,10 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
     They may within `minigrad.parallel.threads`, where the model is on the host. Sentences of like length go together,
     and each part is without the last columns, where they are padding in all of its rows.
     """
+    if model.device != "cpu" or parallel.thread_count() < 2:
+        return decode(source)
     source = model.source_ids(source)
-    parts = min(parallel.thread_count() if is_host(source) else 1, len(source) // LEAST_ROWS)
+    parts = min(parallel.thread_count(), len(source) // LEAST_ROWS)
     if parts < 2:
         return decode(source)
     lengths = source_lengths(model, source)
