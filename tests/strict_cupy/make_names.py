@@ -1,6 +1,6 @@
 """Write names.json: the names and keywords of the CuPy that is installed here. It needs cuBLAS, but no GPU or driver.
 
-    python tests/strict_cupy/make_names.py
+    python -m tests.strict_cupy.make_names
 
 A function is kept as its parameter list, without annotations: ``"a, axis=, dtype=, out=, keepdims="``,
 where ``=`` marks a default and ``*`` what follows as keyword-only. A method has no ``self``. A ufunc is kept as the
@@ -12,34 +12,22 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from pathlib import Path
 from types import ModuleType
 
 import cupy
 import cupyx
 import cupyx.scipy.special
 
-
-def parameters(text: str) -> str:
-    """A signature's text in compact form: ``(self, int axis=-1, *, x: int = 2) -> y`` is ``axis=, *, x=``."""
-    inside = text[text.index("(") + 1 :].rpartition(" -> ")[0] or text[text.index("(") + 1 :]
-    inside = inside.strip().removesuffix(")")
-    while re.search(r"[(\[<'][^()\[\]<>']*[)\]>']", inside):  # defaults and annotations may hold commas
-        inside = re.sub(r"[(\[<'][^()\[\]<>']*[)\]>']", "", inside)
-    names = []
-    for part in filter(None, (part.strip() for part in inside.split(","))):
-        name = part.partition("=")[0].partition(":")[0].split()[-1]
-        names.append(name + "=" if "=" in part else name)
-    return ", ".join(name for name in names if name not in ("self", "cls"))
+from tests.strict_cupy.lookup import FILE, compact
 
 
 def parameters_of(name: str, value: object) -> str:
     """The parameters of what is called: as Python tells them, else as Cython writes them above a docstring."""
     try:
-        return parameters(str(inspect.signature(value)))  # type: ignore[arg-type]
+        return compact(str(inspect.signature(value)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         line = (getattr(value, "__doc__", None) or "").partition("\n")[0]
-        return parameters(line) if f"{name}(" in line else "*args, **kwargs"
+        return compact(line) if f"{name}(" in line else "*args, **kwargs"
 
 
 def public(owner: object) -> dict[str, object]:
@@ -101,4 +89,4 @@ def names() -> dict[str, object]:
 
 if __name__ == "__main__":
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in names().items()]
-    Path(__file__).with_name("names.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
