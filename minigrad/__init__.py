@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from minigrad import functional, random
+from minigrad.autocast import autocast
 from minigrad.creation import (
     arange,
     eye,
@@ -162,18 +163,18 @@ __version__ = "0.1.0"
 __all__ = [
     "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "acos", "acosh", "addcdiv", "addcmul", "arange",
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere",
-    "asin", "asinh", "atan", "atan2", "atanh", "bincount", "broadcast_to", "ceil", "chunk", "clip", "concatenate",
-    "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf", "exp", "exp2",
-    "expand_dims", "expm1", "eye", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy", "full",
-    "full_like", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot", "index_add",
-    "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "jit", "kron", "lerp",
-    "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed", "masked_fill",
-    "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis",
-    "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive", "prod",
-    "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll", "round",
-    "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tf32", "tile", "topk",
-    "trace", "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
+    "asin", "asinh", "atan", "atan2", "atanh", "autocast", "bincount", "broadcast_to", "ceil", "chunk", "clip",
+    "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf", "exp",
+    "exp2", "expand_dims", "expm1", "eye", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy",
+    "full", "full_like", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot",
+    "index_add", "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "jit", "kron",
+    "lerp", "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed",
+    "masked_fill", "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum",
+    "moveaxis", "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive",
+    "prod", "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll",
+    "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tf32", "tile",
+    "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.

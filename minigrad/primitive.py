@@ -37,6 +37,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from minigrad.autocast import autocasting, cast
 from minigrad.calls import CAUGHT, explain, in_name_of, in_our_names, unfit
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.modes import compiled_kernels, fused_kernels, recording
@@ -100,8 +101,9 @@ class Primitive(Rules, functools.partial[Any]):
             bit <<= 1
         if not found and not (self._statics and self._has_tensors(args)):
             return self._on_arrays(args)
+        precision = self.precision if self.precision is not None and autocasting.get() else None
         if self.composition is not None and not fused_kernels.get():
-            return self._composed(args)
+            return self._composed(args, precision)
 
         for position in self._statics:
             if type(raw[position]) not in _PLAIN:
@@ -110,11 +112,13 @@ class Primitive(Rules, functools.partial[Any]):
         inputs: Sequence[Any] = args
         if self._statics and self._positions:
             inputs = [args[position] for position in self._positions]
-        if not plain or dtype is None or dtype.kind != "f":
+        if not plain or dtype is None or dtype.kind != "f" or (precision is not None and dtype is not precision):
             plain = False
             for position in self._positions:
                 if not isinstance(args[position], TensorBase) and type(args[position]) not in _PLAIN:
                     raw[position] = as_operand(args[position], args, self.name)
+            if precision is not None:
+                cast(raw, self._positions, precision)
             if self.broadcasts or self.floating or len(self._positions) > 1:
                 promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
         body = self
@@ -132,6 +136,8 @@ class Primitive(Rules, functools.partial[Any]):
         if not any(isinstance(a, TensorBase) for a in args):
             return self._on_arrays(args, kwargs)
         raw = [a._data if isinstance(a, TensorBase) else as_operand(a, args, self.name) for a in args]
+        if self.precision is not None and autocasting.get():
+            cast(raw, range(len(raw)), self.precision)
         promote_all(raw)
         needs = tuple([isinstance(a, TensorBase) and a._requires_grad for a in args])
         run = self._run if not observers() else self._run_observed
@@ -147,8 +153,11 @@ class Primitive(Rules, functools.partial[Any]):
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self._has_saved else result
 
-    def _composed(self, args: tuple[Any, ...]) -> Any:
+    def _composed(self, args: tuple[Any, ...], precision: Any) -> Any:
         """The composition in place of the forward; its errors name this operation, not the steps."""
+        if precision is not None:
+            cast(values := list(args), self._positions, precision)
+            args = tuple(values)
         try:
             return self.composition(*args)  # type: ignore[misc]
         except CAUGHT as error:

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from minigrad import random
+from minigrad.autocast import autocasting
 from minigrad.autograd import boundary
 from minigrad.bundle import bundle
 from minigrad.modes import compiled_kernels, enable_grad, fused_kernels, recording
@@ -56,7 +57,7 @@ class Segment:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.switches = [(switch, switch.get()) for switch in (fused_kernels, compiled_kernels)]
+        self.switches = [(switch, switch.get()) for switch in (fused_kernels, compiled_kernels, autocasting)]
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""

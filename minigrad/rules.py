@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from minigrad.autocast import PRECISION
 from minigrad.device import is_array
 from minigrad.half import total
 from minigrad.modes import compiled_kernels, fused
@@ -33,6 +34,7 @@ class Rules:
         self.__doc__ = forward.__doc__
         self.__wrapped__ = forward
         self.broadcasts, self.floating, self.composition = broadcasts, floating, composition
+        self.precision = PRECISION.get(f"{forward.__module__}.{forward.__qualname__}")  # under `autocast`
         self.parameters = parameter_names(forward)
         self.variadic = not is_ordinary(forward) and self._check_kinds()
         clash = RESERVED.intersection(self.parameters)
@@ -203,7 +205,9 @@ class Rules:
             if not is_array(value):
                 return value
             target = parents.get(index)
-            return target if isinstance(target, TensorBase) else wrap(value, target, ticks.get(id(value)))
+            if not isinstance(target, TensorBase):
+                return wrap(value, target, ticks.get(id(value)))
+            return target if target._data.dtype == value.dtype else target.astype(value.dtype)
 
         values = []
         for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):

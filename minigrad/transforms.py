@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.accumulate import copy
+from minigrad.autocast import autocast
 from minigrad.autograd import arrived, backward_pass, require_recorded, root_gradient
 from minigrad.calls import shown
 from minigrad.device import is_array
@@ -51,8 +52,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
     captured = {id(target) for target in targets}
     wanted = _paths_to([target for target, _ in roots], captured)
     keep = create_graph if retain_graph is None else retain_graph
-    switch = enable_grad() if create_graph else contextlib.nullcontext()
-    with switch:
+    with contextlib.ExitStack() as stack:
+        if create_graph:  # what is recorded runs in the precision of what it is the gradient of
+            stack.enter_context(enable_grad())
+            stack.enter_context(autocast(enabled=False))
         results = backward_pass(roots, create_graph, keep, wanted, captured)
 
     gradients: list[Any] = []

@@ -17,7 +17,7 @@ LAYERS = [
     ["minigrad.gpu", "minigrad.namespace"],
     ["minigrad.half", "minigrad.random", "minigrad.signatures", "minigrad.trees"],
     ["minigrad.modes", "minigrad.tape"],
-    ["minigrad.accumulate", "minigrad.plan", "minigrad.calls", "minigrad.observe"],
+    ["minigrad.accumulate", "minigrad.autocast", "minigrad.plan", "minigrad.calls", "minigrad.observe"],
     ["minigrad.operands"],
     ["minigrad.hooks"],
     ["minigrad.autograd"],

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.autocast import autocasts
 from minigrad.calls import public
 from minigrad.device import is_host, xp
 from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
@@ -49,6 +50,7 @@ def bounded_quotient(g: Any, x: Any) -> Any:
     return g / ops.maximum(x, max(1 / STEEPEST, float(np.finfo(x.dtype).tiny)))
 
 
+@autocasts
 @public
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """``-w (t log p + (1 - t) log(1 - p))``, of probabilities p; a logarithm is never below -100, as in PyTorch.
@@ -73,6 +75,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy"), reduction)
 
 
+@autocasts
 @public
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, reduction: str = "mean",
                                      pos_weight: Any = None) -> Any:
@@ -109,6 +112,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     return losses * factor
 
 
+@autocasts
 @public
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """The terms ``t (log t - x)`` of the Kullback-Leibler divergence from a distribution t to one whose logarithm is x.

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.autocast import autocasting
 from minigrad.calls import public
 from minigrad.device import add_at, xp
 from minigrad.functional.linear import check_shapes, linear
@@ -95,7 +96,8 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     """``cross_entropy(linear(input, weight, bias), target)``, in less memory and time.
 
     On the host, rows that do not count are left out before the product. On a GPU, where counting them would have to
-    wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition.
+    wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition. So it is under
+    `minigrad.autocast`: logits in float16, their loss in float32.
 
     Args:
         input: (…, D)
@@ -111,7 +113,8 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"linear_cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     input = as_tensor(input)
-    if input.device != "cpu" or input.dtype == np.float16:
+    in_half = input.dtype == np.float16 or (autocasting.get() and input.dtype == np.float32)
+    if input.device != "cpu" or in_half:
         logits = linear(input, weight, bias)
         return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
     ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.autocast import autocasts
 from minigrad.calls import public
 from minigrad.device import fill_rows, is_host, xp
 from minigrad.functional.softmax import log_softmax
@@ -89,6 +90,7 @@ def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, 
     return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
+@autocasts
 @public
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
@@ -128,6 +130,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     return weighted_mean(losses, as_tensor(counted))
 
 
+@autocasts
 @public
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.

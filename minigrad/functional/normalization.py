@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.autocast import autocasts
 from minigrad.calls import public
 from minigrad.device import xp
 from minigrad.functional.sums import column_sums, row_dot, row_means
@@ -115,6 +116,7 @@ def rms_norm_gradient(g, input, weight, saved, needs):
     return grad_input, grad_weight
 
 
+@autocasts
 @public
 def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.

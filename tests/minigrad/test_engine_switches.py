@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from minigrad import Tensor, enable_grad, fused, no_grad
+from minigrad import Tensor, autocast, enable_grad, fused, no_grad
+from minigrad.autocast import autocasting
 from minigrad.modes import fused_kernels, is_grad_enabled
 
 
@@ -15,10 +16,11 @@ def leaf(*values):
     return Tensor(list(values), requires_grad=True)
 
 
-SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), fused_kernels.get, False)]
+SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), fused_kernels.get, False),
+            (autocast, autocasting.get, True)]
 
 
-@pytest.fixture(params=SWITCHES, ids=["no_grad", "fused"])
+@pytest.fixture(params=SWITCHES, ids=["no_grad", "fused", "autocast"])
 def switch(request):
     """A way to make the switch, a way to read it, and its value inside; outside it has the other."""
     return request.param
