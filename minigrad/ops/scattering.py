@@ -119,7 +119,8 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
     if not isinstance(values, TensorBase) and not is_array(values):
         values = _values_for(x, values, "index_put")
     try:
-        values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
+        with on_device_of(raw(values)):  # they may be a raw array, which a primitive leaves to the caller's device
+            values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
     except ValueError:
         raise ValueError(f"index_put: values of shape {tuple(values.shape)} do not broadcast to {tuple(places.shape)}, "
                          f"the shape of x[indices] for x of shape {shape}") from None

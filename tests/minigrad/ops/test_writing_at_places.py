@@ -126,9 +126,21 @@ def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, device):
         call(Tensor(normal(4, 3), device=device))
 
 
-def test_counting_on_a_gpu_that_is_not_the_current_one(stand_in):
-    ids = Tensor([0, 2, 2], device="cuda:1")
-    weights = Tensor([1.0, 2, 3], device="cuda:1", requires_grad=True)
+@pytest.mark.parametrize(("index", "value"), [(0, 7.0), ([1, 0], [7.0, 8.0]), ([], 7), (slice(None), [[7.0], [8.0]])],
+                         ids=str)
+def test_numbers_are_written_on_every_gpu(index, value, gpu):
+    """The current device may be another one."""
+    array = normal(2, 2)
+    x = Tensor(array, device=gpu, requires_grad=True)
+    out = mg.index_put(x, index, value)
+    array[index] = value
+    assert out.device == mg.grad(out.sum(), x).device == gpu
+    np.testing.assert_array_equal(host(out), array)
+
+
+def test_counting_on_every_gpu(gpu):
+    ids = Tensor([0, 2, 2], device=gpu)
+    weights = Tensor([1.0, 2, 3], device=gpu, requires_grad=True)
     np.testing.assert_array_equal(host(mg.bincount(ids, weights, minlength=4)), [1, 0, 5, 0])
     np.testing.assert_array_equal(host(mg.bincount(ids)), [1, 0, 2])
 
