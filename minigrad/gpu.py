@@ -43,10 +43,15 @@ def memory_use(device: str) -> MemoryUse | None:
     """
     if parse_device(device) == "cpu":
         return None
-    with cuda_device(device) as gpu:
+    free, total = cuda_device(device).mem_info
+    return MemoryUse(*pool_use(device), int(free), int(total))
+
+
+def pool_use(device: str) -> tuple[int, int]:
+    """`MemoryUse.used` and `MemoryUse.held` of a GPU alone, which CuPy knows without asking the GPU."""
+    with cuda_device(device):
         pool = module_for(device).get_default_memory_pool()
-        free, total = gpu.mem_info
-        return MemoryUse(int(pool.used_bytes()), int(pool.total_bytes()), int(free), int(total))
+        return int(pool.used_bytes()), int(pool.total_bytes())
 
 
 @contextlib.contextmanager

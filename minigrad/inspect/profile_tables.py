@@ -81,6 +81,8 @@ class Profile:
         threads: the names of the threads that were seen, by the system's number.
         writer: what writes into it, within the block.
         samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
+        pools: of each GPU that was seen (nanoseconds, bytes), after each operation: what arrays used of the memory that
+            CuPy's pool held, and what it held; see `minigrad.gpu.MemoryUse`.
     """
 
     def __init__(self) -> None:
@@ -88,6 +90,7 @@ class Profile:
         self.spans: list[Span] = []
         self.threads: dict[int, str] = {}
         self.samples: list[tuple[int, int]] = []
+        self.pools: dict[str, list[tuple[int, int, int]]] = {}
         self._began = perf_counter_ns()
         self._ended: int | None = None
         self._paused = 0
@@ -210,10 +213,14 @@ class Profile:
         threads = f" of {len(self.threads)} threads" if len(self.threads) > 1 else ""
         resident = _peak_resident()
         process = "" if resident is None else f"; the whole process held {size(resident)} at its peak"
+        pools = "".join(f"\nthe pool of {device} held {size(max(held for _, _, held in samples))}, of which at most "
+                        f"{size(max(used for _, used, _ in samples))} was in use"
+                        for device, samples in sorted(self.pools.items()))
         return (f"{milliseconds(self.elapsed)} ms in the block{threads}, of them {milliseconds(self.total)} in "
                 f"operations ({milliseconds(forward)} forward, {milliseconds(self.total - forward)} backward{again}) "
                 f"and {milliseconds(self.watching)} in watching\n"
-                f"{size(self.bytes)} made by operations, at most {size(self.peak_bytes)} of it at a time{process}")
+                f"{size(self.bytes)} made by operations, at most {size(self.peak_bytes)} of it at a time{process}"
+                f"{pools}")
 
     def _operations(self, count: int | None) -> str:
         rows, total = list(self.operations.values()), self.total
@@ -247,10 +254,11 @@ class Profile:
         """The trace as a dictionary: ``{"traceEvents": […], …}``, times in microseconds from the block's beginning.
 
         Complete events for operations, their gradient rules, modules and named spans, nested within a track for each
-        thread, with shapes, dtypes, bytes and modules as their arguments; and a counter of the bytes that operations
-        made and that are still there.
+        thread, with shapes, dtypes, bytes and modules as their arguments; a counter of the bytes that operations made
+        and that are still there; and one for each GPU that was seen, of the memory that its pool held: that in use and,
+        on top of it, that kept for later.
         """
-        return chrome_trace(list(self.spans), self._timeline(), self.threads, self._began)
+        return chrome_trace(list(self.spans), self._timeline(), self.threads, self._began, self.pools)
 
     def save(self, path: str | Path) -> None:
         """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open."""

@@ -17,8 +17,8 @@ from minigrad.inspect.spans import Form, Span
 from minigrad.inspect.table import shape_text
 
 
-def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], threads: Mapping[int, str],
-                 began: int) -> dict[str, Any]:
+def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], threads: Mapping[int, str], began: int,
+                 pools: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, Any]:
     """The trace as what JSON can hold.
 
     Args:
@@ -26,6 +26,7 @@ def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], thre
         samples: (nanoseconds, bytes that were made or, if negative, freed) in the order of time.
         threads: the names of the threads, by number.
         began: the nanoseconds that are its 0.
+        pools: (nanoseconds, bytes in use, bytes held) of the memory pool of each GPU.
     """
     process = os.getpid()
     events = [_metadata("process_name", process, 0, name=os.path.basename(sys.argv[0]) or "python")]
@@ -40,6 +41,10 @@ def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], thre
     for (time, _), bytes_ in zip(samples, live, strict=True):
         events.append({"name": "results of operations", "ph": "C", "ts": (time - began) / 1000, "pid": process,
                        "args": {"bytes": bytes_}})
+    for device, uses in sorted(pools.items()):
+        for time, used, held in sorted(uses):  # a viewer stacks the two: together they are what is held
+            events.append({"name": f"pool of {device}", "ph": "C", "ts": (time - began) / 1000, "pid": process,
+                           "args": {"in use": used, "kept": held - used}})
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import device_of, synchronize
+from minigrad.gpu import pool_use
 from minigrad.inspect.memory import arrays_in, owner
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls
 from minigrad.inspect.profile_tables import Profile
@@ -113,6 +114,8 @@ class _Profiler(Observer):
         if self._stopped:
             return
         self._profile.spans.append(span)
+        for device in tuple(self._devices):
+            self._profile.pools.setdefault(device, []).append((span.end, *pool_use(device)))
         now = perf_counter_ns()
         span.watching += now - span.end + span.begin - frame.entered
         if frames:

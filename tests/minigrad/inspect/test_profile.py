@@ -189,7 +189,9 @@ def test_the_tables(device, clock):  # noqa: F811
     number = r"[\d.]+"
     assert re.fullmatch(rf"{number} ms in the block, of them {number} in operations \({number} forward, {number} "
                         rf"backward\) and {number} in watching\n{number} kB made by operations, at most {number} kB of "
-                        rf"it at a time(; the whole process held {number} .B at its peak)?", summary)
+                        rf"it at a time(; the whole process held {number} .B at its peak)?{{}}".format(
+                            "" if device == "cpu" else rf"\nthe pool of {device} held {number} .B, of which at most "
+                            rf"{number} .B was in use"), summary)
     assert operations.splitlines()[0].split() == [
         "operation", "forwards", "ms", "bytes", "backwards", "ms", "bytes", "ms", "in", "all", "share"]
     shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]

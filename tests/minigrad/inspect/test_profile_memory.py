@@ -101,6 +101,40 @@ def test_what_lives_at_a_time(device):
     assert [count for _, count in profile.samples] == [800, 800, -800, 800, -800, -800]
 
 
+@pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])
+def test_the_pool_of_a_gpu_after_each_operation(stand_in, where):
+    x = leaf(64, device=where)  # 512 bytes: a block of the pool
+    stand_in.clear()
+    with mg.profile(synchronize=False) as profile, mg.no_grad():
+        y = mg.sin(mg.sin(x))
+        del y
+        mg.sin(x[:8])
+    (device, samples), used = profile.pools.popitem(), stand_in.memory.used[int(where[-1])]
+    assert (device, profile.pools) == (where, {})
+    assert [(in_use - used, held - used) for _, in_use, held in samples] == [
+        (512, 512), (1024, 1024), (0, 1024), (512, 1024)]  # sin, sin, getitem, sin
+    times = [time for time, _, _ in samples]
+    assert times == sorted(times) == [span.end for span in profile.spans]
+    assert not stand_in.synchronizations
+
+
+def test_every_gpu_that_was_seen_has_a_line_and_the_host_none(stand_in):
+    first, second = leaf(1000, device="cuda:0"), leaf(2000, device="cuda:1")
+    stand_in.clear()
+    with mg.profile() as profile:
+        (first * 2).sum().backward()
+        (second * 2).sum().backward()
+        leaf(3).exp()
+    for device, samples in profile.pools.items():
+        used, held = (inspect.table.size(max(sample[i] for sample in samples)) for i in (1, 2))
+        assert f"\nthe pool of {device} held {held}, of which at most {used} was in use" in str(profile)
+    assert sorted(profile.pools) == ["cuda:0", "cuda:1"]
+    with mg.profile() as profile:
+        leaf(3).exp().sum().backward()
+    assert profile.pools == {}
+    assert "pool" not in str(profile)
+
+
 def test_memory_is_there_as_long_as_a_view_of_it_is():
     with mg.profile() as profile, mg.no_grad():
         row = mg.sin(leaf(10, 10))[0]

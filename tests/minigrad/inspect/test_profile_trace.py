@@ -116,6 +116,20 @@ def test_the_counter_follows_what_is_there(tmp_path):
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize("synchronize", [True, False])
+def test_a_counter_follows_the_pool_of_each_gpu(stand_in, tmp_path, synchronize):
+    x, y = leaf(1000, device="cuda:1"), leaf(1000)
+    with mg.profile(synchronize=synchronize) as profile:
+        (x * 2).sum().backward()
+        (y * 2).sum().backward()
+    events = [event for event in read(profile, tmp_path) if event["name"].startswith("pool")]
+    assert {(event["name"], event["ph"]) for event in events} == {("pool of cuda:1", "C")}
+    numbers = [(event["args"]["in use"], event["args"]["in use"] + event["args"]["kept"]) for event in events]
+    assert numbers == [(used, held) for _, used, held in profile.pools["cuda:1"]]
+    times = [event["ts"] for event in events]
+    assert times == sorted(times)
+
+
 def test_each_thread_has_a_track(tmp_path):
     """Workers that run in copies of the block's context, at the same time, each within its own spans."""
     model, _ = training_step()
