@@ -130,6 +130,11 @@ def test_reductions_and_full_indices_stay_on_the_device(stand_in, array):
         ("nonzero", lambda cp, x: x.nonzero()),
         ("where", lambda cp, x: cp.where(x > 2)),
         ("unique", lambda cp, x: cp.unique(x)),
+        ("bincount", lambda cp, x: cp.bincount(cp.asarray([1, 2]))),
+        ("compress", lambda cp, x: x.compress(cp.asarray([True, False]), axis=0)),
+        ("histogram", lambda cp, x: cp.histogram(x)),
+        ("nanmax", lambda cp, x: cp.nanmax(x)),
+        ("union1d", lambda cp, x: cp.union1d(x, x)),
     ],
 )
 def test_each_way_to_wait_is_counted(stand_in, array, cause, use):

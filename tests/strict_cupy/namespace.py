@@ -141,7 +141,9 @@ class Cupy(Namespace):
             machine.upload(host, cause)
         return wrap(host, [])
 
-    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None) -> ndarray:
+    def asarray(
+        self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, blocking: bool = False
+    ) -> ndarray:
         return self._array("asarray", a, dtype, copy, order or "K")
 
     def get_default_memory_pool(self) -> machine.MemoryPool:

@@ -21,10 +21,12 @@ WITHOUT_KERNEL = {
     "broadcast_to", "copy", "diagonal", "expand_dims", "flip", "imag", "moveaxis", "permute_dims",
     "ravel", "real", "reshape", "shape", "squeeze", "swapaxes", "transpose", "view",
 }  # fmt: skip
-# The shape of the result, or the result itself, depends on values: the host has to wait for them.
+# The shape of the result, or the result itself, depends on values, or an error does: the host has to wait for them.
 SYNCHRONIZING = {
-    "argwhere", "bincount", "compress", "extract", "flatnonzero", "item", "nonzero", "tobytes",
-    "tolist", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "argwhere", "asarray_chkfinite", "bincount", "choose", "compress", "delete", "extract", "flatnonzero", "histogram",
+    "histogram2d", "histogramdd", "intersect1d", "item", "nanmax", "nanmin", "nonzero", "place", "put",
+    "ravel_multi_index", "setdiff1d", "setxor1d", "tobytes", "tolist", "trim_zeros", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index",
 }  # fmt: skip
 
 
