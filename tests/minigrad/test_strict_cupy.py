@@ -279,6 +279,14 @@ def test_the_current_device_holds_what_is_made(cupy, array):
         pass
 
 
+def test_a_view_of_an_empty_array_is_where_that_is(cupy):
+    with cupy.cuda.Device(1):
+        empty = cupy.zeros((0, 3))
+    for view in (empty.reshape(-1), empty.T, empty[:, 0], empty[:0], empty.T[1], cupy.broadcast_to(empty, (2, 0, 3))):
+        assert view.device.id == 1
+        assert view.base is empty
+
+
 def test_scatter_add_knows_only_the_types_of_atomic_addition(cupy):
     for dtype in (np.int64, np.bool_, np.int8):
         with pytest.raises(TypeError, match="only supports"):

@@ -178,9 +178,15 @@ def wrap(result: Any, operands: list[ndarray]) -> Any:
     for x in operands:
         if result is x._host:
             return x
-        if result.base is not None and np.may_share_memory(result, x._host):
+        if is_view(result, x._host):
             return ndarray(result, x._device, x if x._base is None else x._base)
     return ndarray(result, current_device())
+
+
+def is_view(result: np.ndarray, array: np.ndarray) -> bool:
+    """Whether `result` looks at the memory of `array`, or has none of its own because both are empty."""
+    base = result.base
+    return base is not None and (base is array or base is array.base or np.may_share_memory(result, array))
 
 
 def operand(x: Any) -> Any:
