@@ -1,0 +1,235 @@
+"""A run and its translations are the same on every device: the updates that training makes, and what its files hold.
+
+All in float64, where only rounding differs, and without dropout, but where a test says otherwise.
+"""
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import optim
+from minigrad.device import asarray_on, device_of
+
+from tests.transformer import runs
+from tests.transformer.decoding_models import BOS, EOS, PAD, peaked_model, prefer, random_sources
+from tests.transformer.digits import PAIRS, translated
+from tests.transformer.tiny import LABELS, SOURCE, assert_same, tiny_model
+from transformer.checkpoints import load_model, load_run
+from transformer.decode import beam_search, greedy, sample
+from transformer.translator import Translator
+from transformer.validation import Validation
+
+UNTIED = {"share_embeddings": False, "tie_output": False}
+MODELS = {
+    "pre-norm, untied": UNTIED,
+    "post-norm, untied, gelu": {"norm": "post", "activation": "gelu", **UNTIED},
+    "pre-norm, three-way tied, gelu_tanh": {"activation": "gelu_tanh"},
+    "post-norm, three-way tied": {"norm": "post"},
+}
+# Clipping that clips, a schedule that moves, decay, smoothing, and two batches in every update.
+OPTIONS = {"steps": 20, "clip_norm": 0.5, "weight_decay": 0.01, "label_smoothing": 0.1, "schedule": "cosine"}
+TOLERANCE = 1e-9  # of losses and of parameters
+
+
+class Run:
+    """A trainer, and the losses of its batches."""
+
+    def __init__(self, out, device, dtype=np.float64, **changes):
+        self.trainer = runs.new_trainer(out, device=device, **{"model": {"dropout": 0.0}, **OPTIONS, **changes})
+        self.trainer.model.to(dtype=dtype)
+        self.groups = self.trainer.groups()
+        self.losses = []
+        gradients = self.trainer.gradients
+
+        def recorded(*arguments):
+            total = gradients(*arguments)
+            self.losses.append(total)
+            return total
+
+        self.trainer.gradients = recorded
+
+    def update(self, steps):
+        for _ in range(steps):
+            self.trainer.update(next(self.groups))
+        return self
+
+    def resume(self):
+        self.trainer.restore()
+        self.groups = self.trainer.groups()
+        return self
+
+    @property
+    def parameters(self):
+        """By name, but for the key biases: their gradient is 0 plus rounding, which Adam scales up to whole steps."""
+        named = self.trainer.model.named_parameters()
+        return {name: np.array(p.numpy()) for name, p in named if not name.endswith("key.bias")}
+
+    def assert_like(self, other):
+        losses, expected = ([float(total) for total in run.losses] for run in (self, other))
+        np.testing.assert_allclose(losses, expected, rtol=TOLERANCE)
+        found = self.parameters
+        assert found.keys() == other.parameters.keys()
+        for name, value in other.parameters.items():
+            np.testing.assert_allclose(found[name], value, rtol=0, atol=TOLERANCE, err_msg=name)
+
+
+# ------------------------------------------------------------------ ten updates
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_ten_updates(model, device, tmp_path):
+    here, there = (Run(tmp_path / name, where, model={"dropout": 0.0, **model}).update(10)
+                   for name, where in (("here", "cpu"), ("there", device)))
+    assert len(here.losses) > 10, "several batches in an update"
+    assert all(device_of(total) == device for total in there.losses)
+    assert {p.device for p in there.trainer.model.parameters()} == {device}
+    there.assert_like(here)
+    key_bias = dict(there.trainer.model.named_parameters())["encoder.layers.0.self_attention.key.bias"].numpy()
+    assert abs(key_bias).max() < 0.1
+
+
+def test_ten_updates_with_dropout_and_without_clipping_in_parts(device, tmp_path):
+    changes = {"model": {"dropout": 0.2}, "clip_norm": None, "micro_batches": 2, "schedule": "inverse_sqrt"}
+    here, there = (Run(tmp_path / name, where, **changes).update(10)
+                   for name, where in (("here", "cpu"), ("there", device)))
+    there.assert_like(here)
+
+
+def test_a_model_that_moves_between_updates(device, tmp_path):
+    """The optimizer, made before, goes on with its state: there, back, and there again."""
+    stayed, moved = Run(tmp_path / "stayed", "cpu").update(8), Run(tmp_path / "moved", "cpu")
+    for where in (device, "cpu", device, "cpu"):
+        moved.trainer.model.to(where)
+        moved.update(2)
+        state = moved.trainer.optimizer.state_dict()["state"]
+        assert {entry["step"] for entry in state.values()} == {moved.trainer.progress.step}
+    moved.assert_like(stayed)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_optimizer_made_before_or_after_the_model_moves(when, device):
+    def run(where):
+        model = tiny_model()
+        if when == "after":
+            model.to(where)
+        optimizer = optim.AdamW(model.parameters(), lr=0.01)
+        model.to(where)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model.loss(asarray_on(where, SOURCE), asarray_on(where, LABELS)).backward()
+            optimizer.step()
+        assert {p.grad.device for p in model.parameters()} == {where}
+        return {name: p.numpy() for name, p in model.named_parameters() if not name.endswith("key.bias")}
+
+    assert_same(run(device), run("cpu"), 1e-7)
+
+
+# ------------------------------------------------------------------ checkpoints
+
+
+def test_a_checkpoint_is_read_on_another_device_bit_for_bit(device, tmp_path):
+    run = Run(tmp_path, device, np.float32).update(3)
+    run.trainer.save()
+    weights = {name: np.array(t.numpy()) for name, t in run.trainer.model.state_dict().items()}
+    state = run.trainer.optimizer.state_dict()["state"]
+    _, arrays, optimizer = load_run(tmp_path, "latest")
+    assert runs.bits(arrays) == runs.bits(weights)
+    assert {i: runs.bits(entry) for i, entry in optimizer["state"].items()} == {
+        i: runs.bits(entry) for i, entry in state.items()}
+    for where in ("cpu", device):
+        model, _ = load_model(tmp_path, where, "latest")
+        assert {t.device for t in model.state_dict().values()} == {where}
+        assert runs.bits({name: t.numpy() for name, t in model.state_dict().items()}) == runs.bits(weights)
+
+
+@pytest.mark.parametrize("order", ["begun there", "begun here"])
+def test_a_run_goes_on_on_another_device(order, device, tmp_path):
+    first, second = (device, "cpu") if order == "begun there" else ("cpu", device)
+    changes = {"model": {"dropout": 0.2}}
+    stayed = Run(tmp_path / "stayed", "cpu", **changes).update(7)
+    begun = Run(tmp_path / "moves", first, **changes).update(3)
+    begun.trainer.save()
+    resumed = Run(tmp_path / "moves", second, **changes).resume()
+    assert runs.bits(resumed.parameters) == runs.bits(begun.parameters)
+    resumed.update(4)
+    resumed.losses[:0] = begun.losses
+    resumed.assert_like(stayed)
+    assert resumed.trainer.progress.step == 7
+    assert resumed.trainer.scheduler.get_last_lr() == stayed.trainer.scheduler.get_last_lr()
+
+
+def test_checkpoints_are_averaged(device, tmp_path, monkeypatch):
+    run = Run(tmp_path, device, average=2, keep=2)
+    for _ in range(2):
+        run.update(1).trainer.save()
+    own = runs.bits(run.parameters)
+    states = [load_run(tmp_path, name)[1] for name in ("00000001", "00000002")]
+    monkeypatch.setattr(run.trainer, "validate", lambda: Validation(0.0, 1.0))
+    run.trainer.average_checkpoints()
+    mean = {name: np.mean([state[name] for state in states], axis=0) for name in states[0]}
+    assert runs.bits(load_run(tmp_path, "best")[1]) == runs.bits(mean)
+    assert runs.bits(run.parameters) == own
+    assert {p.device for p in run.trainer.model.parameters()} == {device}
+
+
+# ------------------------------------------------------------------ decoding
+
+WAYS = {
+    "greedy": lambda model, sources: [[one] for one in greedy(model, sources)],
+    "beam, gnmt": lambda model, sources: beam_search(model, sources, 4, 3, alpha=0.9),
+    "beam, mean": lambda model, sources: beam_search(model, sources, 3, 2, length_penalty="mean"),
+    "beam, none, cut short": lambda model, sources: beam_search(model, sources, 5, 5, 3, length_penalty="none"),
+    "sample": lambda model, sources: sample(model, sources, num_samples=3, temperature=1.3),
+    "sample of few": lambda model, sources: sample(model, sources, num_samples=3, top_k=4, top_p=0.9),
+}
+
+
+def decoded(way, device, options):
+    """What a model on the device makes of a batch with padding."""
+    model = prefer(peaked_model(4, **options), eos=1.0).to(device)
+    with minigrad.random.fork(5):
+        return WAYS[way](model, random_sources(4))
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": "post", "positions": "learned"}], ids=["pre-norm", "post-norm"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_translations(way, options, device):
+    expected, found = (decoded(way, where, options) for where in ("cpu", device))
+    assert len({len(h.ids) for row in found for h in row}) > 1, "of unequal lengths"
+    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
+    scores = [[h.score for row in rows for h in row] for rows in (found, expected)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-9)
+
+
+def test_the_cache_changes_no_token(device):
+    """Greedy decoding once more without it, by the logits of the whole prefix at each step."""
+    model, sources, steps = prefer(peaked_model(4), eos=1.0).to(device), random_sources(4), 8
+    target = np.full((len(sources), 1), BOS)
+    with minigrad.no_grad():
+        model.eval()
+        for _ in range(steps):
+            logits = np.array(model(sources, target)[:, -1].numpy())
+            logits[:, [PAD, BOS]] = -np.inf  # which are never a translation's
+            target = np.concatenate([target, logits.argmax(axis=-1)[:, None]], axis=1)
+    for row, found in zip(target[:, 1:].tolist(), greedy(model, sources, steps), strict=True):
+        ended = row.index(EOS) if EOS in row else steps
+        assert found.ids == row[:ended]
+
+
+def test_the_same_text_scores_and_loss(run, device):
+    """Lines of several lengths, in batches of two, one of them blank."""
+    lines, found = ["one two three", "", "three", "two one", "one one one"], []
+    for where in ("cpu", device):
+        translator = Translator.load(run, where)
+        assert translator.model.device == where
+        translator.model.to(dtype=np.float64)
+        best = [translator.translate(lines, beam, 2 if beam > 1 else 1, batch_size=2) for beam in (1, 4)]
+        evaluated = translator.evaluate(PAIRS[:12], beam=2, batch_size=5)
+        found.append(([[t.text for t in row] for rows in best for row in rows],
+                      [t.score for rows in best for row in rows for t in row] + [evaluated["loss"]],
+                      evaluated["exact_match"]))
+    (texts, scores, right), (expected_texts, expected_scores, expected_right) = found
+    assert texts == expected_texts
+    assert texts[0] == [translated(lines[0])]
+    assert right == expected_right == 1
+    np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-9)
