@@ -111,6 +111,9 @@ def test_the_names_agree_with_a_list_made_elsewhere():
         assert {name for name in given[section] if not name.startswith("_")} - modules == set(NAMES[section])
 
 
+OTHER_VERSION = "CuPy {} is installed, and names.json is of " + NAMES["cupy"]
+
+
 @pytest.fixture(scope="module")
 def cupy():
     """The real package: neither a driver nor a GPU is needed to look at it."""
@@ -149,7 +152,7 @@ def test_what_is_used_is_in_the_installed_cupy(cupy, facts):
 
 def test_the_names_are_those_of_the_installed_cupy(cupy):
     if cupy.__version__ != NAMES["cupy"]:
-        pytest.skip(f"CuPy {cupy.__version__} is installed, and names.json is of {NAMES['cupy']}")
+        pytest.skip(OTHER_VERSION.format(cupy.__version__))
     if real("cupy.cuda.cublas")[1] is None:
         pytest.skip("libcublas, which make_names.py needs, cannot be loaded")
     made = importlib.import_module("tests.strict_cupy.make_names").names()
@@ -160,6 +163,6 @@ def test_the_names_are_those_of_the_installed_cupy(cupy):
 
 def test_every_name_in_the_table_is_in_the_installed_cupy(cupy):
     if cupy.__version__ != NAMES["cupy"]:
-        pytest.skip(f"CuPy {cupy.__version__} is installed, and names.json is of {NAMES['cupy']}")
+        pytest.skip(OTHER_VERSION.format(cupy.__version__))
     for name in TABLE:
         real(name)

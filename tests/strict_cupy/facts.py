@@ -29,11 +29,16 @@ class ArrayUse(NamedTuple):
 
 
 class Function(NamedTuple):
-    """One of our own functions."""
+    """One of our own functions, a method or a lambda."""
 
     module: str
     name: str
     parameters: tuple[str, ...]
+
+
+def lambda_name(node: ast.Lambda) -> str:
+    """What a lambda is called here."""
+    return f"<lambda {node.lineno}:{node.col_offset}>"
 
 
 def sources(root: Path) -> dict[str, str]:
@@ -48,7 +53,7 @@ class Facts:
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.trees = {module: ast.parse(text) for module, text in texts.items()}
-        self.functions: dict[tuple[str, ...], list[Function]] = defaultdict(list)
+        self.functions: dict[str, list[Function]] = defaultdict(list)
         self.imported: dict[str, dict[str, str]] = {module: {} for module in self.trees}
         for module, tree in self.trees.items():
             for node in ast.walk(tree):
@@ -61,9 +66,10 @@ class Facts:
     def _note(self, module: str, node: ast.AST) -> None:
         imported = self.imported[module]
         match node:
-            case ast.FunctionDef(name=name, args=a) | ast.AsyncFunctionDef(name=name, args=a):
+            case ast.FunctionDef(args=a) | ast.AsyncFunctionDef(args=a) | ast.Lambda(args=a):
+                name = lambda_name(node) if isinstance(node, ast.Lambda) else node.name
                 parameters = tuple(p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs))
-                self.functions[module, name].append(Function(module, name, parameters))
+                self.functions[f"{module}.{name}"].append(Function(module, name, parameters))
             case ast.ImportFrom(names=names, module=source):
                 imported |= {alias.asname or alias.name: f"{source}.{alias.name}" for alias in names}
             case ast.Import(names=names):
@@ -96,10 +102,10 @@ class Facts:
         if self._values[key] != before:
             self.unread |= self._readers[key]
 
-    def call(self, reader: str, path: str, given: list[Values], named: dict[str | None, Values]) -> Values:
-        """Tell the functions of this full name what they are given; what they may return."""
+    def call(self, reader: str, paths: Values, given: list[Values], named: dict[str | None, Values]) -> Values:
+        """Tell the functions of ours among these what they are given; what they may return."""
         result = NOTHING
-        for function in self.functions.get(tuple(path.rsplit(".", 1)), []):
+        for function in (f for path in paths for f in self.functions.get(path, [])):
             names = function.parameters[function.parameters[:1] in {("self",), ("cls",)} :]
             for name, values in (*zip(names, given, strict=False), *named.items()):
                 self.learn(values, function.module, function.name, "parameter", name or "**")

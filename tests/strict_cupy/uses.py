@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 
-from tests.strict_cupy.facts import ArrayUse, Facts, Use
+from tests.strict_cupy.facts import ArrayUse, Facts, Use, lambda_name
 from tests.strict_cupy.lookup import ARRAY, NOTHING, TABLE, Call, Values, known_as, returned
 
 Scope = dict[str, Values]
@@ -28,9 +28,7 @@ def uses_in(texts: Mapping[str, str]) -> Facts:
     facts = Facts(texts)
     while facts.unread:
         module = facts.unread.pop()
-        reader = Reader(facts, module)
-        reader.read(facts.trees[module])
-        facts.found[module] = reader.found
+        facts.found[module] = Reader(facts, module).read(facts.trees[module])
     return facts
 
 
@@ -43,17 +41,16 @@ class Reader:
         self.function = "<module>"
         self.globals: set[str] = set()
 
-    def read(self, tree: ast.Module) -> None:
+    def read(self, tree: ast.Module) -> set[Use | ArrayUse]:
         scope: Scope = {}
         self.imports(tree, self.imported.values())
         self.block(tree.body, scope)
         for name, values in scope.items():
             self.facts.learn(values, self.module, name)
+        return self.found
 
     def place(self, node: ast.AST) -> str:
         return f"{self.module}:{getattr(node, 'lineno', 1)}"
-
-    # ----------------------------------------------------------------- statements
 
     def block(self, statements: Iterable[ast.stmt], scope: Scope) -> None:
         for statement in statements:
@@ -62,7 +59,8 @@ class Reader:
     def statement(self, node: ast.stmt, scope: Scope) -> None:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.define(node, scope)
+                self.values(node.decorator_list, scope)
+                self.define(node, node.name, scope)
             case ast.ClassDef():
                 self.values([*node.bases, *(k.value for k in node.keywords), *node.decorator_list], scope)
                 self.block(node.body, {})
@@ -106,11 +104,12 @@ class Reader:
         for name in set().union(*copies):
             scope[name] = NOTHING.union(*(copy.get(name, NOTHING) for copy in copies))
 
-    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
-        self.values([*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)], scope)
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str, scope: Scope) -> None:
+        self.values([*node.args.defaults, *filter(None, node.args.kw_defaults)], scope)
         around = {} if self.function == "<module>" else scope  # a module's own variables are facts
-        outside, self.function = self.function, node.name
-        self.block(node.body, around | self.parameters(node.args))
+        outside, self.function = self.function, name
+        body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+        self.block(body, around | self.parameters(node.args))
         self.function = outside
 
     def parameters(self, arguments: ast.arguments) -> Scope:
@@ -143,8 +142,6 @@ class Reader:
             case _:
                 self.value(target, scope)
 
-    # ----------------------------------------------------------------- expressions
-
     def values(self, nodes: Iterable[ast.expr], scope: Scope) -> list[Values]:
         return [self.value(node, scope) for node in nodes]
 
@@ -169,8 +166,8 @@ class Reader:
             case ast.Subscript():
                 return ARRAY.intersection(self.values([node.value, node.slice], scope)[0])
             case ast.Lambda():
-                self.values([*node.args.defaults, *filter(None, node.args.kw_defaults)], scope)
-                scope = scope | {p.arg: NOTHING for p in ast.walk(node.args) if isinstance(p, ast.arg)}
+                self.define(node, lambda_name(node), scope)
+                return frozenset({self.path(lambda_name(node))})
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 scope = dict(scope)
                 for part in node.generators:
@@ -184,7 +181,8 @@ class Reader:
         if name in scope:
             return scope[name]
         path = self.path(name)
-        return frozenset({path}) if path in TABLE else self.facts.known(self.module, *path.rsplit(".", 1))
+        known = self.facts.known(self.module, *path.rsplit(".", 1))
+        return known | {path} if path in TABLE or path in self.facts.functions else known
 
     def path(self, name: str) -> str:
         """The full name of a variable or function of the module."""
@@ -219,11 +217,14 @@ class Reader:
                 return self.getattr(node, given)
         stars = [i for i, argument in enumerate(node.args) if isinstance(argument, ast.Starred)]
         call = Call(None if stars or None in named else len(given), tuple(name for name in named if name))
-        paths = [path for path in self.value(node.func, scope) if path in TABLE]
+        called = self.value(node.func, scope)
+        paths = called.intersection(TABLE)
         self.found |= {Use(self.place(node), path, call) for path in paths}
-        if isinstance(node.func, ast.Attribute) and not paths:
-            self.array_use(node.func, call.keywords)
-        ours = self.facts.call(self.module, self.callee(node.func), given[: min(stars, default=None)], named)
+        if isinstance(node.func, ast.Attribute):
+            called |= {self.method(node.func)}
+            if not paths:
+                self.array_use(node.func, call.keywords)
+        ours = self.facts.call(self.module, called, given[: min(stars, default=None)], named)
         return ours.union(*map(returned, paths))
 
     def imports(self, node: ast.AST, paths: Iterable[str]) -> Values:
@@ -239,12 +240,8 @@ class Reader:
                  if len(given) == 2 or f"{path}.{name}" in TABLE]
         return NOTHING.union(*(self.mention(node, path, name) for path, name in found))
 
-    def callee(self, function: ast.expr) -> str:
-        """The full name of our own function that a call may be of: of this module or imported, or a method here."""
-        match function:
-            case ast.Name(id=name):
-                return self.path(name)
-            case ast.Attribute(value=base, attr=name):
-                home = self.imported.get(base.id, self.module) if isinstance(base, ast.Name) else self.module
-                return f"{home}.{name}"
-        return f"{self.module}."  # a function of no name
+    def method(self, function: ast.Attribute) -> str:
+        """The full name of our own function that this may be: of an imported module, or a method in this one."""
+        base = function.value
+        home = self.imported.get(base.id, self.module) if isinstance(base, ast.Name) else self.module
+        return f"{home}.{function.attr}"
