@@ -318,8 +318,9 @@ def special_function(name: str, x: Any) -> Any:
     if special is None:
         special = importlib.import_module("scipy.special" if namespace is numpy else "cupyx.scipy.special")
         _special_functions[namespace] = special
-    out = getattr(special, name)(x)
-    return out if out.dtype == x.dtype else out.astype(x.dtype)  # neither has all of them for float16
+    with on_device_of(x):
+        out = getattr(special, name)(x)
+        return out if out.dtype == x.dtype else out.astype(x.dtype)  # neither has all of them for float16
 
 
 def erf(x: Any) -> Any:

@@ -187,6 +187,13 @@ def test_erf_is_scipys(device):
     np.testing.assert_allclose(devices.to_numpy(result), special.erf(x), rtol=1e-14)
 
 
+def test_special_functions_of_an_array_that_is_not_on_the_current_gpu(stand_in):
+    for function in (devices.erf, devices.expit):
+        result = function(devices.asarray_on("cuda:1", np.zeros(2, np.float16)))
+        assert devices.device_of(result) == "cuda:1"
+        assert result.dtype == np.float16
+
+
 def test_errstate_is_numpys_on_the_host_and_nothing_elsewhere(device):
     zero = devices.asarray_on(device, [0.0])
     with devices.errstate(zero, divide="ignore"):

@@ -18,7 +18,7 @@ import numpy as np
 
 from minigrad import Tensor, nn, no_grad, ops, random
 from minigrad import functional as F
-from minigrad.device import asarray_on, to_numpy
+from minigrad.device import asarray_on, on_device_of, to_numpy
 
 from transformer.layers import FeedForward
 from transformer.real_tokens import with_padding
@@ -188,7 +188,8 @@ class _Differences:
         try:
             losses = []
             for sign in (1, -1):
-                parameter.data = held + sign * step * direction._data
+                with on_device_of(held):
+                    parameter.data = held + sign * step * direction._data
                 losses.append(replay(self.trace, self.loss))
         finally:
             parameter.data = held

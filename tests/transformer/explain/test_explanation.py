@@ -95,11 +95,22 @@ def test_a_float32_model_in_training(tmp_path):
         assert np.median([check["error"] for found in entry["checks"].values() for check in found]) < 0.02
 
 
-def test_on_another_device(device, tmp_path):
+@pytest.fixture(params=["this", "the second"])
+def place(request, device):
+    """The device, or a second GPU, which is not the current device."""
+    if request.param == "this" or device == "cpu":
+        return device
+    try:
+        return mg.zeros(1, device="cuda:1").device
+    except mg.DeviceError as error:
+        pytest.skip(str(error))
+
+
+def test_on_another_device(place, tmp_path):
     """The same page from an array of the host and of a GPU, or its stand-in."""
     with mg.random.fork(2):
-        attention = MultiHeadAttention(8, 2).to(device)
-    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", device)
+        attention = MultiHeadAttention(8, 2).to(place)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", place)
     with trace(attention) as t:
         (attention(x, x, x) ** 2).sum().backward()
     t.to_html(tmp_path / "page.html", ["a", "b", "c"], loss=lambda: (attention(x, x, x) ** 2).sum())
