@@ -207,7 +207,8 @@ class Rules:
             target = parents.get(index)
             if not isinstance(target, TensorBase):
                 return wrap(value, target, ticks.get(id(value)))
-            return target if target._data.dtype == value.dtype else target.astype(value.dtype)
+            cast = target._data.dtype != value.dtype  # on the way into the forward, and so into its rules
+            return target.astype(value.dtype) if cast else target  # type: ignore[attr-defined]
 
         values = []
         for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):

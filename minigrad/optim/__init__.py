@@ -1,9 +1,10 @@
-"""Optimizers, gradient clipping and learning-rate schedules, by PyTorch's names."""
+"""Optimizers, gradient clipping, loss scaling and learning-rate schedules, by PyTorch's names."""
 
 from minigrad.namespace import answer
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_, clip_grad_value_
 from minigrad.optim.optimizer import Optimizer
+from minigrad.optim.scaler import GradScaler
 from minigrad.optim.schedule import CosineLR, InverseSquareRootLR, LambdaLR, LinearLR, Scheduler
 from minigrad.optim.sgd import SGD
 
@@ -12,6 +13,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "CosineLR",
+    "GradScaler",
     "InverseSquareRootLR",
     "LambdaLR",
     "LinearLR",

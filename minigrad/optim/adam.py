@@ -9,6 +9,7 @@ from minigrad.device import xp
 from minigrad.modes import compilable
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
+from minigrad.optim.skipping import Count
 
 
 class Adam(Optimizer):
@@ -52,7 +53,7 @@ class Adam(Optimizer):
         return ("exp_avg", "exp_avg_sq")
 
     @compilable
-    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+    def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
         """One step of the formulas above on flat arrays."""
         p, g = block.p, block.g
         m, v = block.state
@@ -79,11 +80,14 @@ class Adam(Optimizer):
         v += s
         # p ← p − lr·m̂ / (√v̂ + ε), with both corrections taken out of the arrays: for c = √(1 − β₂ᵗ),
         # m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)
-        c = sqrt(1 - beta2**step)
+        c: Any = sqrt(1 - beta2**step) if isinstance(step, int) else namespace.sqrt(1 - beta2**step)
+        shift, rate = c * eps, lr * c / (1 - beta1**step)
+        if not isinstance(step, int):  # float64, as numbers are; the arithmetic on arrays stays that of p
+            shift, rate = shift.astype(p.dtype), rate.astype(p.dtype)
         namespace.sqrt(v, out=s)
-        s += c * eps
+        s += shift
         namespace.divide(m, s, out=s)
-        s *= lr * c / (1 - beta1**step)
+        s *= rate
         p -= s
 
 

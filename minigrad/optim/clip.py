@@ -49,13 +49,13 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
 
 
 def _clip_on_host(gradients: list[Tensor], max_norm: float) -> float:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # gradients that are not finite are NaN afterwards
         norm = sqrt(sum(_by_all_threads(lambda g: float(_sum_of_squares(g.data)), gradients)))
-    if norm == inf:  # squares of float32 reach their limit at 1.8e19, long before the values do
-        norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
-    if norm <= max_norm or max_norm == inf:
-        return norm
-    _by_all_threads(lambda g: _scale(g, max_norm / norm), gradients)
+        if norm == inf:  # squares of float32 reach their limit at 1.8e19, long before the values do
+            norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
+        if norm <= max_norm or max_norm == inf:
+            return norm
+        _by_all_threads(lambda g: _scale(g, max_norm / norm), gradients)
     return norm
 
 

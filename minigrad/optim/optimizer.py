@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,8 @@ from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
 from minigrad.observe import span
 from minigrad.optim import packing
 from minigrad.optim.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
+from minigrad.optim.skipping import Count, Counts, checked_skip, on_devices, undone_where
+from minigrad.optim.state import checked_state
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -53,7 +56,7 @@ class Optimizer:
         self.defaults = defaults
         self.param_groups = []
         self._params: list[Tensor] = []  # all parameters; one's index here is its position
-        self._steps: list[int] = []  # how many updates each has had
+        self._counts = Counts()  # how many updates each has had
         self._placements: list[Placement] = []
         self._packs: list[Pack] = []
         self._scratch: list[Scratch] = []  # one for each thread
@@ -79,9 +82,10 @@ class Optimizer:
         """The arrays to keep for each parameter of a group; they start as zeros."""
         raise NotImplementedError(f"{self._name} must give state_names()")
 
-    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+    def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
         """Change ``block.p`` and ``block.state`` in place; `step` is 1 at a parameter's first update.
 
+        Where updates may have been skipped on a GPU, `step` is a 0-d float64 array there, to be used without a branch.
         Within `minigrad.parallel.threads`, several threads call it at the same time, each for other blocks.
         """
         raise NotImplementedError(f"{self._name} must give update()")
@@ -115,7 +119,7 @@ class Optimizer:
         self._check_group(options)
         self.param_groups.append({"params": params, **self.defaults, **options})
         self._params += params
-        self._steps += [0] * len(params)
+        self._counts.append(len(params))
 
     def _check_group(self, options: Mapping[str, Any]) -> None:
         unknown = options.keys() - self.defaults.keys() - {"initial_lr"}
@@ -132,43 +136,55 @@ class Optimizer:
         for p in self._params:
             p.grad = None
 
-    def step(self) -> None:
-        """Update every parameter that has a gradient, in place. Others, and their state, stay as they are."""
+    def step(self, skip: Any = None) -> None:
+        """Update every parameter that has a gradient, in place. Others, and their state, stay as they are.
+
+        Args:
+            skip: where it is True, all parameters, their state and their counts of updates stay as they are, bit for
+                bit. A bool; or, for parameters on GPUs, a 0-d boolean array on one of them, for which nothing waits.
+        """
+        skip = checked_skip(skip, f"{self._name}.step")
+        if skip is True:
+            return
         with span(f"{self._name}.step"):
             self._follow_parameters()
-            work = self._work()
+            devices = {i: self._placements[i].device for i, p in enumerate(self._params) if p.grad is not None}
+            skips = {} if skip is False else on_devices(skip, dict.fromkeys(devices.values()), f"{self._name}.step")
+            counts = self._counts.after(devices, skips)
+            work = self._work(counts)
             sizes = [piece.size for piece in work]
             threads = min(parallel.thread_count(), sum(sizes) // packing.WORTH_A_THREAD)
             shares = parallel.shares(work, sizes, max(1, threads))
             self._scratch += [Scratch() for _ in shares[len(self._scratch):]]
-            parallel.run([partial(self._update, *own) for own in zip(shares, self._scratch, strict=False)])
-            for i, p in enumerate(self._params):
-                if p.grad is not None:
-                    self._steps[i] += 1
-                    p.bump_tick()
+            parallel.run([partial(self._update, *own, skips) for own in zip(shares, self._scratch, strict=False)])
+            self._counts.update(counts)
+            for i in counts:
+                self._params[i].bump_tick()
 
-    def _work(self) -> list[Piece]:
+    def _work(self, counts: dict[int, Count]) -> list[Piece]:
         work: list[Piece] = []
         for pack in self._packs:
-            ready = [i for i in pack.members if self._params[i].grad is not None]
-            together = len(ready) == len(pack.members) and len({self._steps[i] for i in ready}) == 1
+            ready = [i for i in pack.members if i in counts]
+            together = len(ready) == len(pack.members) and all(counts[i] is counts[ready[0]] for i in ready)
             for members in [ready] if together else [[i] for i in ready]:
-                work += self._pieces(pack, members)
+                work += self._pieces(pack, members, counts[members[0]])
         return work
 
-    def _pieces(self, pack: Pack, members: list[int]) -> list[Piece]:
+    def _pieces(self, pack: Pack, members: list[int], count: Count) -> list[Piece]:
         values = [self._params[i].data for i in members]
         gradients = [self._params[i].grad.data for i in members]
         for i, value, gradient in zip(members, values, gradients, strict=True):
             if gradient.shape != value.shape:
                 raise ValueError(f"{self._name}: parameter {i} has shape {value.shape}, its gradient {gradient.shape}")
-        return pieces(pack, members, values, gradients, self._steps[members[0]] + 1)
+        return pieces(pack, members, values, gradients, count)
 
-    def _update(self, work: Sequence[Piece], scratch: Scratch) -> None:
+    def _update(self, work: Sequence[Piece], scratch: Scratch, skips: dict[str, Any]) -> None:
         for piece in work:
+            options, skip = self.param_groups[piece.pack.group], skips.get(piece.pack.device)
             with on_device_of(piece.values[0]):
                 for block in blocks(piece, scratch):
-                    self.update(block, piece.step, self.param_groups[piece.pack.group])
+                    with nullcontext() if skip is None else undone_where(skip, (block.p, *block.state)):
+                        self.update(block, piece.step, options)
 
     # ------------------------------------------------------------------ state
 
@@ -181,6 +197,7 @@ class Optimizer:
                 data = p.data
                 placements.append(Placement(number, device_of(data), data.dtype, data.shape, names))
         if placements != self._placements:
+            self._counts = Counts(self._counts.read())  # on the host: parameters may have left the GPU that counts
             self._lay_out(placements, self._state_arrays())
 
     def _state_arrays(self) -> dict[int, dict[str, Any]]:
@@ -216,7 +233,7 @@ class Optimizer:
         arrays = self._state_arrays()
         state = {
             i: {"step": step, **{name: to_numpy(array).copy() for name, array in arrays[i].items()}}
-            for i, step in enumerate(self._steps)
+            for i, step in enumerate(self._counts.read())
             if step > 0
         }
         groups, position = [], 0
@@ -247,43 +264,22 @@ class Optimizer:
         ]
         for group in options:
             self._check_group(group)
-        state = self._checked_state(state_dict["state"], options)
+        expected = [
+            ({"step", *self.state_names({**group, **new})}, p.shape)
+            for group, new in zip(self.param_groups, options, strict=True)
+            for p in group["params"]
+        ]
+        state = checked_state(state_dict["state"], expected, f"{self._name}.load_state_dict")
 
         for group, saved_options in zip(self.param_groups, options, strict=True):
             group.update(saved_options)
-        self._steps = [0] * len(self._params)
-        for i, entry in state.items():
-            self._steps[i] = entry["step"]
+        self._counts = Counts(state[i]["step"] if i in state else 0 for i in range(len(self._params)))
         self._packs, self._placements = [], []
         self._follow_parameters()
         self._lay_out(
             self._placements,
             {i: {name: value for name, value in entry.items() if name != "step"} for i, entry in state.items()},
         )
-
-    def _checked_state(self, saved: Mapping[Any, Any], options: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-        where = f"{self._name}.load_state_dict"
-        expected = [
-            ({"step", *self.state_names({**group, **new})}, p)
-            for group, new in zip(self.param_groups, options, strict=True)
-            for p in group["params"]
-        ]
-        state: dict[int, dict[str, Any]] = {}
-        for key, entry in saved.items():
-            i = int(key)
-            if not 0 <= i < len(expected):
-                raise ValueError(f"{where}: state for parameter {i}, but there are {len(expected)} parameters")
-            names, p = expected[i]
-            if entry.keys() != names:
-                raise ValueError(f"{where}: parameter {i} needs {sorted(names)}, the saved state has {sorted(entry)}")
-            for name in names - {"step"}:
-                if tuple(entry[name].shape) != tuple(p.shape):
-                    raise ValueError(
-                        f"{where}: {name} of parameter {i} has shape {tuple(entry[name].shape)}, "
-                        f"the parameter has {tuple(p.shape)}"
-                    )
-            state[i] = {**entry, "step": int(entry["step"])}
-        return state
 
     def __repr__(self) -> str:
         lines = [f"{self._name} ("]

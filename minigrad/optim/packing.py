@@ -108,7 +108,7 @@ class Piece(NamedTuple):
     """Parameters of a pack that are updated together, or a part of one: what a thread takes."""
 
     pack: Pack
-    step: int
+    step: Any  # an int, or where updates may be skipped on a GPU a 0-d array there
     values: list[Array]
     gradients: list[Array]
     state: list[Array]  # flat, of all the values end to end
@@ -119,7 +119,7 @@ class Piece(NamedTuple):
         return sum(value.size for value in self.values)
 
 
-def pieces(pack: Pack, members: list[int], values: list[Array], gradients: list[Array], step: int) -> list[Piece]:
+def pieces(pack: Pack, members: list[int], values: list[Array], gradients: list[Array], step: Any) -> list[Piece]:
     """Neighbouring `members` of a pack; a large parameter whose memory is flat comes in several pieces."""
     span = slice(pack.spans[members[0]].start, pack.spans[members[-1]].stop)
     state = [flat[span] for flat in pack.state.values()]

@@ -7,6 +7,7 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
+from minigrad.optim.skipping import Count, at_first
 
 
 class SGD(Optimizer):
@@ -61,7 +62,7 @@ class SGD(Optimizer):
         """The momentum buffer b, if there is momentum."""
         return ("momentum_buffer",) if options["momentum"] else ()
 
-    def update(self, block: Block, step: int, options: dict[str, Any]) -> None:
+    def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
         """One step of the formulas above on flat arrays."""
         p, g = block.p, block.g
         s, t = block.scratch
@@ -73,12 +74,9 @@ class SGD(Optimizer):
             g = s
         if momentum:
             (b,) = block.state
-            if step == 1:
-                b[...] = g
-            else:
-                b *= momentum
-                multiply(g, 1 - float(options["dampening"]), out=t)
-                b += t
+            b *= momentum  # at the first update b is 0
+            multiply(g, at_first(step, 1.0, 1 - float(options["dampening"]), p.dtype), out=t)
+            b += t
             if options["nesterov"]:
                 multiply(b, momentum, out=t)
                 t += g
