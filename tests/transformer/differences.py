@@ -34,11 +34,11 @@ def difference(value, parameter, direction, step):
         parameter.copy_(original)
 
 
-def directions(gradient, rng, entries=2, dense=2):
+def directions(gradient, rng, entries=2, dense=2, largest=True):
     """Pairs of a name and an array: the gradient's largest entry, random entries, and random signs everywhere."""
-    largest = np.unravel_index(abs(gradient).argmax(), gradient.shape)
-    picked = [tuple(int(i) for i in rng.integers(gradient.shape)) for _ in range(entries)]
-    for index in dict.fromkeys([tuple(int(i) for i in largest), *picked]):
+    first = [np.unravel_index(abs(gradient).argmax(), gradient.shape)] if largest else []
+    picked = [rng.integers(gradient.shape) for _ in range(entries)]
+    for index in dict.fromkeys(tuple(int(i) for i in place) for place in (*first, *picked)):
         unit = np.zeros(gradient.shape)
         unit[index] = 1
         yield f"entry {index}", unit
@@ -47,8 +47,16 @@ def directions(gradient, rng, entries=2, dense=2):
         yield f"random direction {number}", signs / np.sqrt(signs.size)
 
 
-def check_gradients(loss, parameters):
-    """Hold the gradient of ``loss()``, a scalar Tensor, with respect to each named tensor to finite differences."""
+def one_direction(gradient, rng):
+    """Random signs everywhere, once: a fifth of the time that `directions` take."""
+    return directions(gradient, rng, entries=0, dense=1, largest=False)
+
+
+def check_gradients(loss, parameters, choose=directions):
+    """Hold the gradient of ``loss()``, a scalar Tensor, with respect to each named tensor to finite differences.
+
+    ``choose(gradient, rng)`` gives the directions in which they are taken.
+    """
     names, tensors = list(parameters), list(parameters.values())
     assert all(tensor.dtype == np.float64 for tensor in tensors)
 
@@ -60,7 +68,7 @@ def check_gradients(loss, parameters):
     for name, tensor, gradient in zip(names, tensors, minigrad.grad(frozen(loss), tensors), strict=True):
         gradient = gradient.numpy()
         tolerance = max(TOLERANCE * abs(gradient).max(), ROUNDING)
-        for where, direction in directions(gradient, rng):
+        for where, direction in choose(gradient, rng):
             analytic = float((gradient * direction).sum())
             numeric = []
             for step in STEPS:
@@ -80,7 +88,8 @@ def check_hessian_vector_product(loss, parameters):
     rng = np.random.default_rng(7)
     vectors = [rng.choice([-1.0, 1.0], tensor.shape) for tensor in tensors]
     first = minigrad.grad(frozen(loss), tensors, create_graph=True)
-    slope = sum(((g * Tensor(v)).sum() for g, v in zip(first, vectors, strict=True)), start=Tensor(np.zeros(())))
+    slopes = [(g * Tensor(v, device=g.device)).sum() for g, v in zip(first, vectors, strict=True)]
+    slope = sum(slopes[1:], start=slopes[0])
     second = [h.numpy() for h in minigrad.grad(slope, tensors)]
 
     originals = [tensor.numpy().copy() for tensor in tensors]

@@ -9,7 +9,7 @@ import minigrad
 from minigrad import Tensor, nn
 from minigrad import functional as F
 
-from tests.transformer.differences import check_gradients, check_hessian_vector_product
+from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
 from tests.transformer.tiny import jitter, tiny_config
 from transformer import causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
@@ -20,19 +20,20 @@ SOURCE_MASK = padding_mask(SOURCE_IDS)
 TARGET_MASK = padding_mask(TARGET_IDS) & causal_mask(3)
 
 
-def made(layer, **options):
+def made(layer, device="cpu", **options):
     with minigrad.random.fork(2):
         module = layer(tiny_config(**options))
     jitter(module)
-    return module.to(dtype=np.float64)
+    return module.to(device, np.float64)
 
 
-def features(*shape, seed=0, requires_grad=False):
-    return Tensor(np.random.default_rng(seed).standard_normal((*shape, 8)), requires_grad=requires_grad)
+def features(*shape, seed=0, device="cpu", requires_grad=False):
+    values = np.random.default_rng(seed).standard_normal((*shape, 8))
+    return Tensor(values, device=device, requires_grad=requires_grad)
 
 
 def weighted_sum(out):
-    return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape))).sum()
+    return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape), device=out.device)).sum()
 
 
 def normalised(x, norm):
@@ -116,11 +117,23 @@ def test_decoder_layer_has_the_gradient_of_finite_differences(norm, activation):
     )
 
 
+@pytest.mark.parametrize("norms", [("pre", "post"), ("post", "pre")], ids=str)
+def test_both_layers_on_a_device(norms, device):
+    encoder = made(EncoderLayer, device, norm=norms[0], activation="gelu", dropout=0.2)
+    decoder = made(DecoderLayer, device, norm=norms[1], dropout=0.2)
+    x, y = (features(2, n, seed=seed, device=device, requires_grad=True) for n, seed in ((4, 0), (3, 1)))
+    check_gradients(
+        lambda: weighted_sum(decoder(y, encoder(x, SOURCE_MASK), TARGET_MASK, SOURCE_MASK)),
+        {"x": x, "y": y, **dict(encoder.named_parameters()), **dict(decoder.named_parameters("decoder"))},
+        one_direction,
+    )
+
+
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-def test_both_layers_to_second_order(activation):
-    encoder = made(EncoderLayer, activation=activation, dropout=0.2)
-    decoder = made(DecoderLayer, norm="post", activation=activation, dropout=0.2)
-    x, y = features(2, 4, requires_grad=True), features(2, 3, seed=1, requires_grad=True)
+def test_both_layers_to_second_order(activation, device):
+    encoder = made(EncoderLayer, device, activation=activation, dropout=0.2)
+    decoder = made(DecoderLayer, device, norm="post", activation=activation, dropout=0.2)
+    x, y = (features(2, n, seed=seed, device=device, requires_grad=True) for n, seed in ((4, 0), (3, 1)))
     parameters = {f"{name}.{key}": p for name, layer in (("encoder", encoder), ("decoder", decoder))
                   for key, p in layer.named_parameters()}  # fmt: skip
     check_hessian_vector_product(

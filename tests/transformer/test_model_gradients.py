@@ -18,7 +18,7 @@ from minigrad.functional.linear_cross_entropy import linear_losses
 from minigrad.functional.multi_head import attention_of_heads
 from minigrad.functional.normalization import layer_norm
 
-from tests.transformer.differences import check_gradients, check_hessian_vector_product
+from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
 from tests.transformer.tiny import LABELS, PAD, SOURCE, assert_same, backward, gradients, tiny_model
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}
@@ -48,6 +48,12 @@ def loss_of(model, smoothing=0.1):
 def test_the_loss_of_the_whole_model_has_the_gradient_of_finite_differences(options):
     model = tiny_model(dropout=0.2, **options)
     check_gradients(loss_of(model), dict(model.named_parameters()))
+
+
+@pytest.mark.parametrize("options", [{}, {**SMOOTH, "norm": "post"}], ids=["pre-norm, relu", "post-norm, tied"])
+def test_on_every_device(options, device):
+    model = tiny_model(device=device, **{"dropout": 0.2, **options})
+    check_gradients(loss_of(model), dict(model.named_parameters()), one_direction)
 
 
 def test_no_gradient_of_those_checked_is_zero_but_the_key_biases():
@@ -182,7 +188,7 @@ def test_fused_and_step_by_step_agree_in_value_and_all_gradients(options):
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_hessian_vector_product_of_the_whole_loss(norm, fused):
-    model = tiny_model(norm=norm, **SMOOTH)
+def test_hessian_vector_product_of_the_whole_loss(norm, fused, device):
+    model = tiny_model(device=device, norm=norm, **SMOOTH)
     with minigrad.fused(fused):
         check_hessian_vector_product(loss_of(model), dict(model.named_parameters()))
