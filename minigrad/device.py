@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -267,48 +266,7 @@ def _one_line(reason: object) -> str:
     return " ".join(str(reason).split())
 
 
-# --- Where the two namespaces differ --------------------------------------------------------------
-
-
-def add_at(array: Any, index: Any, values: Any) -> None:
-    """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
-
-    On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits.
-    """
-    namespace = xp(array)
-    by_rows = isinstance(index, numpy.ndarray) and index.dtype.kind == "i" and array.ndim > 1
-    if namespace is numpy and by_rows and array.dtype.char in "fd":
-        _add_rows(array, index.reshape(-1), numpy.broadcast_to(values, index.shape + array.shape[1:]))
-    else:
-        with on_device_of(array):
-            namespace.add.at(array, index, values)
-
-
-def _add_rows(array: Any, rows: Any, values: Any) -> None:
-    """Add to the rows of a host array, after summing what goes to one row: ``Sᵀ values``, where S is sparse.
-
-    S has a one for each of ``rows``, in the column of its row. This takes a tenth of the time of ``add.at``.
-    """
-    rows, columns = numpy.unique(numpy.where(rows < 0, rows + len(array), rows), return_inverse=True)
-    if rows.size and not 0 <= rows[0] <= rows[-1] < len(array):
-        raise IndexError(f"add_at: a row is out of range for an array of shape {array.shape}")
-    ones, ends = numpy.ones(columns.size, array.dtype), numpy.arange(columns.size + 1)
-    sparse = importlib.import_module("scipy.sparse")
-    selection = sparse.csr_array((ones, columns, ends), shape=(columns.size, rows.size))
-    values = values.reshape(columns.size, math.prod(array.shape[1:]))
-    array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
-
-
-def fill_rows(array: Any, rows: Any, value: float) -> None:
-    """``array[rows] = value`` in place, for `rows` a boolean array, of which True says to fill that row.
-
-    On a GPU every element is looked at: for a boolean index CuPy would count what is True, and so wait for the GPU.
-    """
-    if is_host(array):
-        array[rows] = value
-    else:
-        with on_device_of(array):
-            xp(array).copyto(array, value, where=rows.reshape(-1, *[1] * (array.ndim - 1)))
+# --- Functions that NumPy leaves to SciPy ----------------------------------------------------------
 
 
 def special_function(name: str, x: Any) -> Any:
@@ -331,8 +289,3 @@ def erf(x: Any) -> Any:
 def expit(x: Any) -> Any:
     """The logistic function, ``1 / (1 + e⁻ˣ)``."""
     return special_function("expit", x)
-
-
-def errstate(array: Any, **kinds: Any) -> AbstractContextManager[Any]:
-    """``numpy.errstate(**kinds)`` for a host array; nothing for a GPU array, where no operation warns."""
-    return numpy.errstate(**kinds) if xp(array) is numpy else _NO_CONTEXT

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
     ["minigrad.arguments", "minigrad.device", "minigrad.names"],
-    ["minigrad.gpu", "minigrad.namespace"],
+    ["minigrad.gpu", "minigrad.namespace", "minigrad.writing"],
     ["minigrad.half", "minigrad.random", "minigrad.signatures", "minigrad.trees"],
     ["minigrad.modes", "minigrad.tape"],
     ["minigrad.accumulate", "minigrad.autocast", "minigrad.plan", "minigrad.calls", "minigrad.observe"],

@@ -17,7 +17,7 @@ import numpy as np
 
 from minigrad.autocast import autocasting
 from minigrad.calls import public
-from minigrad.device import add_at, xp
+from minigrad.device import xp
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import cross_entropy, row_losses
 from minigrad.functional.rows import gather_rows
@@ -26,6 +26,7 @@ from minigrad.functional.sums import column_sums
 from minigrad.functional.targets import check_reduction, class_ids
 from minigrad.primitive import Saved, primitive
 from minigrad.tensor import as_tensor
+from minigrad.writing import add_at
 
 
 def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, label_smoothing: float) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad.arguments import whole_number
 from minigrad.calls import public
-from minigrad.device import add_at, device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.operands import numbers_on
 from minigrad.ops.indexing import (
     along,
@@ -26,6 +26,7 @@ from minigrad.ops.selection import where
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.primitive import primitive
 from minigrad.tape import TensorBase
+from minigrad.writing import add_at
 
 
 @primitive

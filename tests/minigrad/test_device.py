@@ -117,68 +117,6 @@ def test_synchronize_waits_for_a_gpu_only(stand_in):
     assert stand_in.synchronizations == {"synchronize": 1}
 
 
-@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 2, 3)])
-def test_rows_are_filled_where_they_are_marked(device, shape):
-    array = devices.asarray_on(device, np.full(shape, np.nan))
-    devices.fill_rows(array, devices.asarray_on(device, np.array([True, False, False, True])), 2.0)
-    found = devices.to_numpy(array)
-    assert (found[[0, 3]] == 2).all()
-    assert np.isnan(found[[1, 2]]).all()
-
-
-def test_to_fill_rows_does_not_wait_for_a_gpu(stand_in):
-    for name in ("cuda:0", "cuda:1"):
-        array, rows = devices.asarray_on(name, np.ones((3, 2))), devices.asarray_on(name, np.array([True, True, False]))
-        devices.fill_rows(array, rows, 0)
-    assert not stand_in.synchronizations
-    assert devices.to_numpy(array).tolist() == [[0, 0], [0, 0], [1, 1]]
-
-
-def test_add_at_adds_once_for_each_occurrence(device):
-    array = devices.asarray_on(device, np.zeros((3, 2), np.float32))
-    index = devices.asarray_on(device, [2, 0, 2])
-    devices.add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, 6]], np.float32)))
-    np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, 8]])
-
-
-@pytest.mark.parametrize(
-    ("shape", "index", "values_shape"),
-    [
-        ((5, 3), np.array([4, -5, 4, 0, -1]), (5, 3)),
-        ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
-        ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
-        ((4, 3), np.array(2), (3,)),
-        ((4, 3), np.array([], np.int64), (0, 3)),
-        ((4, 0), np.array([1, 1]), (2, 0)),
-        ((4, 3), np.array([True, False, True, True]), (3, 3)),
-        ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
-        ((4,), np.array([0, 0, 3]), (3,)),
-    ],
-)
-@pytest.mark.parametrize(("dtype", "order"), [("f4", "C"), ("f8", "F"), ("f2", "C"), ("i8", "C")])
-def test_add_at_on_the_host_is_numpys(shape, index, values_shape, dtype, order):
-    random = np.random.default_rng(0)
-    expected = (8 * random.standard_normal(shape)).astype(dtype, order=order)
-    values = (8 * random.standard_normal(values_shape)).astype(dtype)
-    result = expected.copy(order)
-    np.add.at(expected, index, values)
-    devices.add_at(result, index, values)
-    np.testing.assert_allclose(result, expected, rtol=0, atol={"f4": 2e-6, "f8": 4e-15}.get(dtype, 0))
-    assert result.dtype == dtype
-
-
-def test_add_at_of_one_value_to_many_rows():
-    array = np.zeros((3, 2))
-    devices.add_at(array, np.array([2, -1, 0]), 1.5)
-    np.testing.assert_array_equal(array, [[1.5, 1.5], [0, 0], [3, 3]])
-
-
-@pytest.mark.parametrize("index", [4, -5])
-def test_add_at_refuses_rows_out_of_range(index):
-    with pytest.raises(IndexError):
-        devices.add_at(np.zeros((4, 3)), np.array([index]), 1.0)
-
-
 def test_erf_is_scipys(device):
     special = pytest.importorskip("scipy.special")
     x = np.linspace(-3, 3, 13)
@@ -192,12 +130,3 @@ def test_special_functions_of_an_array_that_is_not_on_the_current_gpu(stand_in):
         result = function(devices.asarray_on("cuda:1", np.zeros(2, np.float16)))
         assert devices.device_of(result) == "cuda:1"
         assert result.dtype == np.float16
-
-
-def test_errstate_is_numpys_on_the_host_and_nothing_elsewhere(device):
-    zero = devices.asarray_on(device, [0.0])
-    with devices.errstate(zero, divide="ignore"):
-        assert devices.to_numpy(1 / zero) == np.inf
-    if device == "cpu":
-        with devices.errstate(zero, divide="raise"), pytest.raises(FloatingPointError):
-            1 / zero
