@@ -24,6 +24,9 @@ class TrainingOptions:
         threads: how many work on each batch, which is divided over them (`transformer.parallel`; of a small model, see
             `transformer.threads.shards_of`, its matrix products are): the masks of dropout and the rounding of sums
             depend on it. None: as many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
+        precision: of updates. "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
+            (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
+            updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
         jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: as the caller has it.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
@@ -53,6 +56,7 @@ class TrainingOptions:
     accumulate: int = 1
     micro_batches: int = 1
     threads: int | None = None
+    precision: str = "float32"
     jit: bool = False
     learning_rate: float = 1e-3
     warmup_steps: int = 400
@@ -72,9 +76,9 @@ class TrainingOptions:
 
     #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
     #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
-    #: or parts of a batch gives them other masks of dropout, and kernels, or none, another rounding.
+    #: or parts of a batch gives them other masks of dropout; another precision, and kernels, or none, another rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
-                  "micro_batches", "threads", "jit")
+                  "micro_batches", "threads", "precision", "jit")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -104,6 +108,8 @@ class TrainingOptions:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
             raise ValueError(f"schedule must be inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
+        if self.precision not in ("float32", "tf32", "float16"):
+            raise ValueError(f"precision must be float32, tf32 or float16, got {self.precision!r}")
         if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:
             raise ValueError(f"the {self.schedule} schedule needs steps or epochs, to know where it ends")
         if self.valid_metric not in ("exact_match", "bleu"):

@@ -8,16 +8,17 @@ shard. So the same seed and number of threads give the same bits, whichever thre
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from minigrad import parallel, random
+from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
 from minigrad.autograd import Receive, backward
+from minigrad.device import on_device_of
 
 from transformer.model import Transformer
 
@@ -86,7 +87,8 @@ class ParallelGradients:
             self._stack.close()
             self._stack = None
 
-    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
+    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1,
+                 scale: Any = None) -> Any:
         """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
 
         It is written once all shards have succeeded; an exception in one is raised when the others have ended, and no
@@ -97,6 +99,8 @@ class ParallelGradients:
             labels: ids (B, T), as for `Transformer.loss`.
             label_smoothing: of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
+            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.autocast`);
+                the `factor` of a `minigrad.optim.GradScaler`. None: the forward is in the parameters' precision.
 
         Returns:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
@@ -105,9 +109,9 @@ class ParallelGradients:
             RuntimeError: several threads, and the ``with`` block was not entered.
         """
         if self.threads == 1:
-            loss = self.model.loss(source, labels, label_smoothing, reduction="sum")
-            (loss / denominator).backward()
-            return loss.data.astype(np.float64)
+            loss = self._loss(Shard(source, labels), label_smoothing, scale)
+            _objective(loss, denominator, scale).backward()
+            return _number(loss)
         if self._stack is None:
             raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
                                "'with ParallelGradients(model, threads) as gradients:'")
@@ -119,14 +123,31 @@ class ParallelGradients:
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
         total = parallel.GradientSum()
         losses = parallel.run([
-            partial(self._shard, shard, seed, label_smoothing, denominator, total.receiver(number))
+            partial(self._shard, shard, seed, label_smoothing, denominator, scale, total.receiver(number))
             for number, (shard, seed) in enumerate(zip(shards, seeds, strict=True))])
         total.deliver()
         return sum(losses[1:], start=losses[0])
 
-    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, receive: Receive) -> Any:
+    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: Any,
+               receive: Receive) -> Any:
         """Forward and backward of one shard; its gradients go to `receive`."""
         with random.fork(seed):
-            loss = self.model.loss(*shard, label_smoothing, reduction="sum")
-            backward(loss / denominator, receive=receive)
-            return loss.data.astype(np.float64)
+            loss = self._loss(shard, label_smoothing, scale)
+            backward(_objective(loss, denominator, scale), receive=receive)
+            return _number(loss)
+
+    def _loss(self, shard: Shard, label_smoothing: float, scale: Any) -> Tensor:
+        """The sum of the losses; with a scale, by a forward in mixed precision."""
+        with nullcontext() if scale is None else autocast():
+            return self.model.loss(*shard, label_smoothing, reduction="sum")
+
+
+def _objective(loss: Tensor, denominator: float, scale: Any) -> Tensor:
+    """What is differentiated."""
+    return loss / denominator if scale is None else loss / denominator * scale
+
+
+def _number(loss: Tensor) -> Any:
+    """A raw float64 number, where the loss is."""
+    with on_device_of(loss.data):
+        return loss.data.astype(np.float64)

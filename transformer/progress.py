@@ -18,7 +18,8 @@ class Progress:
         tokens: real target tokens trained on.
         validated: the step of the last validation.
         stale: validations since the best one.
-        loss_sum, loss_tokens: of the training losses since the last validation.
+        loss_sum, loss_tokens: of the training losses since the last validation; of updates that a loss scale skipped
+            neither.
 
     Raises:
         TypeError: a value that is no number of at least 0, or not whole where it counts something.
@@ -33,6 +34,11 @@ class Progress:
     stale: int = 0
     loss_sum: float = 0.0
     loss_tokens: int = 0
+
+    @property
+    def mean_loss(self) -> float:
+        """Of the updates since the last validation, per token; NaN if there was none."""
+        return self.loss_sum / self.loss_tokens if self.loss_tokens else math.nan
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:

@@ -16,21 +16,23 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from minigrad import jit
-from minigrad.gpu import memory_use
+from minigrad import DeviceError, jit
+from minigrad.gpu import memory_use, tf32
 from minigrad.inspect.table import size
 from minigrad.observe import span
 
 from transformer.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.config import TransformerConfig
 from transformer.data.tokenizer import Tokenizer
+from transformer.losses import read
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
 from transformer.out_of_memory import describe
+from transformer.pairs import Pairs
 from transformer.profiling import StepProfile
 from transformer.progress import Progress
 from transformer.threads import limit_threads, suitable_products
-from transformer.trainer import Pairs, Trainer
+from transformer.trainer import Trainer
 from transformer.translator import Translator
 from transformer.validation import Validation
 
@@ -56,7 +58,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving.
 
     Raises:
-        TrainingError: the loss is no longer finite, or memory ran out.
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
     """
     try:
         _make_updates(trainer, show_progress, profile)
@@ -97,18 +99,19 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                     # what a GPU has been told to do goes on, while the host prepares the next: see transformer.prepared
                     group = next(groups) if ahead and not _finished(trainer) else None
                 if progress.step % REPORT_EVERY == 0:
-                    _look_at_loss(trainer)
+                    scale = _look_at_loss(trainer)
                 progress.seconds += time.perf_counter() - start
                 bar.update(1)
                 if progress.step % REPORT_EVERY == 0:
-                    bar.set_postfix_str(_state(trainer), refresh=False)
+                    bar.set_postfix_str(_state(trainer, scale), refresh=False)
 
 
-def _state(trainer: Trainer) -> str:
+def _state(trainer: Trainer, scale: float) -> str:
     """How it goes, for the bar; nothing waits for it."""
     progress = trainer.progress
-    parts = [f"loss {progress.loss_sum / progress.loss_tokens:.3f}",
-             f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
+    parts = [f"loss {progress.mean_loss:.3f}", f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
+    if trainer.scaler.is_enabled():
+        parts.append(f"loss scale {scale:g}")
     use = memory_use(trainer.model.device)
     if use is not None:  # of the pool, which keeps for later arrays what is free between two of them
         parts.append(f"memory: {size(use.used)} in use, {size(use.held)} held")
@@ -121,13 +124,19 @@ def _kept(trainer: Trainer) -> str:
     return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
 
 
-def _look_at_loss(trainer: Trainer) -> None:
-    """Read the sum of the losses, which on a GPU waits for the device."""
-    value = float(trainer.loss_sum)
-    if not math.isfinite(value):
-        raise TrainingError(f"the loss became {value} by step {trainer.progress.step}; lower the learning rate or "
+def _look_at_loss(trainer: Trainer) -> float:
+    """Read the sum of the losses, for which a GPU is waited for, and return the present loss scale, 1 for none."""
+    progress, losses = trainer.progress, trainer.losses
+    total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, trainer.scaler.factor)
+    if not math.isfinite(total):
+        raise TrainingError(f"the loss became {total} by step {progress.step}; lower the learning rate or "
                             f"warm up longer ({_kept(trainer)})")
-    trainer.progress.loss_sum = value
+    if skipped >= REPORT_EVERY:
+        raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
+                            f"not finite in float16, even at a loss scale of {scale:g}; lower the learning rate or "
+                            f"give --precision float32 ({_kept(trainer)})")
+    progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
+    return scale
 
 
 def _finished(trainer: Trainer) -> bool:
@@ -213,8 +222,9 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; a pair is longer than the
             positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
             cannot be used. Nothing was changed.
+        DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
-        TrainingError: the loss is no longer finite, or memory ran out.
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
     out = Path(out)
@@ -224,6 +234,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         _check_changes(out, config, options)
     else:
         check_new(out)
+    _check_precision(options.precision, device)
     kernels = jit() if options.jit else nullcontext()
     run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
     keep_freed_memory()
@@ -253,3 +264,17 @@ def _check_changes(out: Path, config: TransformerConfig, options: TrainingOption
     changed += options.changed_from(TrainingOptions.from_json(earlier.training))
     if changed:
         raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another folder")
+
+
+def _check_precision(precision: str, device: str) -> None:
+    """DeviceError, with the way out, if TF32 is asked for and `device` has none."""
+    if precision != "tf32":
+        return
+    if device == "cpu":
+        raise DeviceError("precision tf32 is for GPUs, and the device is cpu; give --device cuda or "
+                          "--precision float32")
+    try:
+        with tf32(device):
+            pass
+    except DeviceError as error:
+        raise DeviceError(f"{error}; give --precision float32") from error

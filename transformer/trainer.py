@@ -9,12 +9,10 @@ that was stopped and resumed makes the same updates, bit for bit, as one that wa
 from __future__ import annotations
 
 import math
-import textwrap
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,17 @@ import numpy as np
 
 import minigrad
 from minigrad import optim
+from minigrad.device import on_device_of
 
 from transformer.checkpoints import Run, RunError, load_run, numbered, one_line, point, pointed, prune, save_checkpoint
-from transformer.data.batches import Example, batches_by_length, collate, encode_pairs
+from transformer.data.batches import batches_by_length, collate
 from transformer.data.extras import require
 from transformer.log import Log
+from transformer.losses import Losses
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
 from transformer.out_of_memory import BatchDoesNotFit, ValidationDoesNotFit
+from transformer.pairs import Pairs, checksum, encode
 from transformer.parallel import ParallelGradients
 from transformer.prepared import Group, prepare
 from transformer.progress import Progress
@@ -37,37 +38,14 @@ from transformer.threads import shards_of
 from transformer.translator import Translator
 from transformer.validation import Validation, validate
 
-Pairs = Sequence[tuple[str, str]]
-
-
-class PairTooLong(RunError):
-    """A pair has more tokens than the model has positions.
-
-    Attributes:
-        kind: "training" or "validation".
-        index: of the pair, counted from 0.
-        side: 0 if it is the source that is too long, else 1.
-        problem: how long it is, and the remedy.
-    """
-
-    def __init__(self, kind: str, index: int, pair: tuple[str, str], example: Example, positions: int,
-                 others: int) -> None:
-        lengths = len(example[0]), len(example[1]) + 1
-        self.kind, self.index, self.side = kind, index, 0 if lengths[0] > positions else 1
-        name, more = ("source", "target")[self.side], f" (there are {others:,} more like it)" if others else ""
-        self.problem = (f"{lengths[self.side]:,} {name} tokens with end-of-sentence, more than the model's "
-                        f"{positions:,} positions{more}; shorten or remove it, or raise --max-length")
-        text = textwrap.shorten(pair[self.side], 60, placeholder="…")
-        super().__init__(f"{kind} pair {index + 1}, {text!r}, has {self.problem}")
-
 
 class Trainer:
     """One run: model, optimizer, schedule and progress, and the steps that change them.
 
     Attributes:
         gradients: computes the gradients of a batch; with several threads, updates are made within its block.
-        loss_sum: what `Progress.loss_sum` will be when somebody looks; a raw 0-d array, on the device. Losses are added
-            to it one by one, so that the sum does not depend on when one looked, or stopped and resumed.
+        losses: what `Progress.loss_sum` and `loss_tokens` will be told when somebody looks.
+        scaler: of float16, the scale of the loss, and which updates it skips.
         best: the best validation so far.
     """
 
@@ -77,9 +55,9 @@ class Trainer:
         if self.options.valid_metric == "bleu":
             # rather now than at the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-        self.examples = self._encode(train_pairs, "training")
+        self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
-        self.data_checksum = _checksum(self.examples, self._encode(valid_pairs, "validation"))
+        self.data_checksum = checksum(self.examples, encode(valid_pairs, "validation", run))
         minigrad.manual_seed(self.options.seed)
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
@@ -89,18 +67,10 @@ class Trainer:
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()
-        self.loss_sum: Any = 0.0
+        self.losses = Losses()
+        self.scaler = optim.GradScaler(enabled=self.options.precision == "float16")
         self.log = Log(self.out / "log.csv")
         self.best = Validation(math.inf, 0.0)
-
-    def _encode(self, pairs: Pairs, kind: str) -> list[Example]:
-        examples = encode_pairs(pairs, self.run.source_tokenizer, self.run.target_tokenizer)
-        limit = self.run.config.max_length
-        too_long = [i for i, (source, target) in enumerate(examples) if len(source) > limit or len(target) + 1 > limit]
-        if too_long:
-            first = too_long[0]
-            raise PairTooLong(kind, first, pairs[first], examples[first], limit, len(too_long) - 1)
-        return examples
 
     # ----------------------------------------------------------------- plans
 
@@ -143,25 +113,46 @@ class Trainer:
     # ----------------------------------------------------------------- one update
 
     def update(self, group: Group) -> None:
-        """One step of the optimizer, on the mean loss of all target tokens in these batches; moves the position on."""
-        options, progress = self.options, self.progress
+        """One step of the optimizer, on the mean loss of all target tokens in these batches; moves the position on.
+
+        With float16 it changes no parameter where a gradient is not finite. It counts as a step all the same: the
+        learning rate goes on, and so do the masks of dropout.
+        """
+        progress = self.progress
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
-        total: Any = 0.0
-        for part in group.parts:
-            try:
-                total = total + self.gradients(*part, options.label_smoothing, group.tokens)
-            except MemoryError as error:
-                raise BatchDoesNotFit(part) from error
-        if options.clip_norm is not None:
-            optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
-        self.optimizer.step()
+        with on_device_of(group.parts[0].source), self._arithmetic():
+            loss = self._gradients(group)
+            self.scaler.unscale_(self.optimizer)
+            if self.options.clip_norm is not None:
+                optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+            self.scaler.step(self.optimizer)
+            self.losses.add(loss, group.tokens, self.scaler.found_inf)
+            self.scaler.update()
         self.scheduler.step()
-        self.loss_sum = self.loss_sum + total
         progress.step += 1
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
+
+    def _gradients(self, group: Group) -> Any:
+        """Compute the gradients, which with float16 are multiplied by the loss scale; returns the sum of the losses."""
+        scale = self.scaler.factor if self.scaler.is_enabled() else None
+        total: Any = 0.0
+        for part in group.parts:
+            try:
+                total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
+            except MemoryError as error:
+                raise BatchDoesNotFit(part) from error
+        return total
+
+    def _arithmetic(self) -> AbstractContextManager[Any]:
+        """What updates are computed within."""
+        if self.options.precision == "tf32":
+            return minigrad.tf32(self.model.device)
+        if self.options.precision == "float16":  # what overflows is skipped: no reason for NumPy to warn
+            return np.errstate(over="ignore", invalid="ignore")
+        return nullcontext()
 
     # ----------------------------------------------------------------- checkpoints
 
@@ -193,6 +184,8 @@ class Trainer:
         best = asdict(self.best) if self.best.loss < math.inf else None
         self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
                                                      "data_checksum": self.data_checksum}
+        if self.scaler.is_enabled():
+            self.run.progress["scaler"] = self.scaler.state_dict()
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
 
     def restore(self) -> None:
@@ -209,15 +202,17 @@ class Trainer:
             if values.pop("data_checksum") != self.data_checksum:
                 raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
                                "a new one in another folder")
-            scheduler, best = values.pop("scheduler"), values.pop("best")
+            scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
             self.progress = Progress(**values)
             self._check_position()
-            self.loss_sum = self.progress.loss_sum
+            self.losses = Losses(self.progress.loss_sum)
             if best is not None:
                 self.best = Validation.from_json(best)
             self.model.load_state_dict(arrays)
             self.optimizer.load_state_dict(optimizer)
             self.scheduler.load_state_dict(scheduler)
+            if scaler is not None and self.scaler.is_enabled():  # a run of another precision begins with a new one
+                self.scaler.load_state_dict(scaler)
             self._restore_best()
         except RunError:
             raise
@@ -264,8 +259,8 @@ class Trainer:
             progress.stale += 1
         progress.validated = progress.step
         progress.seconds += time.perf_counter() - start
-        train_loss = progress.loss_sum / max(1, progress.loss_tokens)
-        self.loss_sum, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
+        train_loss = progress.mean_loss
+        self.losses.total, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
         self.log.add(step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
                      metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
                      seconds=progress.seconds)
@@ -290,8 +285,3 @@ class Trainer:
             point(self.out, "best", name)
         self.model.load_state_dict(own)
 
-
-def _checksum(*sides: list[Example]) -> int:
-    """Of the token ids of all examples: tells other pairs, and other tokenizers, from those a run began with."""
-    parts = ((len(ids), *ids) for examples in sides for example in examples for ids in example)
-    return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())

@@ -82,6 +82,8 @@ def test_a_preset_keeps_the_rest_of_the_recipe(begun, files, tmp_path, preset):
                                                               "valid_metric": "bleu"}),
         ("--patience 2 --keep 5 --average 4 --seed 8", {"patience": 2, "keep": 5, "average": 4, "seed": 8}),
         ("--threads 3", {"threads": 3}),
+        ("--micro-batches 4 --precision float16", {"micro_batches": 4, "precision": "float16"}),
+        ("", {"micro_batches": 1, "precision": "float32"}),
     ],
 )
 def test_options_of_the_training(begun, tmp_path, arguments, expected):

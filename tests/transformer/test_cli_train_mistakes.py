@@ -24,6 +24,8 @@ from tests.transformer.commands import SMALL, contents, refused
         ("--task copy --seed -1", "-1 is not in the range x>=0"),
         ("--task copy --step", "--steps"),
         ("--task copy --no-such-option", "No such option"),
+        ("--task copy --micro-batches 0", "0 is not in the range x>=1"),
+        ("--task copy --precision bfloat16", "'bfloat16' is not one of 'float32', 'tf32', 'float16'"),
         ("--task copy --steps many", "'many' is not a valid integer"),
         ("--task copy --device tpu", "unknown device 'tpu'; use 'cpu', 'cuda' or 'cuda:N'"),
         ("--task copy --vocab-size 4", "'--vocab-size': 4 is not in the range x>=5"),

@@ -10,7 +10,7 @@ from transformer.options import TrainingOptions
 EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro_batches=3, learning_rate=0.01,
                         warmup_steps=3, schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,
                         adam_beta2=0.9, seed=5, valid_every=7, valid_sentences=8, valid_metric="bleu", patience=3,
-                        keep=4, average=2, threads=2, minutes=1.5, jit=True)
+                        keep=4, average=2, threads=2, precision="tf32", minutes=1.5, jit=True)
 
 COUNTS = ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
           "patience", "keep", "average", "threads")
@@ -33,6 +33,8 @@ REFUSED = [
     *[("jit", value, TypeError, f"jit must be of type bool, got {value}") for value in (1, None)],
     ("seed", 2**64, ValueError, r"seed must be below 2\*\*64, got 18446744073709551616"),
     ("schedule", "step", ValueError, "schedule must be inverse_sqrt, cosine, linear or constant, got 'step'"),
+    ("precision", "bfloat16", ValueError, "precision must be float32, tf32 or float16, got 'bfloat16'"),
+    ("precision", None, TypeError, "precision must be of type str, got None"),
     ("valid_metric", "rouge", ValueError, "valid_metric must be exact_match or bleu, got 'rouge'"),
 ]
 

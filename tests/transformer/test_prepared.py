@@ -96,3 +96,55 @@ def test_batches_in_parts_hold_the_same_sentences(sentences, parts, tmp_path):
                 for source, target in zip(batch.source, batch.target, strict=True)]
     assert sorted(found) == sorted(expected)
     assert group.tokens == batch.num_target_tokens
+
+
+# ----------------------------------------------------------------- what a training step waits for, and sends
+
+
+@pytest.fixture
+def traffic(stand_in, monkeypatch):
+    """By step, what the stand-in was waited for, and what it was sent, while `Trainer.update` ran."""
+    found = {}
+    update = transformer.trainer.Trainer.update
+
+    def counting(trainer, group):
+        waits, uploads = stand_in.synchronizations.copy(), stand_in.uploads.copy()
+        update(trainer, group)
+        found[trainer.progress.step] = stand_in.synchronizations - waits, stand_in.uploads - uploads
+
+    monkeypatch.setattr(transformer.trainer.Trainer, "update", counting)
+    return found
+
+
+class Ended(Exception):
+    """The validation is next: what it waits for is no part of an update."""
+
+
+def end(trainer):
+    raise Ended
+
+
+CASES = {
+    "plain": {},
+    "no clipping": {"clip_norm": None, "label_smoothing": 0.0},
+    "accumulation": {"accumulate": 3},
+    "parts": {"micro_batches": 2},
+    "tf32": {"precision": "tf32"},
+    "float16": {"precision": "float16", "accumulate": 2},
+}
+
+
+@pytest.mark.parametrize(("case", "dropout"), [*((case, 0.0) for case in CASES), ("plain", 0.2), ("float16", 0.2)])
+def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(case, dropout, stand_in, traffic, tmp_path, monkeypatch):
+    """25 updates: at the 10th, the 20th, and the validation that ends the run; which is not counted here."""
+    monkeypatch.setattr(transformer.trainer.Trainer, "validate_and_save", end)
+    options = {"steps": 25, "valid_every": 25, "accumulate": 1, "batch_tokens": 200, **CASES[case]}
+    trainer = runs.new_trainer(tmp_path, {"dropout": dropout}, device="cuda", **options)
+    stand_in.clear()
+    with pytest.raises(Ended):
+        fit(trainer, show_progress=False)
+    assert sorted(traffic) == list(range(1, 26))
+    assert all(not waits for waits, _ in traffic.values())
+    if not dropout:
+        assert all(not uploads for step, (_, uploads) in traffic.items() if step > 1)
+    assert sum(stand_in.synchronizations.values()) == 3, stand_in.synchronizations

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.device import to_numpy
 
 from tests.transformer import runs
 from transformer.checkpoints import RunError, load_run, numbered, pointed
@@ -147,7 +146,7 @@ def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):
 
 
 def test_a_loss_that_is_not_finite_before_any_checkpoint(tmp_path, monkeypatch):
-    runs.after_update(monkeypatch, lambda trainer: setattr(trainer, "loss_sum", math.inf))
+    runs.after_update(monkeypatch, lambda trainer: setattr(trainer.losses, "total", math.inf))
     with pytest.raises(TrainingError, match=r"became inf by step 1; .*there is no checkpoint yet"):
         runs.run(tmp_path, valid_every=1)
     assert numbered(tmp_path) == []
@@ -248,6 +247,14 @@ def test_training_on_a_device(device, tmp_path):
                 np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6, err_msg=f"{folder}: {name}")
 
 
+def test_training_on_a_device_that_is_not_the_current_one(stand_in, tmp_path):
+    """The same bits as on the current one, and it stays the current one."""
+    for device in ("cuda:0", "cuda:1"):
+        runs.run(tmp_path / device, steps=3, valid_every=2, device=device)
+    assert runs.contents(tmp_path / "cuda:0") == runs.contents(tmp_path / "cuda:1")
+    assert stand_in.cupy.cuda.Device().id == 0
+
+
 def test_progress_and_curves(tmp_path, capsys):
     """The bar and the validations go to standard error; the curves are drawn beside the log."""
     trainer = runs.new_trainer(tmp_path, steps=10, valid_every=5)
@@ -260,4 +267,4 @@ def test_progress_and_curves(tmp_path, capsys):
     path = trainer.log.draw("exact_match")
     assert path == tmp_path / "history.png"
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert to_numpy(trainer.loss_sum) == 0
+    assert trainer.losses.total == 0

@@ -51,7 +51,7 @@ def test_batches_in_parts_make_the_same_update(threads, tmp_path, monkeypatch):
         with trainer.gradients:
             trainer.update(group)
         found.append(gradients(trainer.model))
-        sums.append(float(trainer.loss_sum))
+        sums.append(float(trainer.losses.total))
         assert trainer.progress.tokens == group.tokens
     assert len(group.parts) > 4, "100 parts: a sentence each"
     for other in found[1:]:

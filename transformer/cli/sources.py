@@ -8,7 +8,7 @@ from typing import Any
 from transformer.checkpoints import RunError
 from transformer.data.parallel import DataError, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
-from transformer.trainer import PairTooLong
+from transformer.pairs import PairTooLong
 
 Pairs = list[tuple[str, str]]
 

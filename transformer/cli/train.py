@@ -29,10 +29,10 @@ from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
 from transformer.log import can_draw
 from transformer.options import TrainingOptions
+from transformer.pairs import PairTooLong
 from transformer.threads import suitable_threads, usable_threads
 from transformer.train import TrainingResult
 from transformer.train import train as run_training
-from transformer.trainer import PairTooLong
 
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
 
@@ -64,6 +64,9 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @device_option
 @option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
+@option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
+        help="Of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 computes "
+             "products in float16 and keeps the weights in float32; on a CPU it is slow.  [default: float32]")
 @option("--jit/--no-jit", default=None, section="Machine",
         help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less. {KERNELS_COST}")
 @click.pass_context

@@ -141,6 +141,6 @@ def notes() -> str:
     resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
                 f"without the stop. What has no effect on those already made may change: {may_change}, --device. "
                 "(With another number of --threads or --micro-batches, updates to come have other masks of dropout, "
-                "with --jit or --no-jit another rounding. With the schedules cosine and linear, which end at the last "
-                "step, more --steps or --epochs give them the rates of the longer schedule.)")
+                "with --precision, --jit or --no-jit another rounding. With the schedules cosine and linear, which end "
+                "at the last step, more --steps or --epochs give them the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])

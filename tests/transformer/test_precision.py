@@ -1,0 +1,270 @@
+"""``precision``: float16 learns as float32 does, skips what overflows and recovers; TF32 is for updates alone."""
+
+import functools
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import optim
+from minigrad.autocast import autocasting
+
+from tests.transformer import runs
+from tests.transformer.commands import SMALL, call, refused
+from transformer.checkpoints import RunError, load_run
+from transformer.log import Log
+from transformer.model import Transformer
+from transformer.train import REPORT_EVERY, TrainingError, fit
+from transformer.trainer import Trainer
+from transformer.translator import Translator
+
+HALF = {"precision": "float16"}
+TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
+
+
+@pytest.fixture
+def scale_of(monkeypatch):
+    """Call it with what the loss scale of the next runs begins with."""
+    def begin_with(scale):
+        monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=scale))
+
+    return begin_with
+
+
+SCALER = optim.GradScaler
+
+
+def losses(out):
+    """The training losses of the log."""
+    return np.array([float(row["train_loss"]) for row in Log(out / "log.csv").rows()])
+
+
+def bits(trainer):
+    """Of the parameters and the optimizer's state."""
+    state = {f"{i} {name}": value for i, entry in trainer.optimizer.state_dict()["state"].items()
+             for name, value in entry.items()}
+    return runs.bits({name: p.numpy() for name, p in trainer.model.named_parameters()} | state)
+
+
+# ----------------------------------------------------------------- float16
+
+
+def both(out, **changes):
+    """The training losses of a run in float32 and of one in float16; not the same, or nothing was in float16."""
+    model = {"d_model": 32, "num_heads": 4, "d_ff": 64, "dropout": 0.0}
+    options = {"valid_every": 20, "valid_sentences": 1, "label_smoothing": 0.0, "batch_tokens": 200, "accumulate": 1}
+    for precision in ("float32", "float16"):
+        runs.run(out / precision, model=model, precision=precision, **{**options, **changes})
+    single, half = losses(out / "float32"), losses(out / "float16")
+    assert (half != single).all()
+    return single, half
+
+
+def test_copying_is_learnt_as_in_float32(tmp_path):
+    """Every logged loss is within 5 % of float32's, and the last a tenth of the first."""
+    single, half = both(tmp_path, steps=100)
+    assert len(single) == 5
+    np.testing.assert_allclose(half, single, rtol=0.05)
+    assert half[-1] < half[0] / 10
+
+
+@pytest.mark.parametrize("changes", [{"threads": 2}, {"micro_batches": 2, "clip_norm": None}, {"accumulate": 2}])
+def test_batches_in_parts_have_the_losses_of_float32(changes, tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    single, half = both(tmp_path, steps=20, valid_every=10, **changes)
+    np.testing.assert_allclose(half, single, rtol=0.005)
+
+
+def test_updates_are_in_float16_and_validation_is_in_float32(tmp_path, monkeypatch):
+    seen = []
+
+    def watch(owner, name):
+        function = getattr(owner, name)
+
+        def watched(*arguments, **keywords):
+            seen.append(autocasting.get())
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    watch(Transformer, "loss")
+    watch(Translator, "translate")
+    trainer = runs.new_trainer(tmp_path, steps=2, valid_every=2, accumulate=1, **HALF)
+    fit(trainer, show_progress=False)
+    assert seen[:2] == [True, True]
+    assert len(seen) > 4
+    assert not any(seen[2:])
+    assert {parameter.dtype for parameter in trainer.model.parameters()} == {np.dtype(np.float32)}
+    assert {parameter.grad.dtype for parameter in trainer.model.parameters()} == {np.dtype(np.float32)}
+
+
+def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, tmp_path, scale_of):
+    """Parameters and the optimizer's state stay as they are, bit for bit; neither its loss nor its tokens count."""
+    scale_of(TOO_LARGE)
+    trainer = runs.new_trainer(tmp_path, {"dropout": 0.0}, device=device, steps=30, valid_every=30, **HALF)
+    states, counted, groups = [bits(trainer)], [], trainer.groups()
+    for _ in range(20):
+        group = next(groups)
+        with minigrad.no_grad():
+            loss = sum(float(trainer.model.loss(*part, trainer.options.label_smoothing, reduction="sum"))
+                       for part in group.parts)
+        trainer.update(group)
+        states.append(bits(trainer))
+        if states[-1] != states[-2]:
+            counted.append((loss, group.tokens))
+    skipped = sum(before == after for before, after in itertools.pairwise(states))
+    assert states[0] == states[1]
+    assert 2 <= skipped < REPORT_EVERY
+    assert trainer.scaler.get_scale() == TOO_LARGE / 2**skipped
+    look(trainer)
+    assert trainer.progress.loss_tokens == sum(tokens for _, tokens in counted) < trainer.progress.tokens
+    assert trainer.progress.loss_sum == pytest.approx(sum(loss for loss, _ in counted), rel=2e-3)
+    assert trainer.progress.step == 20
+    assert trainer.scheduler.last_step == 20
+
+
+def look(trainer):
+    """What the loop does every few steps."""
+    from transformer.train import _look_at_loss
+
+    return _look_at_loss(trainer)
+
+
+def test_a_run_that_overflows_at_every_update_ends(device, tmp_path, scale_of):
+    """Also if somebody looks after each."""
+    scale_of(2.0**120)
+    for every in (1, 100):
+        out = tmp_path / str(every)
+        with pytest.raises(TrainingError) as caught:
+            runs.run(out, device=device, steps=30, valid_every=every, valid_sentences=1, **HALF)
+        kept = "the last checkpoint, 00000009, is intact" if every == 1 else "there is no checkpoint yet"
+        assert str(caught.value) == (
+            f"the last 10 updates by step 10 were skipped: their gradients are not finite in float16, even at a loss "
+            f"scale of {2.0**110:g}; lower the learning rate or give --precision float32 ({kept})")
+    assert np.isnan(losses(tmp_path / "1")).all(), "there was no update to have a loss"
+
+
+def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):
+    """As long as it comes back: the mean of the others is logged."""
+    inner = Transformer.loss
+
+    def now_and_then(model, *arguments, **keywords):
+        loss = inner(model, *arguments, **keywords)
+        calls.append(model.training)
+        return loss * math.nan if model.training and sum(calls) % 3 == 0 else loss
+
+    calls = []
+    monkeypatch.setattr(Transformer, "loss", now_and_then)
+    result = runs.run(tmp_path, steps=12, valid_every=12, accumulate=1, **HALF)
+    assert np.isfinite(losses(tmp_path)).all()
+    assert result.progress.step == 12
+    assert load_run(tmp_path)[0].progress["scaler"]["scale"] == SCALER().get_scale() / 2**4
+
+
+@pytest.mark.parametrize("changes", [{}, {"threads": 2, "micro_batches": 2}])
+def test_a_resumed_run_has_the_same_bits(changes, tmp_path, scale_of, monkeypatch):
+    """The scale and the steps towards its growth go with the checkpoint: also between skipped updates."""
+    monkeypatch.setattr("transformer.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    scale_of(TOO_LARGE)
+    runs.run(tmp_path / "whole", **HALF, **changes)
+    out = tmp_path / "parts"
+    runs.interrupted(out, 2, **HALF, **changes)
+    runs.interrupted(out, 11, resume=True, **HALF, **changes)
+    runs.run(out, resume=True, **HALF, **changes)
+    assert runs.contents(out) == runs.contents(tmp_path / "whole")
+    assert load_run(out, "latest")[0].progress["scaler"]["scale"] < TOO_LARGE / 4
+
+
+def test_a_run_may_change_its_precision(tmp_path):
+    """One that begins with float16 later has a new scale; one that leaves it keeps none."""
+    out = tmp_path / "run"
+    fresh = SCALER().state_dict()
+    options = {"schedule": "constant", "valid_every": 2}
+    runs.run(out, steps=2, **options)
+    assert "scaler" not in load_run(out, "latest")[0].progress
+    runs.run(out, resume=True, steps=4, **options, **HALF)
+    saved = load_run(out, "latest")[0].progress["scaler"]
+    assert saved.keys() == fresh.keys()
+    assert saved["scale"] == fresh["scale"]
+    runs.run(out, resume=True, steps=6, **options)
+    progress = load_run(out, "latest")[0].progress
+    assert "scaler" not in progress
+    assert progress["step"] == 6
+
+
+@pytest.mark.parametrize("state", [5, {}, {"scale": "many"}])
+def test_a_damaged_scale_is_refused(state, tmp_path):
+    runs.run(tmp_path, steps=2, schedule="constant", **HALF)
+    folder = tmp_path / "checkpoints" / "00000002"
+    run = load_run(tmp_path, "latest")[0].to_json()
+    for name in ("model", "optimizer"):
+        arrays, _ = minigrad.checkpoint.load_tensors(folder / f"{name}.safetensors")
+        minigrad.checkpoint.save_tensors(folder / f"{name}.safetensors", arrays)
+    runs.edit_json(folder / "run.json", progress=run["progress"] | {"scaler": state})
+    before = runs.snapshot(tmp_path)
+    with pytest.raises(RunError, match="the latest checkpoint cannot be used: "):
+        runs.run(tmp_path, resume=True, steps=4, schedule="constant", **HALF)
+    assert runs.snapshot(tmp_path) == before
+
+
+def test_kernels_leave_float16_to_numpy(tmp_path):
+    pytest.importorskip("numba", reason="the extra jit is not installed")
+    for name, jit in (("plain", False), ("compiled", True)):
+        runs.run(tmp_path / name, steps=3, jit=jit, **HALF)
+    plain, compiled = (runs.parameters(tmp_path / name) for name in ("plain", "compiled"))
+    for name, value in plain.items():
+        if not name.endswith("key.bias"):  # its gradient is 0 but for rounding, of which Adam makes full steps
+            np.testing.assert_allclose(compiled[name], value, rtol=0, atol=2e-3, err_msg=name)
+
+
+def test_the_bar_has_the_loss_scale(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("transformer.train.LINE_EVERY", 0.0)
+    for precision in ("float16", "float32"):
+        fit(runs.new_trainer(tmp_path, steps=11, valid_every=11, precision=precision))
+        assert ("tokens/s, loss scale 65536]" in capsys.readouterr().err) == (precision == "float16")
+
+
+# ----------------------------------------------------------------- TF32
+
+
+def test_updates_alone_may_round_to_tf32(stand_in, tmp_path, monkeypatch):
+    cuda = stand_in.cupy.cuda
+    modes = {"update": set(), "validate": set()}
+    step, validate = optim.AdamW.step, Trainer.validate
+
+    def watched_step(optimizer, *arguments):
+        modes["update"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
+        return step(optimizer, *arguments)
+
+    def watched_validation(trainer):
+        modes["validate"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
+        return validate(trainer)
+
+    monkeypatch.setattr(optim.AdamW, "step", watched_step)
+    monkeypatch.setattr(Trainer, "validate", watched_validation)
+    runs.run(tmp_path, device="cuda", steps=2, valid_every=1, precision="tf32")
+    assert modes == {"update": {3}, "validate": {cuda.cublas.CUBLAS_DEFAULT_MATH}}
+    assert load_run(tmp_path, "latest")[0].training["precision"] == "tf32"
+
+
+@pytest.mark.parametrize(("device", "message"), [
+    ("cpu", "precision tf32 is for GPUs, and the device is cpu; give --device cuda or --precision float32"),
+    ("cuda:1", r"cuda:1 has compute capability 7\.5, and TF32 needs 8\.0 or more; .*; give --precision float32"),
+])
+def test_tf32_where_there_is_none(device, message, stand_in, tmp_path):
+    """A new run makes no folder, and one that goes on is as it was."""
+    out = tmp_path / "run"
+    found = refused("train", *SMALL, "--steps", 1, "--out", out, "--device", device, "--precision", "tf32")
+    assert re.search(message, found)
+    assert not out.exists()
+    assert call("train", *SMALL, "--steps", 1, "--out", out, "--device", "cuda", "--precision", "tf32").exit_code == 0
+    before = runs.snapshot(out)
+    resume = ["train", "--resume", "--out", out, "--steps", 2, "--quiet", "--device", device]
+    assert re.search(message, refused(*resume))
+    assert runs.snapshot(out) == before
+    assert call(*resume, "--precision", "float32").exit_code == 0
