@@ -11,7 +11,17 @@ import scipy.special
 
 from tests.strict_cupy import machine
 from tests.strict_cupy.machine import synchronizations
-from tests.strict_cupy.ndarray import NAMES, bind, call, check_devices, ndarray, operand, prepare_index, wrap
+from tests.strict_cupy.ndarray import (
+    NAMES,
+    bind,
+    call,
+    check_devices,
+    ndarray,
+    number,
+    operand,
+    prepare_index,
+    wrap,
+)
 
 # A function whose first parameter has one of these names takes no number or list for it.
 ARRAY_PARAMETERS = {"a", "arr", "array", "ary", "condition", "m", "prototype", "x"}
@@ -36,7 +46,8 @@ class Ufunc:
         if wrong:
             raise TypeError(f"Wrong arguments {wrong}")
         for x in args:
-            operand(x)
+            if type(x) is not ndarray:
+                number(x)
         return call(self.__name__, self._ufunc, *args, **kwargs)
 
     def at(self, a: ndarray, indices: Any, b: Any) -> None:

@@ -194,17 +194,22 @@ def operand(x: Any) -> Any:
     if isinstance(x, ndarray):
         check_devices([x])
         return x._host
+    return number(x)
+
+
+def number(x: Any) -> Any:
+    """A number as it is; TypeError for anything else."""
     if isinstance(x, SCALARS):
         return x
     raise TypeError(f"Unsupported type {type(x)}")
 
 
 def check_devices(operands: list[ndarray]) -> None:
+    here = current_device()
     for x in operands:
-        if x._device != current_device():
+        if x._device != here:
             raise ValueError(
-                f"The device where the array resides ({x._device}) is different from the current device "
-                f"({current_device()})"
+                f"The device where the array resides ({x._device}) is different from the current device ({here})"
             )
 
 
