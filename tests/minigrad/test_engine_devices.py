@@ -76,6 +76,20 @@ def test_methods_that_make_tensors_stay_on_the_device(gpu):
     assert mg.zeros(2, device=gpu).device == mg.arange(3, device=gpu).device == gpu
 
 
+def test_tensors_made_where_nothing_is_recorded(gpu):
+    """They are constants afterwards, but a leaf made there is a leaf; and on the device all of them."""
+    with mg.no_grad():
+        x, w = leaf([1.0, 2.0], gpu), mg.ones(2, np.float64, gpu) * 2
+        copied, moved = x.clone(), x.to("cpu").to(gpu)
+        drawn = functional.dropout(mg.ones(2, np.float64, gpu), 0.5)
+    assert {t.device for t in (x, w, copied, moved, drawn)} == {gpu}
+    assert [t.requires_grad for t in (x, w, copied, moved, drawn)] == [True, False, False, False, False]
+    (x * w * copied * moved).sum().backward()
+    assert x.grad.device == gpu
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 8])
+    assert mg.is_grad_enabled()
+
+
 def test_changes_in_place(gpu):
     x = Tensor(np.zeros((2, 2)), device=gpu)
     x[0] = [1.0, 2.0]

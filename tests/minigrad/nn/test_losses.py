@@ -60,12 +60,12 @@ def test_defaults_of_class_targets(kind):
     np.testing.assert_array_equal(kind()(Tensor(X), ids).numpy(), function(Tensor(X), ids).numpy())
 
 
-def test_weights_are_saved_and_moved_and_stay_narrow(stand_in):
+def test_weights_are_saved_and_moved_and_stay_narrow(gpu):
     """As in PyTorch, they are in the state_dict; one that is None is not."""
     loss = nn.BCEWithLogitsLoss(pos_weight=WEIGHT)
     assert {name: tensor.dtype for name, tensor in loss.state_dict().items()} == {"pos_weight": np.float32}
     assert loss(Tensor(X, dtype=np.float32), P).dtype == np.float32
-    assert loss.to("cuda:1").pos_weight.device == "cuda:1"
+    assert loss.to(gpu).pos_weight.device == gpu
     given = Tensor(WEIGHT)
     assert nn.CrossEntropyLoss(given).weight is given
     assert list(nn.CrossEntropyLoss().state_dict()) == []

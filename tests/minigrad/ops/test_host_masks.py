@@ -55,11 +55,10 @@ def gradient_of(function, given, device):
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("name", [*MASKS, *INDICES])
-def test_an_array_is_sent_to_the_device_of_the_tensor(name, fused, stand_in):
+def test_an_array_is_sent_to_the_device_of_the_tensor(name, fused, gpu):
     function, given = {**MASKS, **INDICES}[name]
     with mg.fused(fused):
-        for there, here in zip(gradient_of(function, given, "cuda:1"), gradient_of(function, given, "cpu"),
-                               strict=True):
+        for there, here in zip(gradient_of(function, given, gpu), gradient_of(function, given, "cpu"), strict=True):
             np.testing.assert_allclose(there, here, rtol=1e-12, atol=0)
 
 
@@ -76,9 +75,9 @@ def test_a_tensor_elsewhere_is_an_error_that_names_the_remedy(name, of_x, of_mas
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_an_index_that_is_a_tensor_is_sent(name, stand_in):
+def test_an_index_that_is_a_tensor_is_sent(name, gpu):
     function, given = INDICES[name]
-    out = function(Tensor(X, device="cuda:0"), Tensor(given))
+    out = function(Tensor(X, device=gpu), Tensor(given))
     np.testing.assert_allclose(out.numpy(), function(Tensor(X), Tensor(given)).numpy(), rtol=1e-12)
 
 
