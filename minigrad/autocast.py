@@ -69,8 +69,7 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> SwitchContext:
 
     Gradients below 6e-8 vanish in float16: scale the loss by a `minigrad.optim.GradScaler`.
 
-    On the host this is for studying what float16 does: it is no faster there, and NumPy warns of overflows
-    (``numpy.errstate(over="ignore", invalid="ignore")`` silences it where a scaler skips them).
+    On the host this is for studying what float16 does: it is no faster there.
 
     Args:
         dtype: ``"float16"``, or NumPy's.

@@ -100,6 +100,16 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
+    for root, _ in roots:
+        if type(root) is Node and root.primitive.scales:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _observed_pass(roots, create_graph, retain_graph, wanted, captured, receive)
+    return _observed_pass(roots, create_graph, retain_graph, wanted, captured, receive)
+
+
+def _observed_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool, wanted: set[int] | None,
+                   captured: set[int], receive: Receive | None) -> dict[int, list[Any]]:
+    """As `backward_pass`, told to the observers if there are any."""
     if not observers():
         return _pass(_push_gradients, roots, create_graph, retain_graph, wanted, captured, receive)
     with span("backward"):

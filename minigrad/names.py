@@ -110,7 +110,9 @@ ELSEWHERE = {
     "grad_and_value": "minigrad.func.value_and_grad(function), which returns the value first",
     "profiler": "minigrad.profile(), a context manager; minigrad.inspect.span(name) for record_function",
     "record_function": "minigrad.inspect.span(name)",
-    # schedules and files
+    # optimizers, schedules and files
+    "amp": "minigrad.autocast(), a context manager, and minigrad.optim.GradScaler()",
+    "GradScaler": "minigrad.optim.GradScaler()",
     "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
     "CosineAnnealingLR": "minigrad.optim.CosineLR(optimizer, warmup_steps, total_steps), stepped after every update",
     "StepLR": "minigrad.optim.LambdaLR(optimizer, lambda step: gamma ** (step // step_size))",

@@ -25,6 +25,7 @@ class Rules:
     """An operation as the backward pass sees it: its inputs, and the rule of each."""
 
     recomputes = False  # True for a checkpoint, which has no rules: it is computed again
+    scales = False  # True for the factor of a loss: overflows are looked for afterwards, so NumPy need not warn
 
     def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
                  composition: Callable[..., Any] | None = None) -> None:

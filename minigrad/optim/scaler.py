@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,23 @@ import numpy as np
 from minigrad.arguments import whole_number
 from minigrad.device import device_of, is_host, on_device_of, to_device, to_numpy, xp
 from minigrad.observe import span
+from minigrad.ops.reduction import widened
 from minigrad.optim.optimizer import Optimizer
+from minigrad.primitive import primitive
 from minigrad.tensor import Tensor
 
 LARGEST, SMALLEST = (float(limit) for limit in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
 FACTORS = ("scale", "growth_factor", "backoff_factor", "growth_interval")  # what a state has besides the counter
+
+
+@primitive
+def scale_loss(loss, factor):
+    """``loss · factor``, in float32 if the loss is float16; its backward may overflow."""
+    return widened(loss) * factor
+
+
+scale_loss.gradient(loss=lambda g, factor: g * factor)
+scale_loss.scales = True
 
 
 class _Checked(NamedTuple):
@@ -65,6 +78,9 @@ class GradScaler:
         self._set(init_scale, growth_factor, backoff_factor, growth_interval, 0)
 
     def _set(self, scale: float, growth_factor: float, backoff_factor: float, growth_interval: int, good: int) -> None:
+        for name, value in zip(FACTORS, (scale, growth_factor, backoff_factor), strict=False):
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise TypeError(f"GradScaler: {name} must be a number, got {value!r}; there is no device to give")
         _require("scale", scale, SMALLEST <= scale <= LARGEST, "positive, and in the range of float32")
         _require("growth_factor", growth_factor, growth_factor > 1 and isfinite(growth_factor), "above 1")
         _require("backoff_factor", backoff_factor, 0 < backoff_factor < 1, "between 0 and 1")
@@ -97,7 +113,7 @@ class GradScaler:
             raise TypeError(f"GradScaler.scale: expected a Tensor, or a list of them, got {type(outputs).__name__}")
         if not self._enabled:
             return outputs
-        return outputs * (self._scale if is_host(self._scale) else to_device(self._scale, outputs.device))
+        return scale_loss(outputs, self._scale if is_host(self._scale) else to_device(self._scale, outputs.device))
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, in place, and look for what is not finite.

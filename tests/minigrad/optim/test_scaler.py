@@ -45,8 +45,9 @@ def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
         np.testing.assert_array_equal(to_numpy(w.data), before)
         scales.append(scaler.get_scale())
         optimizer.zero_grad()
-        with autocast(), np.errstate(over="ignore", invalid="ignore"):
-            scaler.scale(F.linear(x, w).sum()).backward()
+        with autocast():
+            loss = F.linear(x, w).sum().astype(np.float32)
+        scaler.scale(loss).backward()  # without a warning of NumPy's, which would be an error here
         scaler.step(optimizer)
         scaler.update()
     # The gradient of a weight is the sum of two that are as large as the scale, and float16 holds 2¹⁵, not 2¹⁶.
@@ -142,6 +143,12 @@ def test_not_enabled_it_does_nothing(device):
     scaler.load_state_dict({})
 
 
+def test_a_loss_in_float16_is_scaled_in_float32(device):
+    loss = Tensor(np.array(2.0, np.float16), device=device, requires_grad=True)
+    scaled = optim.GradScaler(2.0**20).scale(loss)
+    assert (scaled.item(), scaled.dtype) == (2.0**21, np.float32)
+
+
 def test_scale_of_several_losses(device):
     (a, b, *_) = make_params(device)
     scaler = optim.GradScaler(8.0)
@@ -198,6 +205,12 @@ def test_factors_out_of_range(options, message):
         optim.GradScaler(**options)
 
 
+def test_a_device_is_no_scale():
+    with pytest.raises(TypeError, match="scale must be a number, got 'cuda'; there is no device to give"):
+        optim.GradScaler("cuda")
+    assert optim.GradScaler(np.float32(4.0)).get_scale() == 4.0
+
+
 @pytest.mark.parametrize("state", [{}, {"scale": 1.0}, [], {**optim.GradScaler().state_dict(), "more": 1}], ids=str)
 def test_a_state_that_is_none(state):
     scaler = optim.GradScaler()
@@ -227,8 +240,7 @@ def test_the_whole_of_it_learns(device):
             optimizer.zero_grad()
             with autocast(enabled=half):
                 loss = F.cross_entropy(F.linear(x, w), target)
-            with np.errstate(over="ignore", invalid="ignore"):
-                scaler.scale(loss).backward()
+            scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
         return loss.item(), scaler
