@@ -82,7 +82,9 @@ def matches(found: str, expected: str) -> bool:
 
 
 @pages
-def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch):
+def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch, request):
+    if page.name == "gpu.md":
+        request.getfixturevalue("stand_in")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__docs__"}
     with minigrad.random.fork(0):
@@ -119,6 +121,7 @@ COMMANDS = list(commands())
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=[" ".join(words) for _, words in COMMANDS])
+@pytest.mark.usefixtures("stand_in")  # for --device cuda
 def test_commands_are_understood(page, words):
     """Each is one that exists, with arguments that it takes; tests of the commands themselves run them."""
     if words[:3] == ["python", "-m", "transformer"]:
