@@ -90,6 +90,26 @@ def test_tensors_made_where_nothing_is_recorded(gpu):
     assert mg.is_grad_enabled()
 
 
+def test_no_gradient_is_anothers_and_none_is_written_into_a_view(gpu):
+    """A GPU's arrays have no flag that forbids writing: what `broadcast_to` gives looks like any other."""
+    a, b = leaf([1.0, 2.0], gpu), leaf([3.0, 4.0], gpu)
+    c = a + b
+    c.retain_grad()
+    (a * 5 + c).backward([1.0, 1.0])
+    for tensor, expected in ((a, 6), (b, 1), (c, 1)):
+        np.testing.assert_array_equal(tensor.grad.numpy(), expected)
+    a.grad.copy_([7.0, 7.0])
+    np.testing.assert_array_equal(b.grad.numpy(), 1)
+    np.testing.assert_array_equal(c.grad.numpy(), 1)
+
+    x = leaf([1.0, 2.0, 3.0], gpu)
+    h = x * 1
+    h.retain_grad()
+    (h.sum() + (h * h).sum() + mg.broadcast_to(h, (2, 3)).mean() * 6).backward()
+    for tensor in (x, h):
+        np.testing.assert_array_equal(tensor.grad.numpy(), [5, 7, 9])
+
+
 def test_changes_in_place(gpu):
     x = Tensor(np.zeros((2, 2)), device=gpu)
     x[0] = [1.0, 2.0]

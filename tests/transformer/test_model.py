@@ -28,8 +28,8 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(options):
-    model = tiny_model(**options)
+def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(options, device):
+    model = tiny_model(device=device, **options)
     logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
     assert logits.shape == (2, 4, VOCABULARY)
     for b, (source, labels) in enumerate(zip(SOURCE, LABELS, strict=True)):

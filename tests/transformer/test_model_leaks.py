@@ -20,8 +20,8 @@ def with_more_padding(ids, columns):
 
 @FUSED
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_more_columns_of_padding_change_nothing(norm, fused):
-    model = tiny_model(norm=norm, num_encoder_layers=2, num_decoder_layers=2)
+def test_more_columns_of_padding_change_nothing(norm, fused, device):
+    model = tiny_model(device=device, norm=norm, num_encoder_layers=2, num_decoder_layers=2)
     source, labels = with_more_padding(SOURCE, 3), with_more_padding(LABELS, 2)
     with minigrad.fused(fused):
         logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
@@ -34,9 +34,9 @@ def test_more_columns_of_padding_change_nothing(norm, fused):
 
 @FUSED
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_what_stands_at_padding_changes_nothing_bit_for_bit(norm, fused):
+def test_what_stands_at_padding_changes_nothing_bit_for_bit(norm, fused, device):
     """The embedding of the padding id is all that the model could see of it."""
-    model = tiny_model(norm=norm)
+    model = tiny_model(device=device, norm=norm)
     tables = [model.encoder.embedding.table.weight, model.decoder.embedding.table.weight]
 
     def results():
@@ -53,8 +53,8 @@ def test_what_stands_at_padding_changes_nothing_bit_for_bit(norm, fused):
         other_logits, other_loss, other_gradients = results()
     np.testing.assert_array_equal(other_logits, logits)
     assert other_loss == loss
-    for name, gradient in gradients.items():
-        np.testing.assert_array_equal(other_gradients[name], gradient, err_msg=name)
+    # Atomic additions give the embedding of a token that occurs twice a sum of no fixed order.
+    assert_same(other_gradients, gradients, 0 if device == "cpu" else 1e-14)
 
 
 def test_another_padding_id_is_as_good():
@@ -73,8 +73,8 @@ def test_another_padding_id_is_as_good():
 
 @FUSED
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, fused):
-    model = tiny_model(norm=norm, dropout=0.0)
+def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, fused, device):
+    model = tiny_model(device=device, norm=norm, dropout=0.0)
     source = np.concatenate([SOURCE, np.full((1, 5), PAD)])
     labels = np.concatenate([LABELS, np.full((1, 4), PAD)])
     with minigrad.fused(fused):
@@ -98,8 +98,8 @@ def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, f
 
 @FUSED
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_no_output_sees_a_later_token(norm, fused):
-    model = tiny_model(norm=norm, num_decoder_layers=2, positions="learned")
+def test_no_output_sees_a_later_token(norm, fused, device):
+    model = tiny_model(device=device, norm=norm, num_decoder_layers=2, positions="learned")
     target = np.array([[BOS, 6, 10, 3, 8], [BOS, 9, 5, 7, 4]])
     with minigrad.fused(fused):
         before = model(SOURCE, target).numpy()

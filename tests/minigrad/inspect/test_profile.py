@@ -232,7 +232,8 @@ def test_the_results_are_those_without_a_profile(device):
         else:
             step()
         losses.append(step().item())
-    assert losses[0] == losses[1]
+    # On a GPU the sums of atomic additions, an embedding's gradient, differ from run to run in their last bits.
+    assert losses[0] == (losses[1] if device == "cpu" else pytest.approx(losses[1], rel=1e-6))
 
 
 @pytest.mark.parametrize(("synchronize", "waits"), [(True, 6), (False, 0)])
