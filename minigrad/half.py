@@ -23,7 +23,7 @@ def is_half(x: Any) -> bool:
 
 def product(x: Any, y: Any, out: Any = None) -> Any:
     """``x @ y`` of raw arrays, wherever they are, into `out` if it is given."""
-    if not (is_half(x) and is_half(y)):
+    if type(x) is not np.ndarray or x.dtype is not HALF or not is_half(y):
         return x @ y if out is None else xp(x).matmul(x, y, out=out)
     wide = np.matmul(x.astype(SINGLE), y.astype(SINGLE))
     if out is None:

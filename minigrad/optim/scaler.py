@@ -22,7 +22,7 @@ FACTORS = ("scale", "growth_factor", "backoff_factor", "growth_interval")  # wha
 
 
 @primitive
-def scale_loss(loss, factor):
+def scale_loss(loss: Any, factor: Any) -> Any:
     """``loss · factor``, in float32 if the loss is float16; its backward may overflow."""
     return widened(loss) * factor
 

@@ -51,31 +51,32 @@ def undone_where(skip: Array, arrays: Sequence[Array]) -> Iterator[None]:
 class Counts:
     """How many updates each parameter has had, by its position.
 
-    Parameters with the same past share the array that counts theirs: however many there are, it is one addition.
+    Parameters with the same past share one count: where it is an array, there is one addition for all of them.
     """
 
     def __init__(self, counts: Iterable[int] = ()) -> None:
-        self._counts: list[Count] = list(counts)
+        shared = dict[int, int]()
+        self._counts: list[Count] = [shared.setdefault(count, count) for count in counts]
 
     def append(self, number: int) -> None:
         """Count for `number` more parameters, from 0."""
         self._counts += [0] * number
 
     def after(self, devices: Mapping[int, str], skips: Mapping[str, Array]) -> dict[int, Count]:
-        """The counts of the parameters that `devices` names, after one more update; equal ones are one object.
+        """The counts of the parameters that `devices` names, after one more update; what was shared is shared again.
 
         Args:
             devices: where they are, by position.
             skips: for each GPU on which the update may be skipped, a 0-d boolean array that says whether it is.
         """
-        after, made = {}, dict[tuple[str, bool, int], Count]()
+        after, made = {}, dict[tuple[int, str], Count]()
         for position, device in devices.items():
             count = self._counts[position]
-            known = isinstance(count, int)
-            key = device, known, count if known else id(count)
-            if key not in made:
-                made[key] = count + 1 if device == "cpu" else _advanced(count, skips.get(device))
-            after[position] = made[key]
+            key = id(count), device
+            advanced = made.get(key)
+            if advanced is None:
+                advanced = made[key] = _advanced(count, skips.get(device))
+            after[position] = advanced
         return after
 
     def update(self, after: Mapping[int, Count]) -> None:
