@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from minigrad import DeviceError, jit
-from minigrad.gpu import memory_use, tf32
+from minigrad.gpu import pool_use, tf32
 from minigrad.inspect.table import size
 from minigrad.observe import span
 
@@ -112,9 +112,9 @@ def _state(trainer: Trainer, scale: float) -> str:
     parts = [f"loss {progress.mean_loss:.3f}", f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
     if trainer.scaler.is_enabled():
         parts.append(f"loss scale {scale:g}")
-    use = memory_use(trainer.model.device)
-    if use is not None:  # of the pool, which keeps for later arrays what is free between two of them
-        parts.append(f"memory: {size(use.used)} in use, {size(use.held)} held")
+    if trainer.model.device != "cpu":
+        used, held = pool_use(trainer.model.device)
+        parts.append(f"memory: {size(used)} in use, {size(held)} held")
     return ", ".join(parts)
 
 
