@@ -14,7 +14,8 @@ from minigrad.device import is_host, on_device_of, xp
 def add_at(array: Any, index: Any, values: Any) -> None:
     """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
 
-    On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits.
+    On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits. There
+    CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
     """
     namespace = xp(array)
     by_rows = isinstance(index, numpy.ndarray) and index.dtype.kind == "i" and array.ndim > 1
@@ -22,6 +23,8 @@ def add_at(array: Any, index: Any, values: Any) -> None:
         _add_rows(array, index.reshape(-1), numpy.broadcast_to(values, index.shape + array.shape[1:]))
     else:
         with on_device_of(array):
+            if namespace is not numpy and array.dtype == numpy.int64:  # CuPy adds to uint64: the same, modulo 2⁶⁴
+                array, values = array.view(numpy.uint64), namespace.asarray(values, numpy.int64).view(numpy.uint64)
             namespace.add.at(array, index, values)
 
 

@@ -151,7 +151,7 @@ def texts():
         ("minigrad.functional.likelihood", "xp(x).log1p, x", "xp(x).clip, x", "missing a required argument"),
         ("minigrad.device", 'special_function("erf", x)', 'special_function("erff", x)', "cupyx.scipy.special.erff"),
         ("minigrad.device", ".runtime.getDeviceCount()", ".runtime.deviceCount()", "cupy.cuda.runtime.deviceCount"),
-        ("minigrad.device", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
+        ("minigrad.writing", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
          "too many positional arguments"),
         ("minigrad.functional.loss", "namespace.exp(shifted, out=", "namespace.exp(shifted, where=", "'where'"),
         ("minigrad.gpu", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),

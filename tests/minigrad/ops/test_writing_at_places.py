@@ -126,6 +126,17 @@ def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, device):
         call(Tensor(normal(4, 3), device=device))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_integers_are_added_on_every_device(dtype, device):
+    """int64, which lists of integers become, is a dtype that CuPy cannot add to at places."""
+    x, values = (Tensor(np.array(numbers, dtype), device=device) for numbers in ([1, -(2**30), 3], [5, -6, 7]))
+    assert mg.index_add(x, 0, [0, 0, 1], values).tolist() == [0, 7 - 2**30, 3]
+    assert mg.scatter_add(x, 0, np.array([0, 0, 1]), values).tolist() == [0, 7 - 2**30, 3]
+    assert mg.index_put(x, [0, 0, 1], values, accumulate=True).tolist() == [0, 7 - 2**30, 3]
+    assert mg.index_put(x, ([-1, -1],), -4, accumulate=True).tolist() == [1, -(2**30), -5]
+    assert x.dtype == mg.index_put(x, [0], 1, accumulate=True).dtype == dtype
+
+
 @pytest.mark.parametrize(("index", "value"), [(0, 7.0), ([1, 0], [7.0, 8.0]), ([], 7), (slice(None), [[7.0], [8.0]])],
                          ids=str)
 def test_numbers_are_written_on_every_gpu(index, value, gpu):
