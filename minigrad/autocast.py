@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from minigrad.calls import public
 from minigrad.device import asarray_on, device_of, is_array
 from minigrad.half import HALF, SINGLE
 from minigrad.modes import Switch, SwitchContext
@@ -57,6 +58,7 @@ PRECISION: dict[str, np.dtype[Any]] = {
 autocasting = Switch("minigrad.autocast", default=False)
 
 
+@public
 def autocast(dtype: Any = "float16", enabled: bool = True) -> SwitchContext:
     """``with autocast():`` runs products and attention in float16, and softmax, norms and losses in float32.
 

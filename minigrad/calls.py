@@ -41,6 +41,7 @@ REMEDIES = {
     "dtype": "convert with .astype(dtype)",
     "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
     "inplace": "every operation makes a new tensor",
+    "device_type": "the device is that of the tensors",
 }
 # Functions to which PyTorch lets one give more arguments in a row
 IN_A_ROW = {

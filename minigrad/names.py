@@ -112,6 +112,8 @@ ELSEWHERE = {
     "record_function": "minigrad.inspect.span(name)",
     # optimizers, schedules and files
     "amp": "minigrad.autocast(), a context manager, and minigrad.optim.GradScaler()",
+    "backends": 'minigrad.tf32("cuda"), a context manager, for torch.backends.cuda.matmul.allow_tf32',
+    "set_float32_matmul_precision": 'minigrad.tf32("cuda"), a context manager',
     "GradScaler": "minigrad.optim.GradScaler()",
     "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
     "CosineAnnealingLR": "minigrad.optim.CosineLR(optimizer, warmup_steps, total_steps), stepped after every update",
@@ -127,6 +129,7 @@ ELSEWHERE = {
 # Names that mean one thing in one namespace and something else, or nothing, in others.
 IN: dict[str, dict[str, str]] = {
     "minigrad": {
+        "cuda": 'device="cuda", and minigrad.device.cuda_status().devices for torch.cuda.is_available()',
         "utils": "minigrad.func.checkpoint(function, *args) for torch.utils.checkpoint",
     },
     "minigrad.functional": {
@@ -143,6 +146,8 @@ IN: dict[str, dict[str, str]] = {
 
 # What has no counterpart -> why not, or what to do instead.
 NOT_HERE = {
+    "bfloat16": "NumPy has no such type; minigrad.autocast() computes in float16",
+    "pin_memory": "CuPy sends arrays of the host by way of pinned memory as it is",
     "vmap": "operations broadcast, and einsum and @ know batches",
 }
 

@@ -15,11 +15,12 @@ from transformer.parallel import Shard
 
 
 class BatchDoesNotFit(MemoryError):
-    """There is too little memory for the forward and backward of a batch, or of a part of one."""
+    """There is too little memory for the forward and backward of a batch, or, if `divided`, of a part of one."""
 
-    def __init__(self, part: Shard) -> None:
+    def __init__(self, part: Shard, divided: bool) -> None:
         (self.sentences, source), (_, target) = part.source.shape, part.labels.shape
-        super().__init__(f"a batch of {self.sentences:,} sentence{'s' * (self.sentences != 1)} × {source:,} source and "
+        what = "a part of a batch," if divided else "a batch of"
+        super().__init__(f"{what} {self.sentences:,} sentence{'s' * (self.sentences != 1)} × {source:,} source and "
                          f"{target:,} target tokens did not fit")
 
 

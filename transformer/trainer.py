@@ -143,7 +143,7 @@ class Trainer:
             try:
                 total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
             except MemoryError as error:
-                raise BatchDoesNotFit(part) from error
+                raise BatchDoesNotFit(part, self.options.micro_batches > 1) from error
         return total
 
     def _arithmetic(self) -> AbstractContextManager[Any]:

@@ -105,8 +105,8 @@ def test_a_batch_that_the_host_has_no_room_for(tmp_path, monkeypatch):
 
 def test_a_sentence_cannot_be_divided(tmp_path, monkeypatch):
     monkeypatch.setattr(Transformer, "loss", too_much)
-    said = ended(tmp_path, train_pairs=runs.PAIRS[:1])
-    assert "a batch of 1 sentence × " in said
+    said = ended(tmp_path, train_pairs=runs.PAIRS[:1], micro_batches=2)
+    assert "a part of a batch, 1 sentence × " in said
     assert "leave out the longest sentences, or use a smaller model" in said
     assert "--micro-batches" not in said
 
