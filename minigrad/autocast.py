@@ -29,8 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # What takes its floating inputs in which precision; everything else runs in what it is given.
 PRECISION: dict[str, np.dtype[Any]] = {
-    # Products: nearly all of a network's arithmetic. GPUs multiply float16 several times as fast as float32, and add up
-    # in float32; operands and results take half the memory.
+    # Products: nearly all of a network's arithmetic. Tensor cores multiply float16 and add up in float32; operands and
+    # results take half the memory.
     "minigrad.functional.linear.linear": HALF,
     "minigrad.ops.linalg.batched_matmul": HALF,  # matmul, dot, inner, tensordot
     "minigrad.ops.linalg._einsum": HALF,
@@ -83,8 +83,10 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> SwitchContext:
 
     Source: Micikevicius et al., "Mixed precision training", 2018 (arXiv:1710.03740), section 3.
     """
+    if callable(dtype) and not isinstance(dtype, type):
+        raise TypeError("autocast: it is called to decorate a function: @autocast()")
     try:
-        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        name = str(dtype) if dtype is None or isinstance(dtype, str) else np.dtype(dtype).name
     except TypeError:
         raise TypeError(f"autocast: the dtype must be 'float16', got {dtype!r}") from None
     if name == "bfloat16":

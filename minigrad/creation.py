@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.calls import public
-from minigrad.device import module_for, on_device
-from minigrad.tape import Array, wrap
+from minigrad.device import asarray_on, module_for, on_device
+from minigrad.tape import Array, TensorBase, wrap
 from minigrad.tensor import Tensor, as_tensor
 
 _DLPACK_CPU = 1  # kDLCPU in dlpack.h
@@ -35,8 +35,10 @@ def from_dlpack(source: Any) -> Tensor:
     return wrap(_numeric(module.from_dlpack(source), "from_dlpack"))
 
 
-def _filled(operation: str, shape: Any, value: float, dtype: Any, device: str, requires_grad: bool) -> Tensor:
+def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool) -> Tensor:
     dtype = _no_length(dtype, operation)
+    if not isinstance(value, bool | int | float | np.generic):  # numbers that broadcast to the shape
+        value = asarray_on(device, value._data if isinstance(value, TensorBase) else value)
     return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
 
 

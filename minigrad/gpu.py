@@ -6,13 +6,14 @@ What an array of a GPU shares with one on the host, and that is nearly all, need
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from minigrad.device import DeviceError, cuda_device, module_for, parse_device
 
-# CUBLAS_TF32_TENSOR_OP_MATH of cublasMath_t, in NVIDIA's cublas_api.h; CuPy hands it on, but has no name for it.
-_TF32_MATH = 3
+# Values of cublasMath_t, in NVIDIA's cublas_api.h; CuPy hands them on, but has no names for them.
+_TF32_MATH = 3  # CUBLAS_TF32_TENSOR_OP_MATH
+_WHOLE_SUMS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: a flag, set beside a mode
 _TF32_CAPABILITY = 80  # compute capability 8.0: the Ampere generation
 
 
@@ -36,7 +37,7 @@ class MemoryUse(NamedTuple):
 
 
 def memory_use(device: str) -> MemoryUse | None:
-    """How much memory of `device` is in use; None for the host. It does not wait for work that was given to the GPU.
+    """How much memory of `device` is in use; None for the host. No array is read back for it.
 
     Raises:
         DeviceError: there is no such GPU.
@@ -84,10 +85,36 @@ def tf32(device: str) -> Iterator[None]:
         if int(capability) < _TF32_CAPABILITY:
             raise DeviceError(f"tf32: {device} has compute capability {capability[:-1]}.{capability[-1]}, and TF32 "
                               "needs 8.0 or more; leave it out there: products stay float32")
+    with _math_mode(device, lambda before: _TF32_MATH | before & _WHOLE_SUMS):
+        yield
+
+
+@contextlib.contextmanager
+def float32_sums(device: str) -> Iterator[None]:
+    """Let float16 products on `device` add up in float32 to the end: a context manager, and a decorator.
+
+    cuBLAS adds up in float32 as it is, but where it divides the terms of a sum, it may round each part to float16
+    before it adds the parts. Within the block it may not. On the host that never happens, and there is nothing to do.
+
+    It holds for products that this thread begins, on this GPU; blocks may be nested, also with those of `tf32`.
+
+    Source: cuBLAS's documentation, "cublasMath_t", on CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION.
+
+    Raises:
+        DeviceError: there is no such GPU.
+    """
+    with contextlib.nullcontext() if device == "cpu" else _math_mode(device, lambda before: before | _WHOLE_SUMS):
+        yield
+
+
+@contextlib.contextmanager
+def _math_mode(device: str, change: Callable[[int], int]) -> Iterator[None]:
+    """A block in which cuBLAS has the mode that `change` makes of the present one."""
+    with cuda_device(device):
         cuda = module_for(device).cuda
         handle = cuda.get_cublas_handle()  # each thread has one for each GPU
     before = cuda.cublas.getMathMode(handle)
-    cuda.cublas.setMathMode(handle, _TF32_MATH)
+    cuda.cublas.setMathMode(handle, change(before))
     try:
         yield
     finally:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from minigrad.device import asarray_on
+from minigrad.device import asarray_on, on_device_of, xp
 
 __all__ = [
     "DropoutKey",
@@ -190,10 +190,11 @@ def next_generator() -> numpy.random.Generator:
 def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str = "cpu") -> Any:
     """Independent booleans, True with ``keep_probability``: a function of its arguments alone.
 
-    The mask is drawn on the host and sent to ``device``, so it is identical on every device. Each element
-    compares 16 random bits with a threshold, which rounds ``keep_probability`` to a multiple of 2**-16 (an
-    error of at most 7.7e-6). The bits are those of SFC64 seeded by NumPy's ``SeedSequence`` hash of the key:
-    it passes the same statistical tests as Philox, NumPy's counter-based generator, in half the time.
+    The mask is drawn on the host and sent to ``device``, a bit for each element, so it is identical on every
+    device. Each element compares 16 random bits with a threshold, which rounds ``keep_probability`` to a
+    multiple of 2**-16 (an error of at most 7.7e-6). The bits are those of SFC64 seeded by NumPy's
+    ``SeedSequence`` hash of the key: it passes the same statistical tests as Philox, NumPy's counter-based
+    generator, in half the time.
 
     Returns a boolean array of ``shape`` on ``device``. ValueError if ``keep_probability`` is outside [0, 1].
     """
@@ -203,4 +204,19 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
     count = math.prod(shape)
     words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
     bits = words.view(numpy.uint16)[:count]  # four elements from each 64-bit word
-    return asarray_on(device, (bits < round(keep_probability * 2**16)).reshape(shape))
+    mask = bits < round(keep_probability * 2**16)
+    return (mask if device == "cpu" else _sent(mask, device)).reshape(shape)
+
+
+def _sent(mask: Any, device: str) -> Any:
+    """A host array of booleans, (N,), on a GPU.
+
+    CuPy sends an array through page-locked memory, and keeps a block of it for every length that it has met. Masks have
+    as many lengths as batches have shapes; so what is sent has a power of two, and blocks serve again.
+    """
+    packed = numpy.packbits(mask)
+    padded = numpy.zeros(1 << max(0, packed.size - 1).bit_length(), numpy.uint8)
+    padded[:packed.size] = packed
+    sent = asarray_on(device, padded)
+    with on_device_of(sent):
+        return xp(sent).unpackbits(sent[:packed.size])[:mask.size].view(numpy.bool_)

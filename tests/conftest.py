@@ -19,7 +19,8 @@ if GPU.devices:  # elsewhere there is no such test, rather than a skipped one
 def pytest_configure(config: pytest.Config) -> None:
     """Where the tests for a GPU are asked for and there is none, say why: to find no test at all explains nothing."""
     if config.option.markexpr == "gpu" and not GPU.devices:
-        raise pytest.UsageError(f"no GPU to test on: {GPU.reason}")
+        raise pytest.UsageError(f"no GPU to test on: {GPU.reason}; make test-gpu CUDA=cuda12, or cuda13, installs CuPy "
+                                "for these tests")
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ class GradScaler:
             self._scale, self._good = max(self._scale * self._backoff_factor, SMALLEST), 0
             return
         self._good += 1
-        if self._good == self._growth_interval:
+        if self._good >= self._growth_interval:
             grown = self._scale * self._growth_factor
             self._scale, self._good = grown if grown <= LARGEST else self._scale, 0
 
@@ -229,7 +229,7 @@ class GradScaler:
         else:
             scale, good = to_device(self._scale, device), to_device(self._good, device)
         good = good + 1
-        grows = good == self._growth_interval
+        grows = good >= self._growth_interval
         grown = scale * self._growth_factor
         larger = namespace.where(grows & namespace.isfinite(grown), grown, scale)
         smaller = namespace.maximum(scale * self._backoff_factor, SMALLEST)

@@ -155,6 +155,8 @@ def test_it_can_be_switched_off_inside():
         ("float32", ValueError, "must be 'float16', got 'float32'"),
         (np.float64, ValueError, "must be 'float16', got 'float64'"),
         ("cuda", ValueError, "got 'cuda'; the device is that of the tensors"),
+        (None, ValueError, "got 'None'"),
+        (len, TypeError, r"decorate a function: @autocast\(\)"),
         ([1], TypeError, r"must be 'float16', got \[1\]"),
     ],
 )

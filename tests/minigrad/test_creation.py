@@ -50,6 +50,14 @@ def test_what_is_filled_is_made_where_it_will_be(stand_in, where):
     assert_is(made[2], [True, True], bool, where)
 
 
+@pytest.mark.parametrize("kind", [list, np.array, Tensor])
+def test_filled_with_numbers_that_broadcast(kind, gpu):
+    for where in ("cpu", gpu):
+        made = mg.full((2, 3), kind([1.5, 2.5, 3.5]), device=where)
+        assert_is(made, [[1.5, 2.5, 3.5]] * 2, np.float32, where)
+        assert_is(mg.full_like(made, kind([1.5, 2.5, 3.5]), dtype=np.int64), [[1, 2, 3]] * 2, np.int64, where)
+
+
 def test_no_device_is_the_host():
     assert_is(mg.zeros(2, device=None), [0, 0], np.float32)
 

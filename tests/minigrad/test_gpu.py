@@ -1,4 +1,4 @@
-"""Memory of a GPU, and the permission to multiply in TF32."""
+"""Memory of a GPU, the permission to multiply in TF32, and sums of float16 products."""
 
 import threading
 
@@ -7,9 +7,10 @@ import pytest
 
 import minigrad
 from minigrad.device import asarray_on
-from minigrad.gpu import MemoryUse, memory_use, tf32
+from minigrad.gpu import MemoryUse, float32_sums, memory_use, tf32
 
 TF32_MATH = 3  # of cublasMath_t
+WHOLE_SUMS = 16
 GIB = 2**30
 
 
@@ -151,6 +152,18 @@ def test_which_cards_are_new_enough(stand_in, monkeypatch, capability, allowed):
     else:
         with pytest.raises(minigrad.DeviceError, match=r"7\.0"), tf32("cuda"):
             pass
+
+
+def test_sums_of_float16_products_stay_whole_in_the_block(stand_in, mode):
+    with float32_sums("cuda"):
+        assert mode() == WHOLE_SUMS
+        with tf32("cuda"), float32_sums("cuda"):
+            assert mode() == TF32_MATH | WHOLE_SUMS
+        assert mode() == WHOLE_SUMS
+    assert mode() == 0
+    with tf32("cuda"), float32_sums("cuda:0"), float32_sums("cpu"):
+        assert mode() == TF32_MATH | WHOLE_SUMS
+    assert mode() == 0
 
 
 def test_products_stay_float32(stand_in):

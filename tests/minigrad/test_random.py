@@ -161,6 +161,25 @@ def test_a_mask_is_a_function_of_its_key_alone_on_every_device(device):
     np.testing.assert_array_equal(to_numpy(mask), bernoulli_mask(key, (4, 6), 0.7))
 
 
+@pytest.mark.parametrize("shape", [(), 0, 1, 7, 8, 9, (3, 43), (5, 205)])
+def test_masks_of_any_size_are_those_of_the_host(shape, gpu):
+    mask = bernoulli_mask(DropoutKey(1, 2, 3), shape, 0.3, gpu)
+    assert device_of(mask) == gpu
+    np.testing.assert_array_equal(to_numpy(mask), bernoulli_mask(DropoutKey(1, 2, 3), shape, 0.3))
+
+
+def test_a_mask_is_sent_as_bits_in_a_length_that_serves_again(stand_in):
+    """CuPy keeps page-locked memory for every length: (1, 1000) to (60, 1000) elements are 7 of them, and not 60."""
+    lengths = set()
+    for rows in range(1, 61):
+        stand_in.clear()
+        bernoulli_mask(DropoutKey(1, 2, 3), (rows, 1000), 0.5, "cuda")
+        assert stand_in.uploads == {"asarray": 1}
+        lengths.add(stand_in.uploaded_bytes["asarray"])
+        assert rows * 1000 / 8 <= stand_in.uploaded_bytes["asarray"] < 2 * rows * 1000 / 8 + 2
+    assert lengths == {128, 256, 512, 1024, 2048, 4096, 8192}
+
+
 def test_the_masks_of_earlier_releases_are_drawn_again():
     """Old checkpoints resume bit for bit only while this holds: change it together with their version."""
     mask = bernoulli_mask(DropoutKey(1, 2, 3), 24, 0.5)
