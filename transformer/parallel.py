@@ -19,6 +19,7 @@ from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
 from minigrad.autograd import Receive, backward
 from minigrad.device import on_device_of
+from minigrad.optim.scaler import scale_loss
 
 from transformer.model import Transformer
 
@@ -144,7 +145,7 @@ class ParallelGradients:
 
 def _objective(loss: Tensor, denominator: float, scale: Any) -> Tensor:
     """What is differentiated."""
-    return loss / denominator if scale is None else loss / denominator * scale
+    return loss / denominator if scale is None else scale_loss(loss / denominator, scale)
 
 
 def _number(loss: Tensor) -> Any:

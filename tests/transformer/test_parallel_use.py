@@ -246,3 +246,11 @@ def test_two_threads_learn_what_one_learns(tmp_path):
         fit(trainer, show_progress=False)
     for name, value in one.model.state_dict().items():
         np.testing.assert_allclose(two.model.state_dict()[name].numpy(), value.numpy(), rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_scale_that_overflows_gives_gradients_that_are_not_finite_and_no_warning(threads):
+    model = tiny_model(np.float32)
+    with ParallelGradients(model, threads) as gradients:
+        assert np.isfinite(gradients(SOURCE, LABELS, scale=2.0**40))
+    assert not all(np.isfinite(parameter.grad.numpy()).all() for parameter in model.parameters())
