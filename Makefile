@@ -28,7 +28,7 @@ help:
 demo: $(VENV)/extra-data $(VENV)/extra-plot
 	$(BIN)/python examples/translate_dates.py
 
-# A process for each core, up to four, and in each of them one thread for the matrix products.
+# A process for each core and one more, up to four (tests/conftest.py), and in each of them one thread for the matrix products.
 test: $(VENV)/extra-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 $(PYTEST_ARGS)
 

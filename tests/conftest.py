@@ -1,5 +1,6 @@
 """For every test: the devices that it runs on; and what the report says when the browser tests were skipped."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr == "gpu" and not GPU.devices:
         raise pytest.UsageError(f"no GPU to test on: {GPU.reason}; make test-gpu CUDA=cuda12, or cuda13, installs CuPy "
                                 "for these tests")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A process more than there are cores: some of the tests wait, for a browser or for another process."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
