@@ -149,6 +149,15 @@ def test_keywords_that_cupy_lacks(cupy, array, use):
         use(cupy, array)
 
 
+def test_an_array_without_axes_is_reduced_over_none(array):
+    """NumPy allows axis 0."""
+    total = array.sum()
+    assert total.sum().shape == total.max(axis=None).shape == ()
+    for axis in (0, -1):
+        with pytest.raises(np.exceptions.AxisError):
+            total.sum(axis=axis)
+
+
 def test_integer_arrays_out_of_range_wrap_around(cupy, array):
     index = cupy.asarray([2, -3, 5])
     np.testing.assert_array_equal(array[index].get(), HOST[[0, 1, 1]])

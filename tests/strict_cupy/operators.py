@@ -18,6 +18,9 @@ def defers(x: ndarray, other: Any) -> bool:
     return getattr(other, "__array_priority__", 0) > x.__array_priority__
 
 
+REDUCTIONS = {"all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"}
+
+
 def binary(ufunc: np.ufunc, reflected: bool = False) -> Callable[[ndarray, Any], Any]:
     def operate(self: ndarray, other: Any) -> Any:
         if defers(self, other):
@@ -30,6 +33,8 @@ def binary(ufunc: np.ufunc, reflected: bool = False) -> Callable[[ndarray, Any],
 def method(name: str, parameters: str) -> Callable[..., Any]:
     def run(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         bind(f"ndarray.{name}", parameters, args, kwargs)
+        if name in REDUCTIONS and self.ndim == 0 and (args[0] if args else kwargs.get("axis")) not in (None, ()):
+            raise np.exceptions.AxisError("axis is out of bounds for array of dimension 0")
         return call(name, getattr(np.ndarray, name), self, *args, **kwargs)
 
     return run
