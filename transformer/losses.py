@@ -18,15 +18,18 @@ class Losses:
         total: a raw float64 number or 0-d array, the sum.
         left_out: how many tokens the skipped updates had, whose losses, which need not be finite, are not in it.
         skipped: how many updates in a row were skipped, up to the last.
+        scale: the loss scale of the last update; 1 before the first.
     """
 
-    def __init__(self, total: float = 0.0) -> None:
+    def __init__(self, total: float = 0.0, skipped: int = 0) -> None:
         self.total: Any = total
         self.left_out: Any = 0
-        self.skipped: Any = 0
+        self.skipped: Any = skipped
+        self.scale: Any = 1.0
 
-    def add(self, loss: Any, tokens: int, skipped: Any) -> None:
+    def add(self, loss: Any, tokens: int, skipped: Any, scale: Any = 1.0) -> None:
         """Add the loss of an update, a raw number or 0-d array, unless `skipped`, a bool or such an array, is true."""
+        self.scale = scale
         if skipped is False:
             self.total, self.skipped = self.total + loss, 0
             return

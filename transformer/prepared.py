@@ -23,12 +23,14 @@ class Group:
 
     Attributes:
         parts: those batches, or parts of them, on the model's device; what is computed at a time, one after another.
+        sentences: of each part, how many its batch has.
         tokens: how many real target tokens they have together.
         epoch, batch: the batch that comes after them, as in `Progress`: where the run is once the update is made. What
             was prepared, and is then not used, leaves no trace.
     """
 
     parts: list[Shard]
+    sentences: list[int]
     tokens: int
     epoch: int
     batch: int
@@ -46,9 +48,11 @@ def prepare(model: Transformer, batches: Sequence[Batch], epoch: int, batch: int
     Raises:
         IndexError: an id outside the vocabulary.
     """
-    parts: list[Shard] = []
+    parts, sentences = list[Shard](), list[int]()
     for ids in batches:
         whole = Shard(ids.source, ids.target[:, 1:])
-        parts += [whole] if micro_batches == 1 else split(*whole, model.config.pad_id, micro_batches)
+        divided = [whole] if micro_batches == 1 else split(*whole, model.config.pad_id, micro_batches)
+        parts += divided
+        sentences += [len(ids.source)] * len(divided)
     sent = [Shard(model.source_ids(part.source), model.target_ids(part.labels)) for part in parts]
-    return Group(sent, sum(ids.num_target_tokens for ids in batches), epoch, batch)
+    return Group(sent, sentences, sum(ids.num_target_tokens for ids in batches), epoch, batch)

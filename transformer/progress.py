@@ -1,10 +1,10 @@
-"""Where a training run is."""
+"""Where a training run is, and lines in a file that say so."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Progress:
         stale: validations since the best one.
         loss_sum, loss_tokens: of the training losses since the last validation; of updates that a loss scale skipped
             neither.
+        skipped: how many updates in a row it skipped, up to the last.
 
     Raises:
         TypeError: a value that is no number of at least 0, or not whole where it counts something.
@@ -34,6 +35,7 @@ class Progress:
     stale: int = 0
     loss_sum: float = 0.0
     loss_tokens: int = 0
+    skipped: int = 0
 
     @property
     def mean_loss(self) -> float:
@@ -50,3 +52,24 @@ class Progress:
             value, kind = getattr(self, field.name), (int if field.type == "int" else int | float)
             if not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < math.inf:
                 raise TypeError(f"the progress has {field.name} {value!r}, which is no number of its kind")
+
+
+class Lines:
+    """What the bar writes into where it is no terminal, a file or a pipe: a line for each of its states.
+
+    Args:
+        stream: the file or the pipe.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> None:
+        """One state, which begins with a carriage return, or only blanks to wipe it out, or the newline after it."""
+        line = text.strip()
+        if line:
+            self.stream.write(f"{line}\n")
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self.stream.flush()

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -27,10 +27,10 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.losses import read
 from transformer.memory import keep_freed_memory
 from transformer.options import TrainingOptions
-from transformer.out_of_memory import describe
+from transformer.out_of_memory import describe, describe_loading, describe_setup, ran_out
 from transformer.pairs import Pairs
 from transformer.profiling import StepProfile
-from transformer.progress import Progress
+from transformer.progress import Lines, Progress
 from transformer.threads import limit_threads, suitable_products
 from transformer.trainer import Trainer
 from transformer.translator import Translator
@@ -38,6 +38,8 @@ from transformer.validation import Validation
 
 REPORT_EVERY = 10  # steps between looks at the loss: on a GPU each look waits for the device
 LINE_EVERY = 30.0  # seconds between the lines of progress in a file
+
+T = TypeVar("T")
 
 
 class TrainingError(RuntimeError):
@@ -60,15 +62,28 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     Raises:
         TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
     """
-    try:
+    def work() -> None:
         _make_updates(trainer, show_progress, profile)
         if trainer.options.average > 1:
             trainer.average_checkpoints()
-        return
-    except MemoryError as error:
-        problem = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
+
+    def problem(error: BaseException) -> str:
+        described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
+        return f"{described} ({_kept(trainer.out)})"
+
+    _with_memory(work, problem)
+
+
+def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
+    """What `work` returns; TrainingError with the `problem` if memory runs out."""
+    try:
+        return work()
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        told = problem(error)
     # Out here nothing refers to the frames in which it happened: their arrays are free again.
-    raise TrainingError(f"{problem} ({_kept(trainer)})")
+    raise TrainingError(told)
 
 
 def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
@@ -118,24 +133,32 @@ def _state(trainer: Trainer, scale: float) -> str:
     return ", ".join(parts)
 
 
-def _kept(trainer: Trainer) -> str:
+def _kept(out: Path) -> str:
     """What is left of a run that cannot go on."""
-    last = pointed(trainer.out, "latest")
+    last = pointed(out, "latest")
     return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
 
 
 def _look_at_loss(trainer: Trainer) -> float:
-    """Read the sum of the losses, for which a GPU is waited for, and return the present loss scale, 1 for none."""
+    """Read the sum of the losses, for which a GPU is waited for, and return the last update's loss scale, 1 for none.
+
+    A scale that is too large is halved until it is not; below 1, it is not the scale that makes gradients overflow.
+    """
     progress, losses = trainer.progress, trainer.losses
-    total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, trainer.scaler.factor)
+    total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, losses.scale)
     if not math.isfinite(total):
-        raise TrainingError(f"the loss became {total} by step {progress.step}; lower the learning rate or "
-                            f"warm up longer ({_kept(trainer)})")
-    if skipped >= REPORT_EVERY:
+        raise TrainingError(f"the loss became {total} by step {progress.step}; begin anew with a lower learning rate "
+                            f"or a longer warm-up ({_kept(trainer.out)})")
+    if skipped >= REPORT_EVERY and scale < 1:
+        resumable = is_run(trainer.out)
+        remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
+        if skipped < progress.step:  # else the parameters are those of the beginning, whatever the rate
+            remedy += f"{', or begin anew with' if resumable else ' or'} a lower learning rate"
         raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
-                            f"not finite in float16, even at a loss scale of {scale:g}; lower the learning rate or "
-                            f"give --precision float32 ({_kept(trainer)})")
+                            f"not finite in float16, even at a loss scale of {scale:g}; {remedy} "
+                            f"({_kept(trainer.out)})")
     progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
+    progress.skipped = int(skipped)
     return scale
 
 
@@ -150,30 +173,9 @@ def _finished(trainer: Trainer) -> bool:
 def _bar(trainer: Trainer, show_progress: bool) -> Any:
     where: dict[str, Any] = {"file": sys.stderr, "dynamic_ncols": True, "mininterval": 0.5}
     if not sys.stderr.isatty():
-        where = {"file": _Lines(sys.stderr), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
+        where = {"file": Lines(sys.stderr), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
     return tqdm(total=trainer.total_steps, initial=trainer.progress.step, unit="step", disable=not show_progress,
                 **where)
-
-
-class _Lines:
-    """What the bar writes into where it is no terminal, a file or a pipe: a line for each of its states.
-
-    Args:
-        stream: the file or the pipe.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> None:
-        """One state, which begins with a carriage return, or only blanks to wipe it out, or the newline after it."""
-        line = text.strip()
-        if line:
-            self.stream.write(f"{line}\n")
-
-    def flush(self) -> None:
-        """Flush the stream."""
-        self.stream.flush()
 
 
 @contextmanager
@@ -224,7 +226,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             cannot be used. Nothing was changed.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
-        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out: in
+            training, or before; or after the run had ended, when its best model was loaded.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
     out = Path(out)
@@ -238,10 +241,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     kernels = jit() if options.jit else nullcontext()
     run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
     keep_freed_memory()
-    trainer = Trainer(out, run, train_pairs, valid_pairs, device)
-    if resume:
-        trainer.restore()
-    else:
+    trainer = _set_up(out, run, train_pairs, valid_pairs, device, resume)
+    if not resume:
         out.mkdir(parents=True, exist_ok=True)
         trainer.log.start()
     if started is not None:
@@ -254,7 +255,23 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             fit(trainer, progress, None if profile is None else Path(profile))
     finally:
         trainer.log.draw(options.valid_metric)
-    return TrainingResult(out, Translator.load(out, device), trainer.best, trainer.progress)
+    best, reached = trainer.best, trainer.progress
+    del trainer  # and its memory, which the best model may need
+    translator = _with_memory(lambda: Translator.load(out, device),
+                              lambda error: describe_loading(error, device, pointed(out, "best") or ""))
+    return TrainingResult(out, translator, best, reached)
+
+
+def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
+    """The trainer, where the run begins or goes on."""
+    def work() -> Trainer:
+        trainer = Trainer(out, run, train_pairs, valid_pairs, device)
+        if resume:
+            trainer.restore()
+        return trainer
+
+    options = TrainingOptions.from_json(run.training)
+    return _with_memory(work, lambda error: f"{describe_setup(error, options, device, resume)} ({_kept(out)})")
 
 
 def _check_changes(out: Path, config: TransformerConfig, options: TrainingOptions) -> None:

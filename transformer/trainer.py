@@ -29,7 +29,7 @@ from transformer.log import Log
 from transformer.losses import Losses
 from transformer.model import Transformer
 from transformer.options import TrainingOptions
-from transformer.out_of_memory import BatchDoesNotFit, ValidationDoesNotFit
+from transformer.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
 from transformer.pairs import Pairs, checksum, encode
 from transformer.parallel import ParallelGradients
 from transformer.prepared import Group, prepare
@@ -123,12 +123,13 @@ class Trainer:
         self.optimizer.zero_grad()
         with on_device_of(group.parts[0].source), self._arithmetic():
             loss = self._gradients(group)
-            self.scaler.unscale_(self.optimizer)
-            if self.options.clip_norm is not None:
-                optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
-            self.scaler.step(self.optimizer)
-            self.losses.add(loss, group.tokens, self.scaler.found_inf)
-            self.scaler.update()
+            with memory_or(UpdateDoesNotFit()):
+                self.scaler.unscale_(self.optimizer)
+                if self.options.clip_norm is not None:
+                    optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+                self.scaler.step(self.optimizer)
+                self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.factor)
+                self.scaler.update()
         self.scheduler.step()
         progress.step += 1
         progress.epoch, progress.batch = group.epoch, group.batch
@@ -139,11 +140,9 @@ class Trainer:
         """Compute the gradients, which with float16 are multiplied by the loss scale; returns the sum of the losses."""
         scale = self.scaler.factor if self.scaler.is_enabled() else None
         total: Any = 0.0
-        for part in group.parts:
-            try:
+        for part, sentences in zip(group.parts, group.sentences, strict=True):
+            with memory_or(BatchDoesNotFit(*part, sentences)):
                 total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
-            except MemoryError as error:
-                raise BatchDoesNotFit(part, self.options.micro_batches > 1) from error
         return total
 
     def _arithmetic(self) -> AbstractContextManager[Any]:
@@ -205,14 +204,16 @@ class Trainer:
             scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
             self.progress = Progress(**values)
             self._check_position()
-            self.losses = Losses(self.progress.loss_sum)
             if best is not None:
                 self.best = Validation.from_json(best)
             self.model.load_state_dict(arrays)
             self.optimizer.load_state_dict(optimizer)
             self.scheduler.load_state_dict(scheduler)
-            if scaler is not None and self.scaler.is_enabled():  # a run of another precision begins with a new one
+            if scaler is not None and self.scaler.is_enabled():
                 self.scaler.load_state_dict(scaler)
+            else:  # a run of another precision begins with a new one
+                self.progress.skipped = 0
+            self.losses = Losses(self.progress.loss_sum, self.progress.skipped)
             self._restore_best()
         except RunError:
             raise
@@ -244,10 +245,7 @@ class Trainer:
 
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now."""
-        try:
-            return validate(self.translator(), self.valid_pairs, self.options)
-        except MemoryError as error:
-            raise ValidationDoesNotFit from error
+        return validate(self.translator(), self.valid_pairs, self.options)
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, save a checkpoint, and let "best" name it if it is."""
@@ -272,10 +270,11 @@ class Trainer:
         names = numbered(self.out)[-self.options.average:]
         if len(names) < 2:
             return
-        states = [load_run(self.out, name)[1] for name in names]
-        own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
-        mean = {key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
-                for key, array in own.items()}
+        with memory_or(AverageDoesNotFit()):
+            states = [load_run(self.out, name)[1] for name in names]
+            own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
+            mean = {key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
+                    for key, array in own.items()}
         self.model.load_state_dict(mean)
         validation = self.validate()
         if validation.better_than(self.best):

@@ -20,6 +20,7 @@ from transformer.decode import beam_search
 from transformer.decode.steps import decoding
 from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
+from transformer.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
 from transformer.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
@@ -70,8 +71,9 @@ class Translator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best") -> Self:
-        """The "best" or "latest" model of a training run, on `device`. Errors as `load_model` has."""
-        model, run = load_model(folder, device, which)
+        """The "best" or "latest" model of a training run, on `device`. `ModelDoesNotFit`; errors as of `load_model`."""
+        with memory_or(ModelDoesNotFit()):
+            model, run = load_model(folder, device, which)
         return cls(model, run.source_tokenizer, run.target_tokenizer)
 
     def translate(self, lines: Sequence[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
@@ -116,12 +118,15 @@ class Translator:
         Raises:
             TooLong: a pair has more tokens than the model has positions.
             ValueError: there are no pairs.
+            BatchDoesNotFit: there is too little memory for a batch.
         """
         examples = self._examples(pairs)
         batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
 
         def loss(batch: Batch) -> float:
-            return float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
+            labels = batch.target[:, 1:]
+            with memory_or(BatchDoesNotFit(batch.source, labels, len(labels))):
+                return float(self.model.loss(batch.source, labels, reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
             losses = parallel.run([partial(loss, batch) for batch in batches])

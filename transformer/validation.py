@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from transformer.options import TrainingOptions
+from transformer.out_of_memory import BatchDoesNotFit, DecodingDoesNotFit, LossDoesNotFit, memory_or
 from transformer.translator import Translator
 
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
@@ -38,7 +39,15 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
     """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them.
 
     The metric is the one that `Translator.evaluate` reports. Modes, random state and gradients stay as they are.
+
+    Raises:
+        LossDoesNotFit, DecodingDoesNotFit: for one of the two there is too little memory.
     """
-    loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches))
+    try:
+        loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches))
+    except BatchDoesNotFit as error:
+        raise LossDoesNotFit(error) from error
     decoded = pairs[: options.valid_sentences]
-    return Validation(loss, translator.evaluate(decoded, batch_size=min(64, len(decoded)))[options.valid_metric])
+    batch_size = min(64, len(decoded))
+    with memory_or(DecodingDoesNotFit(batch_size)):
+        return Validation(loss, translator.evaluate(decoded, batch_size=batch_size)[options.valid_metric])

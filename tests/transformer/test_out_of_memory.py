@@ -1,38 +1,23 @@
-"""Memory runs out: one line says what did not fit and what to lower; the last checkpoint is intact, a run goes on."""
+"""Memory runs out: one line says what did not fit and what helps, which does; the last checkpoint is intact."""
 
+import gc
 import re
 import shutil
+import weakref
 
 import numpy as np
 import pytest
 
 from tests.transformer import runs
-from tests.transformer.commands import SMALL, call, contents, refused
+from tests.transformer.shortage import OPTIONS, UNABLE, ended, failing, followed, too_much
 from transformer.checkpoints import load_run, numbered
 from transformer.model import Transformer
-from transformer.train import TrainingError
 from transformer.translator import Translator
-
-OPTIONS = {"steps": 6, "schedule": "constant"}
-UNABLE = r"\(Unable to allocate .* for an array with shape \(10000000, 10000000\) and data type float64\)"
-
-
-def too_much(*arguments, **keywords):
-    """More than any machine can address."""
-    return np.zeros((10**7, 10**7))
-
-
-def ended(out, **changes):
-    """The one line with which a run ends."""
-    with pytest.raises(TrainingError) as caught:
-        runs.run(out, **{**OPTIONS, **changes})
-    assert "\n" not in str(caught.value)
-    assert caught.value.__cause__ is caught.value.__context__ is None, "nothing keeps the arrays alive"
-    return str(caught.value)
 
 
 def peak(stand_in, out, **changes):
     """The most memory that a run takes on the stand-in."""
+    gc.collect()  # what earlier tests left behind
     stand_in.memory.clear()
     runs.run(out, **changes, device="cuda")
     return stand_in.memory.held[0]
@@ -57,13 +42,14 @@ def test_a_batch_that_a_gpu_has_no_room_for(stand_in, tmp_path):
     assert re.fullmatch(
         rf"out of memory at step [23]: a batch of {number} sentences × {number} source and {number} target tokens did "
         rf"not fit \(Out of memory allocating {number} bytes \(allocated so far: {number} bytes\)\); the model has "
-        rf"{count:,} parameters, cuda:0 has {amount}, of which the pool held {amount}, with {amount} in use; go on "
-        r"with --resume --micro-batches 2, which makes the same updates of smaller parts, or begin anew with a lower "
-        r"--batch-tokens \(it is 64; a larger --accumulate keeps the size of an update\) or a smaller model \(the last "
-        r"checkpoint, 00000001-interrupted, is intact\)", said), said
+        rf"{count:,} parameters, which with their gradients and Adam's two moments take {amount}, cuda:0 has {amount}, "
+        rf"of which the pool held {amount}, with {amount} in use; go on with --resume --micro-batches 2 or more, up to "
+        rf"{number}, which makes the same updates of smaller parts, or begin anew with a lower --batch-tokens \(it is "
+        r"64; a larger --accumulate keeps the size of an update\) or a smaller model \(the last checkpoint, "
+        r"00000001-interrupted, is intact\)", said), said
     assert runs.snapshot(out) == before
     other = shutil.copytree(out, tmp_path / "other")
-    runs.run(out, resume=True, micro_batches=4, **shared, device="cuda")
+    assert followed(out, said, **shared, device="cuda")["micro_batches"] in (2, 4)
     runs.run(other, resume=True, **shared, device="cpu")
     for folder in (out, other):
         for name, array in runs.parameters(tmp_path / "1").items():
@@ -94,7 +80,7 @@ def test_a_batch_that_the_host_has_no_room_for(tmp_path, monkeypatch):
     seen = [None] * 100
     said = ended(tmp_path / "early", micro_batches=3)
     assert "out of memory at step 1: " in said
-    assert "; give --micro-batches 6, which " in said
+    assert re.search(r"; give --micro-batches 6( or more, up to \d+)?, which ", said)
     assert "--resume" not in said
     assert said.endswith("(there is no checkpoint yet)")
     monkeypatch.undo()
@@ -103,82 +89,129 @@ def test_a_batch_that_the_host_has_no_room_for(tmp_path, monkeypatch):
     assert runs.contents(tmp_path / "late") == runs.contents(tmp_path / "whole")
 
 
+THREE = [("a b", "a b")] * 3  # one batch, of which the second of two parts has two sentences
+
+
 def test_a_sentence_cannot_be_divided(tmp_path, monkeypatch):
-    monkeypatch.setattr(Transformer, "loss", too_much)
-    said = ended(tmp_path, train_pairs=runs.PAIRS[:1], micro_batches=2)
-    assert "a part of a batch, 1 sentence × " in said
-    assert "leave out the longest sentences, or use a smaller model" in said
+    def at_most(rows):
+        monkeypatch.setattr(Transformer, "loss", lambda model, source, *arguments, **keywords: (
+            too_much() if len(source) > rows else loss(model, source, *arguments, **keywords)))
+
+    loss = Transformer.loss
+    runs.interrupted(tmp_path / "three", 1, train_pairs=THREE, **OPTIONS)
+    at_most(0)
+    said = ended(tmp_path / "one", train_pairs=runs.PAIRS[:1], micro_batches=2)
+    assert ": a batch of 1 sentence × " in said
+    assert "; take shorter sentences or a smaller model (there is no checkpoint yet)" in said
+    shared = {"train_pairs": THREE, "resume": True}
+    at_most(1)
+    assert "--resume --micro-batches 2 or more, up to 3, which" in ended(tmp_path / "three", **shared)
+    assert "--resume --micro-batches 3, which" in ended(tmp_path / "three", **shared, micro_batches=2)
+    at_most(0)
+    said = ended(tmp_path / "three", **shared, micro_batches=3)
+    assert ": a part of a batch, 1 of its 3 sentences × " in said
+    assert "; begin anew with shorter sentences or a smaller model (the last checkpoint, " in said
+
+
+@pytest.mark.parametrize("what", ["AdamW.update", "clip_grad_norm_"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("resumable", [True, False])
+def test_the_optimizer_has_no_room(what, threads, resumable, tmp_path, monkeypatch):
+    """Smaller batches would not help."""
+    if resumable:
+        runs.interrupted(tmp_path, 3, **OPTIONS, threads=threads)
+    monkeypatch.setattr(f"minigrad.optim.{what}", too_much)
+    said = ended(tmp_path, resume=resumable, threads=threads)
+    step, way = (4, "begin anew with") if resumable else (1, "take")
+    assert re.match(rf"out of memory at step {step}: the step of the optimizer did not fit {UNABLE}; the model has "
+                    rf"[\d,]+ parameters, which with their gradients and Adam's two moments take [\d.]+ kB; {way} a "
+                    r"smaller model \(", said), said
+
+
+def test_an_optimizer_that_a_gpu_has_no_room_for(stand_in, tmp_path):
+    model = {"d_ff": 4000, "dropout": 0.0}
+    stand_in.memory.limit = 5 * sum(p.data.nbytes for p in Transformer(runs.config(**model)).parameters())
+    said = ended(tmp_path / "run", model=model, device="cuda", micro_batches=64)
+    assert ": the step of the optimizer did not fit (Out of memory allocating " in said
+    assert "; give --device cpu, or take a smaller model (there is no checkpoint yet)" in said
+    assert "--micro-batches" not in said
+    followed(tmp_path / "run", said, model=model)
+
+
+def test_a_model_for_which_a_gpu_is_too_small(stand_in, tmp_path):
+    """Its parameters, gradients and moments alone are more than there is: no smaller batch helps."""
+    model = {"d_ff": 4000, "dropout": 0.0}
+    stand_in.memory.limit = 2 * sum(p.data.nbytes for p in Transformer(runs.config(**model)).parameters())
+    said = ended(tmp_path, model=model, device="cuda")
+    assert re.search(r"a batch of \d+ sentences × .*; give --device cpu, or take a smaller model \(", said), said
     assert "--micro-batches" not in said
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_optimizer_has_no_room(threads, tmp_path, monkeypatch):
-    monkeypatch.setattr("minigrad.optim.AdamW.update", too_much)
-    said = ended(tmp_path, threads=threads)
-    assert re.match(f"out of memory at step 1: the update did not fit {UNABLE}; the model has ", said)
+STATUSES = ["cudaErrorMemoryAllocation: out of memory", "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+            "CUBLAS_STATUS_ALLOC_FAILED"]
 
 
-# ----------------------------------------------------------------- validation and decoding
-
-
-@pytest.mark.parametrize("resumable", [True, False])
-def test_a_validation_that_does_not_fit(resumable, tmp_path, monkeypatch):
-    if resumable:
-        runs.interrupted(tmp_path, 3, **OPTIONS)
-    before = runs.snapshot(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(Translator, "translate", too_much)
-        said = ended(tmp_path, resume=resumable)
-    assert re.match(f"out of memory after step 4: the validation did not fit {UNABLE}; the model has ", said)
-    allowed = ", which --resume allows" if resumable else ""
-    assert f"; give --valid-sentences (it is 3) a number below 64{allowed}, or use a smaller model (" in said
-    if resumable:
-        assert runs.snapshot(tmp_path) == before
-        runs.run(tmp_path, resume=True, valid_sentences=1, **OPTIONS)
-        assert load_run(tmp_path, "latest")[0].progress["step"] == 6
-
-
-def test_fewer_sentences_to_decode_take_less_memory(run, stand_in):
-    """For the loss, too, which the same command computes."""
-    translator = Translator.load(run, "cuda")
-    pairs, held = [("one two three", "一 二 三")] * 64, []
-    for batch_size in (64, 2):
-        stand_in.memory.clear()
-        translator.evaluate(pairs, batch_size=batch_size)
-        held.append(stand_in.memory.held[0])
-    assert held[1] < 0.5 * held[0]
-
-
-@pytest.mark.parametrize(("command", "given", "lower"), [
-    ("translate", [], "lower --batch-size (it is 64)"),
-    ("translate", ["--batch-size", 8, "--beam", 4], "lower --batch-size (it is 8) or --beam (it is 4)"),
-    ("translate", ["--batch-size", 1, "--beam", 3], "lower --beam (it is 3)"),
-    ("translate", ["--batch-size", 1], "take a shorter text or a smaller model"),
-    ("evaluate", ["--batch-size", 9], "lower --batch-size (it is 9)"),
-    ("explain", ["one two", "--text"], "take a shorter text or a smaller model"),
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize(("place", "what"), [
+    ("transformer.model.Transformer.loss", r"at step 1: a batch of \d+ sentences × .* did not fit"),
+    ("minigrad.optim.AdamW.update", "at step 1: the step of the optimizer did not fit"),
+    ("transformer.trainer.Trainer.save", "after step 4"),
+    ("transformer.translator.beam_search", "after step 4: the validation, which decodes 3 .* did not fit"),
+    ("transformer.trainer.Trainer.plan", "in setting up the run"),
 ])
-def test_commands_that_decode(command, given, lower, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(Transformer, "encode", too_much)
-    monkeypatch.setattr(Transformer, "loss", too_much)
-    files = []
-    if command == "evaluate":
-        for side, text in (("source", "one two\n"), ("target", "一 二\n")):
-            (tmp_path / side).write_text(text, encoding="utf-8")
-            files += [f"--{side}", tmp_path / side]
-    said = refused(command, run, *files, *given, standard_input="one two\n" if command == "translate" else None)
-    assert re.match(rf"Error: out of memory {UNABLE}; ", said)
-    assert said.rstrip().endswith(f"; {lower}")
+def test_cuda_has_other_names_for_it(place, what, status, tmp_path, monkeypatch):
+    monkeypatch.setattr(place, failing(RuntimeError(status)))
+    assert re.match(rf"out of memory {what} \({status}\)", ended(tmp_path, epochs=3))
 
 
-def test_the_command_that_trains(tmp_path, monkeypatch):
-    """Its checkpoint is as it was, and its line is one."""
-    out = tmp_path / "run"
-    assert call("train", *SMALL, "--steps", 2, "--out", out).exit_code == 0
-    before = contents(out)
-    monkeypatch.setattr(Transformer, "loss", too_much)
-    result = call("train", "--resume", "--out", out, "--steps", 3, "--quiet")
-    assert result.exit_code == 2
-    assert re.fullmatch(r"Error: out of memory at step 3: a batch of .*; go on with --resume --micro-batches 2, .*\n",
-                        result.stderr)
-    assert {path: data for path, data in contents(out).items() if path.suffix != ".png"} == \
-        {path: data for path, data in before.items() if path.suffix != ".png"}
+def test_other_errors_of_cuda_are_not_about_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(Transformer, "loss", failing(RuntimeError("cudaErrorIllegalAddress: an illegal address")))
+    with pytest.raises(RuntimeError, match=r"^cudaErrorIllegalAddress"):
+        runs.run(tmp_path)
+
+
+# ----------------------------------------------------------------- before the first update, and after the last
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_a_run_that_cannot_begin_or_go_on(precision, stand_in, tmp_path):
+    """The folder stays as it was."""
+    shared = {"device": "cuda", "precision": precision}
+    out, elsewhere = tmp_path / "run", "--device cpu" + " --precision float32" * (precision == "tf32")
+    stand_in.memory.limit = 3000
+    number, amount = r"[\d,]+", r"[\d.]+ kB"
+    said = (rf"out of memory in setting up the run \(Out of memory allocating {number} bytes \(allocated so far: "
+            rf"{number} bytes\)\), cuda:0 has 3 kB, of which the pool held {amount}, with {amount} in use; ")
+    assert re.fullmatch(rf"{said}give {elsewhere}, or take a smaller model \(there is no checkpoint yet\)",
+                        ended(out, **shared))
+    assert not out.exists()
+    stand_in.memory.clear()
+    runs.interrupted(out, 2, **OPTIONS, **shared)
+    before = runs.snapshot(out)
+    stand_in.memory.clear()
+    stand_in.memory.limit = 3000
+    assert re.fullmatch(rf"{said}go on with --resume {elsewhere}, or begin anew with a smaller model \(the last "
+                        r"checkpoint, 00000002-interrupted, is intact\)", ended(out, resume=True, **shared))
+    assert runs.snapshot(out) == before
+    runs.run(out, resume=True, **OPTIONS, device="cpu", precision="float32")
+
+
+def test_a_finished_run_is_finished(device, tmp_path, monkeypatch):
+    """When its best model is loaded, the trainer's memory is free; if that is not enough, the run is none the worse."""
+    alive, load = [], Translator.load
+
+    def loading(*arguments):
+        assert len(alive) == 6
+        assert not any(reference() for references in alive for reference in references)
+        too_much()
+
+    runs.after_update(monkeypatch, lambda trainer: alive.append(
+        [weakref.ref(x) for x in (trainer, trainer.model, trainer.optimizer)]))
+    monkeypatch.setattr(Translator, "load", loading)
+    said = ended(tmp_path, device=device)
+    where = "where there is more memory" if device == "cpu" else "with --device cpu"
+    assert re.match("the run is finished, and its best checkpoint, 0000000[46], is intact; but there is too little "
+                    f"memory to load it {UNABLE}", said)
+    assert said.endswith(f"; use it {where}")
+    assert load_run(tmp_path, "latest")[0].progress["step"] == 6
+    assert load(tmp_path).translate(["a"])

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import re
 
 import numpy as np
@@ -14,26 +13,15 @@ from minigrad.autocast import autocasting
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.checkpoints import RunError, load_run
+from transformer.checkpoints import load_run
 from transformer.log import Log
 from transformer.model import Transformer
-from transformer.train import REPORT_EVERY, TrainingError, fit
+from transformer.train import REPORT_EVERY, _look_at_loss, fit
 from transformer.trainer import Trainer
 from transformer.translator import Translator
 
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
-
-
-@pytest.fixture
-def scale_of(monkeypatch):
-    """Call it with what the loss scale of the next runs begins with."""
-    def begin_with(scale):
-        monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=scale))
-
-    return begin_with
-
-
 SCALER = optim.GradScaler
 
 
@@ -102,9 +90,9 @@ def test_updates_are_in_float16_and_validation_is_in_float32(tmp_path, monkeypat
     assert {parameter.grad.dtype for parameter in trainer.model.parameters()} == {np.dtype(np.float32)}
 
 
-def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, tmp_path, scale_of):
+def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, tmp_path, monkeypatch):
     """Parameters and the optimizer's state stay as they are, bit for bit; neither its loss nor its tokens count."""
-    scale_of(TOO_LARGE)
+    monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=TOO_LARGE))
     trainer = runs.new_trainer(tmp_path, {"dropout": 0.0}, device=device, steps=30, valid_every=30, **HALF)
     states, counted, groups = [bits(trainer)], [], trainer.groups()
     for _ in range(20):
@@ -120,64 +108,11 @@ def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, 
     assert states[0] == states[1]
     assert 2 <= skipped < REPORT_EVERY
     assert trainer.scaler.get_scale() == TOO_LARGE / 2**skipped
-    look(trainer)
+    _look_at_loss(trainer)
     assert trainer.progress.loss_tokens == sum(tokens for _, tokens in counted) < trainer.progress.tokens
     assert trainer.progress.loss_sum == pytest.approx(sum(loss for loss, _ in counted), rel=2e-3)
     assert trainer.progress.step == 20
     assert trainer.scheduler.last_step == 20
-
-
-def look(trainer):
-    """What the loop does every few steps."""
-    from transformer.train import _look_at_loss
-
-    return _look_at_loss(trainer)
-
-
-def test_a_run_that_overflows_at_every_update_ends(device, tmp_path, scale_of):
-    """Also if somebody looks after each."""
-    scale_of(2.0**120)
-    for every in (1, 100):
-        out = tmp_path / str(every)
-        with pytest.raises(TrainingError) as caught:
-            runs.run(out, device=device, steps=30, valid_every=every, valid_sentences=1, **HALF)
-        kept = "the last checkpoint, 00000009, is intact" if every == 1 else "there is no checkpoint yet"
-        assert str(caught.value) == (
-            f"the last 10 updates by step 10 were skipped: their gradients are not finite in float16, even at a loss "
-            f"scale of {2.0**110:g}; lower the learning rate or give --precision float32 ({kept})")
-    assert np.isnan(losses(tmp_path / "1")).all(), "there was no update to have a loss"
-
-
-def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):
-    """As long as it comes back: the mean of the others is logged."""
-    inner = Transformer.loss
-
-    def now_and_then(model, *arguments, **keywords):
-        loss = inner(model, *arguments, **keywords)
-        calls.append(model.training)
-        return loss * math.nan if model.training and sum(calls) % 3 == 0 else loss
-
-    calls = []
-    monkeypatch.setattr(Transformer, "loss", now_and_then)
-    result = runs.run(tmp_path, steps=12, valid_every=12, accumulate=1, **HALF)
-    assert np.isfinite(losses(tmp_path)).all()
-    assert result.progress.step == 12
-    assert load_run(tmp_path)[0].progress["scaler"]["scale"] == SCALER().get_scale() / 2**4
-
-
-@pytest.mark.parametrize("changes", [{}, {"threads": 2, "micro_batches": 2}])
-def test_a_resumed_run_has_the_same_bits(changes, tmp_path, scale_of, monkeypatch):
-    """The scale and the steps towards its growth go with the checkpoint: also between skipped updates."""
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
-    scale_of(TOO_LARGE)
-    runs.run(tmp_path / "whole", **HALF, **changes)
-    out = tmp_path / "parts"
-    runs.interrupted(out, 2, **HALF, **changes)
-    runs.interrupted(out, 11, resume=True, **HALF, **changes)
-    runs.run(out, resume=True, **HALF, **changes)
-    assert runs.contents(out) == runs.contents(tmp_path / "whole")
-    assert load_run(out, "latest")[0].progress["scaler"]["scale"] < TOO_LARGE / 4
 
 
 def test_a_run_may_change_its_precision(tmp_path):
@@ -195,21 +130,6 @@ def test_a_run_may_change_its_precision(tmp_path):
     progress = load_run(out, "latest")[0].progress
     assert "scaler" not in progress
     assert progress["step"] == 6
-
-
-@pytest.mark.parametrize("state", [5, {}, {"scale": "many"}])
-def test_a_damaged_scale_is_refused(state, tmp_path):
-    runs.run(tmp_path, steps=2, schedule="constant", **HALF)
-    folder = tmp_path / "checkpoints" / "00000002"
-    run = load_run(tmp_path, "latest")[0].to_json()
-    for name in ("model", "optimizer"):
-        arrays, _ = minigrad.checkpoint.load_tensors(folder / f"{name}.safetensors")
-        minigrad.checkpoint.save_tensors(folder / f"{name}.safetensors", arrays)
-    runs.edit_json(folder / "run.json", progress=run["progress"] | {"scaler": state})
-    before = runs.snapshot(tmp_path)
-    with pytest.raises(RunError, match="the latest checkpoint cannot be used: "):
-        runs.run(tmp_path, resume=True, steps=4, schedule="constant", **HALF)
-    assert runs.snapshot(tmp_path) == before
 
 
 def test_kernels_leave_float16_to_numpy(tmp_path):

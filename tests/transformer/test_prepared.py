@@ -64,6 +64,7 @@ def test_groups_are_where_the_model_is_and_know_the_place_after_them(device, tmp
     for group, number in zip(trainer.groups(), range(4), strict=False):
         chosen = [collate(trainer.examples, indices) for indices in plans[number // 3][number % 3 * 2:][:2]]
         assert len(group.parts) == len(chosen)
+        assert group.sentences == [len(batch.source) for batch in chosen]
         for part, batch in zip(group.parts, chosen, strict=True):
             assert {device_of(ids) for ids in part} == {trainer.model.device}
             np.testing.assert_array_equal(to_numpy(part.source), batch.source)
@@ -90,6 +91,7 @@ def test_batches_in_parts_hold_the_same_sentences(sentences, parts, tmp_path):
     batch = collate(trainer.examples, range(sentences))
     group = prepare(trainer.model, [batch], 0, 1, parts)
     assert len(group.parts) == min(sentences, parts)
+    assert group.sentences == [sentences] * len(group.parts)
     found = [(trimmed(source[None], 0).tolist(), trimmed(labels[None], 0).tolist())
              for part in group.parts for source, labels in zip(*part, strict=True)]
     expected = [(trimmed(source[None], 0).tolist(), trimmed(target[None, 1:], 0).tolist())

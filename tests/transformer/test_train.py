@@ -137,7 +137,7 @@ def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):
             parameter.copy_(np.full(parameter.shape, np.nan))
 
     runs.after_update(monkeypatch, break_the_model)
-    message = r"became nan by step 8; lower .* last checkpoint, 00000004, is intact"
+    message = r"became nan by step 8; begin anew with a lower .* last checkpoint, 00000004, is intact"
     with pytest.raises(TrainingError, match=message) as caught:
         runs.run(tmp_path)
     assert "\n" not in str(caught.value)

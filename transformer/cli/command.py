@@ -16,7 +16,7 @@ from minigrad.device import module_for, parse_device
 from transformer.checkpoints import RunError
 from transformer.data.parallel import DataError
 from transformer.decode.beam import MAX_ALPHA
-from transformer.out_of_memory import shortage
+from transformer.out_of_memory import ModelDoesNotFit, ran_out, shortage
 from transformer.threads import limit_threads
 from transformer.train import TrainingError
 from transformer.translator import TooLong, Translator
@@ -65,11 +65,11 @@ class Command(_OneLine):
         """Run the command; where memory runs out, say what to lower."""
         try:
             return super().invoke(ctx)
-        except MemoryError as error:
-            lower = [f"{option} (it is {ctx.params[name]})" for name, option in COSTLY.items()
-                     if ctx.params.get(name, 1) > 1]
-            remedy = f"lower {' or '.join(lower)}" if lower else "take a shorter text or a smaller model"
-            raise click.ClickException(f"out of memory{shortage(error)}; {remedy}") from error
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+            what = f": {error}" if isinstance(error, ModelDoesNotFit) else ""
+            raise click.ClickException(f"out of memory{what}{shortage(error)}; {_remedy(ctx, error)}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections."""
@@ -81,6 +81,17 @@ class Command(_OneLine):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _remedy(context: click.Context, error: BaseException) -> str:
+    given = context.params
+    if "folder" not in given:  # it trains, and was still at the data
+        return f"{'begin anew with' if given.get('resume') else 'take'} less text or a smaller model"
+    lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
+    elsewhere = " or give --device cpu" if given.get("device", "cpu") != "cpu" else ""
+    if isinstance(error, ModelDoesNotFit):
+        return f"take a smaller model{elsewhere}"
+    return (f"lower {' or '.join(lower)}" if lower else "take a shorter text or a smaller model") + elsewhere
 
 
 class Group(_OneLine, click.Group):

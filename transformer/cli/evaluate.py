@@ -13,6 +13,7 @@ from transformer.checkpoints import load_model
 from transformer.cli import sources
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
 from transformer.data.parallel import line_of_pair, read_parallel
+from transformer.out_of_memory import ModelDoesNotFit, memory_or
 from transformer.threads import decoding_threads
 from transformer.translator import TooLong, Translator
 
@@ -38,7 +39,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target belong together: give both files, or none")
-    model, run = load_model(folder, device, checkpoint)
+    with memory_or(ModelDoesNotFit()):
+        model, run = load_model(folder, device, checkpoint)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer)
     check_positions(translator, max_length)
     if source is not None and target is not None:
