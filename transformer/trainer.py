@@ -21,6 +21,7 @@ import numpy as np
 import minigrad
 from minigrad import optim
 from minigrad.device import on_device_of
+from minigrad.gpu import float32_sums
 
 from transformer.checkpoints import Run, RunError, load_run, numbered, one_line, point, pointed, prune, save_checkpoint
 from transformer.data.batches import batches_by_length, collate
@@ -149,9 +150,11 @@ class Trainer:
         """What updates are computed within."""
         if self.options.precision == "tf32":
             return minigrad.tf32(self.model.device)
-        if self.options.precision == "float16":  # what overflows is skipped: no reason for NumPy to warn
-            return np.errstate(over="ignore", invalid="ignore")
-        return nullcontext()
+        if self.options.precision == "float32":
+            return nullcontext()
+        if self.model.device != "cpu":
+            return float32_sums(self.model.device)
+        return np.errstate(over="ignore", invalid="ignore")  # what overflows is skipped: no reason for NumPy to warn
 
     # ----------------------------------------------------------------- checkpoints
 

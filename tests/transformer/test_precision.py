@@ -149,10 +149,12 @@ def test_the_bar_has_the_loss_scale(tmp_path, monkeypatch, capsys):
         assert ("tokens/s, loss scale 65536]" in capsys.readouterr().err) == (precision == "float16")
 
 
-# ----------------------------------------------------------------- TF32
+# ----------------------------------------------------------------- modes of products on a GPU
 
 
-def test_updates_alone_may_round_to_tf32(stand_in, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("precision", "mode"), [("float32", 0), ("tf32", 3), ("float16", 16)])
+def test_updates_alone_may_round_to_tf32(precision, mode, stand_in, tmp_path, monkeypatch):
+    """And those of float16 let no part of a sum be rounded; 3 and 16 are values of cublasMath_t."""
     cuda = stand_in.cupy.cuda
     modes = {"update": set(), "validate": set()}
     step, validate = optim.AdamW.step, Trainer.validate
@@ -167,9 +169,9 @@ def test_updates_alone_may_round_to_tf32(stand_in, tmp_path, monkeypatch):
 
     monkeypatch.setattr(optim.AdamW, "step", watched_step)
     monkeypatch.setattr(Trainer, "validate", watched_validation)
-    runs.run(tmp_path, device="cuda", steps=2, valid_every=1, precision="tf32")
-    assert modes == {"update": {3}, "validate": {cuda.cublas.CUBLAS_DEFAULT_MATH}}
-    assert load_run(tmp_path, "latest")[0].training["precision"] == "tf32"
+    runs.run(tmp_path, device="cuda", steps=2, valid_every=1, precision=precision)
+    assert modes == {"update": {mode}, "validate": {cuda.cublas.CUBLAS_DEFAULT_MATH}}
+    assert load_run(tmp_path, "latest")[0].training["precision"] == precision
 
 
 @pytest.mark.parametrize(("device", "message"), [
