@@ -159,9 +159,9 @@ def test_updates_alone_may_round_to_tf32(precision, mode, stand_in, tmp_path, mo
     modes = {"update": set(), "validate": set()}
     step, validate = optim.AdamW.step, Trainer.validate
 
-    def watched_step(optimizer, *arguments):
+    def watched_step(optimizer, **arguments):
         modes["update"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
-        return step(optimizer, *arguments)
+        return step(optimizer, **arguments)
 
     def watched_validation(trainer):
         modes["validate"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
