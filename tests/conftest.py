@@ -11,10 +11,10 @@ from minigrad import device as minigrad_device
 from tests import strict_cupy
 from tests.explorer.browser import NOT_RUN
 
-DEVICES = ["cpu", "stand-in"]
 GPU = minigrad_device.cuda_status()
-if GPU.devices:  # elsewhere there is no such test, rather than a skipped one
-    DEVICES.append(pytest.param("gpu", marks=pytest.mark.gpu))
+# Where there is none, there is no such test, rather than a skipped one.
+CARD = [pytest.param("gpu", marks=pytest.mark.gpu)] if GPU.devices else []
+DEVICES = ["cpu", "stand-in", *CARD]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,6 +43,12 @@ def device(request: pytest.FixtureRequest) -> str:
     """The name of a device: the host's, the stand-in's and, where there is one, a GPU's."""
     if request.param == "stand-in":
         request.getfixturevalue("stand_in")
+    return "cpu" if request.param == "cpu" else "cuda:0"
+
+
+@pytest.fixture(params=["cpu", *CARD])
+def computing_device(request: pytest.FixtureRequest) -> str:
+    """The name of a device that computes by itself, for finite differences: the stand-in has NumPy do it, and is slow."""
     return "cpu" if request.param == "cpu" else "cuda:0"
 
 
