@@ -48,7 +48,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["cpu", *CARD])
 def computing_device(request: pytest.FixtureRequest) -> str:
-    """The name of a device that computes by itself, for finite differences: the stand-in has NumPy do it, and is slow."""
+    """The name of a device that computes by itself, for finite differences: the stand-in has NumPy do it, slowly."""
     return "cpu" if request.param == "cpu" else "cuda:0"
 
 
