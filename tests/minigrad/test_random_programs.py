@@ -93,11 +93,13 @@ def run_programs(count: int, device: str = "cpu", phases=tuple(Phase), **replace
     return tally
 
 
-def test_500_programs():
-    tally = run_programs(500)
-    assert tally["compared"] >= 490
+@pytest.mark.parametrize(("count", "share"), [(200, 0.8), pytest.param(500, 0.95, marks=pytest.mark.slow)])
+def test_programs(count, share):
+    """That most operations occur is part of it."""
+    tally = run_programs(count)
+    assert tally["compared"] >= 0.98 * count
     templates = {template for family, *_ in FAMILIES for template in family}
-    assert len(templates & set(tally)) > 0.95 * len(templates)
+    assert len(templates & set(tally)) > share * len(templates)
 
 
 def test_programs_on_compositions():

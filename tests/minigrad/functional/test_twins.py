@@ -62,9 +62,9 @@ def test_first_and_second_derivatives_against_finite_differences(case):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case.name)
-def test_finite_differences_taken_on_a_device(case, device):
+def test_finite_differences_taken_on_a_device(case, computing_device):
     """Of one row for each function; the others are held to the host's numbers below."""
-    inputs = case.inputs(device=device)
+    inputs = case.inputs(device=computing_device)
     gradcheck(case.function, inputs)
     gradgradcheck(case.function, inputs)
 
