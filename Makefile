@@ -28,8 +28,9 @@ help:
 demo: $(VENV)/extra-data $(VENV)/extra-plot
 	$(BIN)/python examples/translate_dates.py
 
-# A process for each core and one more, up to four (tests/conftest.py), and in each of them one thread for the matrix products. Each begins
-# with a stretch of the tests of its own: what the tests of a file share, such as a browser, is made once, and not in every process.
+# A process for each core and one more, up to four (tests/conftest.py), and in each of them one thread for the matrix
+# products. Each begins with a stretch of the tests of its own: what the tests of a file share, such as a browser, is
+# made once, and not in every process.
 test: $(VENV)/extra-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 

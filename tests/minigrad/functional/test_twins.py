@@ -9,7 +9,6 @@ from minigrad.gradcheck import gradcheck, gradgradcheck
 from tests.minigrad.functional.table import CASES, Case
 
 DIFFERENTIABLE = [case for case in CASES if case.differentiable]
-ONE_OF_EACH = {case.name.replace(",", "").split()[0]: case for case in reversed(DIFFERENTIABLE)}.values()
 
 # What rows call by shorter names, and what needs none here: operations, which have a table of their own, and indices.
 CALLED = {"attention": "scaled_dot_product_attention", "heads": "multi_head_attention", "loss": "linear_cross_entropy"}
@@ -55,15 +54,7 @@ def test_the_fused_twin_equals_its_composition(case, dtype, tolerance, device):
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case.name)
-def test_first_and_second_derivatives_against_finite_differences(case):
-    inputs = case.inputs()
-    gradcheck(case.function, inputs)
-    gradgradcheck(case.function, inputs)
-
-
-@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case.name)
-def test_finite_differences_taken_on_a_device(case, computing_device):
-    """Of one row for each function; the others are held to the host's numbers below."""
+def test_first_and_second_derivatives_against_finite_differences(case, computing_device):
     inputs = case.inputs(device=computing_device)
     gradcheck(case.function, inputs)
     gradgradcheck(case.function, inputs)
