@@ -50,7 +50,7 @@ def differentiable(function: Callable[..., Tensor], *shapes: tuple[int, ...],
 
 def compiled() -> bool:
     """Whether kernels run here."""
-    from minigrad.modes import compiled_kernels
+    from minigrad.engine.switches import compiled_kernels
 
     return compiled_kernels.get()
 

@@ -297,7 +297,7 @@ for step in range(501):
 # ------------------------------------------------------------------------------------------------------------------
 # What minigrad adds to this
 #
-# The same ideas, with the same names, are in minigrad/tape.py (Node), primitive.py, ops/ and autograd.py. There they
+# The same ideas, with the same names, are in minigrad/engine/node.py (Node), primitive.py, ops/ and autograd.py. There they
 # also have what makes an engine good to work with: every dtype, and CuPy arrays beside NumPy's; buffers that gradients
 # are added into, and memory that is let go as the backward pass moves on; rules for several operands at once; functions
 # fused from many steps, which unfold into those steps when a second derivative is asked for; a count of changes in

@@ -15,7 +15,7 @@ import pdoc
 
 import minigrad
 from minigrad import Tensor
-from minigrad.primitive import Primitive
+from minigrad.engine.primitive import Primitive
 
 NAMESPACES = (
     *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.inspect", "minigrad.nn", "minigrad.nn.init"),

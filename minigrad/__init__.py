@@ -4,26 +4,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 from minigrad import functional, random
-from minigrad.autocast import autocast
-from minigrad.creation import (
-    arange,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
+from minigrad.compat.moved import MOVED, install
+from minigrad.compat.namespace import absent, answer
 from minigrad.device import DeviceError
-from minigrad.gpu import tf32
+from minigrad.engine.grad import grad
+from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.switches import enable_grad, fused, is_grad_enabled, no_grad
+from minigrad.engine.tap import tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.kernels import jit
-from minigrad.modes import enable_grad, fused, is_grad_enabled, no_grad
-from minigrad.namespace import absent, answer
 from minigrad.ops import (
     absolute,
     acos,
@@ -147,11 +136,23 @@ from minigrad.ops import (
     vstack,
     where,
 )
-from minigrad.primitive import Saved, primitive
+from minigrad.precision.autocast import autocast
+from minigrad.precision.gpu import tf32
 from minigrad.random import manual_seed
-from minigrad.tap import tap, tapping
 from minigrad.tensor import Tensor
-from minigrad.transforms import grad
+from minigrad.tensor.creation import (
+    arange,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 
 if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
@@ -181,13 +182,14 @@ __all__ = [
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "nn", "optim"})
 _OF_INSPECT = frozenset({"detect_anomaly", "profile"})
 
-answer("minigrad.autograd", "minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
+answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
+install()
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
     def __getattr__(name):
         """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
-        if name in _ON_DEMAND:
+        if name in _ON_DEMAND or f"minigrad.{name}" in MOVED:
             return importlib.import_module(f"minigrad.{name}")
         if name in _OF_INSPECT:
             return getattr(importlib.import_module("minigrad.inspect"), name)

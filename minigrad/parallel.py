@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minigrad.arguments import whole_number
-from minigrad.autograd import Receive, arrive
+from minigrad.engine.backward import Receive, arrive
 
 T = TypeVar("T")
 

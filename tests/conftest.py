@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minigrad import device as minigrad_device
+from minigrad.device import devices as minigrad_device
 
 from tests import strict_cupy
 from tests.explorer.browser import NOT_RUN

@@ -151,11 +151,11 @@ def texts():
         ("minigrad.functional.likelihood", "xp(x).log1p, x", "xp(x).clip, x", "missing a required argument"),
         ("minigrad.device", 'special_function("erf", x)', 'special_function("erff", x)', "cupyx.scipy.special.erff"),
         ("minigrad.device", ".runtime.getDeviceCount()", ".runtime.deviceCount()", "cupy.cuda.runtime.deviceCount"),
-        ("minigrad.writing", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
+        ("minigrad.device.writing", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
          "too many positional arguments"),
         ("minigrad.functional.loss", "namespace.exp(shifted, out=", "namespace.exp(shifted, where=", "'where'"),
-        ("minigrad.gpu", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),
-        ("minigrad.gpu", "setMathMode(handle, before)", "setMathMode(before)", "missing a required argument"),
+        ("minigrad.precision.gpu", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),
+        ("minigrad.precision.gpu", "setMathMode(handle, before)", "setMathMode(before)", "missing a required argument"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_real_file_is_found(texts, module, right, wrong, found):

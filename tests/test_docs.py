@@ -14,7 +14,7 @@ import pytest
 
 import minigrad.functional
 import minigrad.ops
-from minigrad.primitive import Primitive
+from minigrad.engine.primitive import Primitive
 
 from transformer.cli import main
 

@@ -10,9 +10,9 @@ import numpy as np
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
+from minigrad.engine.node import TensorBase
 from minigrad.functional.embedding import check_ids
 from minigrad.nn import init
-from minigrad.tape import TensorBase
 
 from transformer.attention import MultiHeadAttention
 from transformer.cache import DecoderCache

@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.autograd import Receive, backward
 from minigrad.device import on_device_of
-from minigrad.optim.scaler import scale_loss
+from minigrad.engine.backward import Receive, backward
+from minigrad.precision.scaler import scale_loss
 
 from transformer.model import Transformer
 
@@ -100,7 +100,7 @@ class ParallelGradients:
             labels: ids (B, T), as for `Transformer.loss`.
             label_smoothing: of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
-            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.autocast`);
+            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.precision.autocast`);
                 the `factor` of a `minigrad.optim.GradScaler`. None: the forward is in the parameters' precision.
 
         Returns:

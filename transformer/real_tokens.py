@@ -14,9 +14,9 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
+from minigrad.engine.switches import Switch, SwitchContext, fused_kernels
 from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.rows import gather_rows, scatter_rows
-from minigrad.modes import Switch, SwitchContext, fused_kernels
 
 _leaves_out = Switch("transformer.leaves_out_padding", True)
 MOST = 0.9  # of all places: with more real tokens, laying them out costs more than leaving out the others saves

@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from minigrad import Tensor, is_grad_enabled, nn
-from minigrad.observe import Observer
-from minigrad.tape import TensorBase
+from minigrad.engine.node import TensorBase
+from minigrad.engine.observe import Observer
 
 from transformer.attention import MultiHeadAttention
 from transformer.layers import Residual

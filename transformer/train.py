@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from minigrad import DeviceError, jit
-from minigrad.gpu import pool_use, tf32
+from minigrad.engine.observe import span
 from minigrad.inspect.table import size
-from minigrad.observe import span
+from minigrad.precision.gpu import pool_use, tf32
 
 from transformer.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.config import TransformerConfig

@@ -21,7 +21,7 @@ import numpy as np
 import minigrad
 from minigrad import optim
 from minigrad.device import on_device_of
-from minigrad.gpu import float32_sums
+from minigrad.precision.gpu import float32_sums
 
 from transformer.checkpoints import Run, RunError, load_run, numbered, one_line, point, pointed, prune, save_checkpoint
 from transformer.data.batches import batches_by_length, collate

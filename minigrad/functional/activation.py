@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.calls import public
+from minigrad.engine.calls import public
+from minigrad.engine.tap import tap
 from minigrad.ops import relu, sigmoid, tanh
-from minigrad.tap import tap
 
 __all__ = [
     "celu", "elu", "hardsigmoid", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid",

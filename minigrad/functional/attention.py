@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.calls import public
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.tap import note, tap
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import exponentials, softmax
 from minigrad.functional.sums import row_dot
-from minigrad.half import product
 from minigrad.ops.reduction import as_narrow, widened
-from minigrad.primitive import Saved, primitive
-from minigrad.tap import note, tap
-from minigrad.tape import TensorBase
+from minigrad.precision.half import product
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:

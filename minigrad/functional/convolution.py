@@ -7,12 +7,12 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.arguments import whole_number
-from minigrad.calls import public
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
+from minigrad.engine.tap import tap
 from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
-from minigrad.half import total
 from minigrad.ops.linalg import batched_matmul
-from minigrad.primitive import primitive
-from minigrad.tap import tap
+from minigrad.precision.half import total
 from minigrad.tensor import as_tensor
 
 # Shapes below: B stands for any leading axes, C and O for the channels of input and output, g for groups, K for the

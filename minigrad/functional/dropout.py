@@ -6,8 +6,8 @@ import numbers
 from typing import Any
 
 from minigrad import ops, random
-from minigrad.calls import public
-from minigrad.primitive import primitive
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 
 
 def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:

@@ -8,14 +8,14 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import whole_number
-from minigrad.calls import public
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
+from minigrad.device.writing import add_at
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.ops.selection import keep_where
-from minigrad.primitive import primitive
-from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
-from minigrad.writing import add_at
 
 
 def embedding_by_steps(input: Any, weight: Any, padding_idx: int | None = None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import on_device_of
-from minigrad.tape import TensorBase
+from minigrad.engine.node import TensorBase
 
 
 def group_size(query: Any, key: Any, value: Any) -> int:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.autocast import autocasts
-from minigrad.calls import public
 from minigrad.device import is_host, xp
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
-from minigrad.primitive import primitive
+from minigrad.precision.autocast import autocasts
 
 LOWEST_LOG = -100.0  # PyTorch's bound, too
 STEEPEST = 1e12  # the bound of a logarithm's slope: a probability of 0 can still be learnt

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.engine.primitive import primitive
 from minigrad.functional.sums import column_sums
-from minigrad.half import product
 from minigrad.ops.linalg import batched_matmul, rows
-from minigrad.primitive import primitive
+from minigrad.precision.half import product
 from minigrad.tensor import as_tensor
 
 

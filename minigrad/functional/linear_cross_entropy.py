@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.autocast import autocasting
-from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.device.writing import add_at
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import cross_entropy, row_losses
 from minigrad.functional.rows import gather_rows
 from minigrad.functional.softmax import exponentials
 from minigrad.functional.sums import column_sums
 from minigrad.functional.targets import check_reduction, class_ids
-from minigrad.primitive import Saved, primitive
+from minigrad.precision.autocast import autocasting
 from minigrad.tensor import as_tensor
-from minigrad.writing import add_at
 
 
 def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, label_smoothing: float) -> Any:
@@ -98,7 +98,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
 
     On the host, rows that do not count are left out before the product. On a GPU, where counting them would have to
     wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition. So it is under
-    `minigrad.autocast`: logits in float16, their loss in float32.
+    `minigrad.precision.autocast`: logits in float16, their loss in float32.
 
     Args:
         input: (…, D)

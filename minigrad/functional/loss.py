@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.autocast import autocasts
-from minigrad.calls import public
 from minigrad.device import is_host, xp
+from minigrad.device.writing import fill_rows
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.softmax import log_softmax
 from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
-from minigrad.primitive import Saved, primitive
+from minigrad.precision.autocast import autocasts
 from minigrad.tensor import as_tensor
-from minigrad.writing import fill_rows
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small enough to stay in the cache
 

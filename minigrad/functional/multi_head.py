@@ -11,8 +11,10 @@ import math
 from typing import Any
 
 from minigrad.arguments import whole_number
-from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
+from minigrad.engine.tap import tap
 from minigrad.functional.attention import (
     attend,
     attend_backward,
@@ -21,8 +23,6 @@ from minigrad.functional.attention import (
     scaled_dot_product_attention,
 )
 from minigrad.functional.dropout import check_probability, dropout_mask
-from minigrad.primitive import primitive
-from minigrad.tap import tap
 
 
 def split_heads(x: Any, num_heads: int) -> Any:

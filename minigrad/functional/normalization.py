@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.autocast import autocasts
-from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.tap import tap
 from minigrad.functional.sums import column_sums, row_dot, row_means
 from minigrad.ops.linalg import rows
-from minigrad.primitive import Saved, primitive
-from minigrad.tap import tap
+from minigrad.precision.autocast import autocasts
 
 
 def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:

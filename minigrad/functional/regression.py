@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.autocast import autocasts
-from minigrad.calls import public
+from minigrad.engine.calls import public
 from minigrad.functional.targets import check_reduction, matching, reduce_losses
+from minigrad.precision.autocast import autocasts
 
 
 @autocasts

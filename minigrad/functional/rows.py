@@ -6,7 +6,7 @@ The two operations are each other's transpose, so each is the other's gradient.
 from __future__ import annotations
 
 from minigrad.device import xp
-from minigrad.primitive import primitive
+from minigrad.engine.primitive import primitive
 
 
 @primitive

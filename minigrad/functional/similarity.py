@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import single_axis
-from minigrad.calls import public
+from minigrad.engine.calls import public
 from minigrad.tensor import as_tensor
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
+from minigrad.engine.tap import tap
 from minigrad.functional.sums import has_blas, row_sums
 from minigrad.ops.reduction import as_narrow, widened
-from minigrad.primitive import primitive
-from minigrad.tap import tap
 
 
 def softmax_by_steps(x: Any, axis: int = -1) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.half import total
 from minigrad.ops.linalg import rows
+from minigrad.precision.half import total
 
 LONG = 64  # elements of a row, from which on a call of the BLAS for each row beats einsum
 

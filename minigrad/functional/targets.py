@@ -8,10 +8,10 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
+from minigrad.engine.node import TensorBase
+from minigrad.engine.operands import numbers_on
 from minigrad.functional.embedding import check_ids
-from minigrad.operands import numbers_on
 from minigrad.ops.reduction import as_narrow, widened
-from minigrad.tape import TensorBase
 from minigrad.tensor import as_tensor
 
 REDUCTIONS = ("mean", "sum", "none")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.primitive import primitive
+from minigrad.engine.primitive import primitive
 from minigrad.tensor import as_tensor
 
 

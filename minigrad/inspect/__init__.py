@@ -1,9 +1,10 @@
 """Tools that watch a computation: the profile, memory, anomalies, the tape as text, the graph as a picture.
 
-All are built on the seam `minigrad.observe`, work on any program, on every device, and cost nothing outside of their
+All are built on the seam `minigrad.engine.observe`, work on any program, on every device, and cost nothing outside of their
 blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
 """
 
+from minigrad.engine.observe import span
 from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
 from minigrad.inspect.drawing import Drawing, draw
 from minigrad.inspect.entry import Entry, Kept, Leaf
@@ -15,7 +16,6 @@ from minigrad.inspect.profile_tables import ModuleRow, OperationRow, Profile, Sp
 from minigrad.inspect.profiler import profile
 from minigrad.inspect.recorder import Tape, record_tape, tape
 from minigrad.inspect.spans import Span
-from minigrad.observe import span
 
 __all__ = [
     "AnomalyError", "Drawing", "Entry", "Event", "Kept", "Leaf", "Line", "MemoryMeter", "ModuleCall", "ModuleRow",

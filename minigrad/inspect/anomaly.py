@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, to_numpy, xp
+from minigrad.engine.node import Array, Node, TensorBase
+from minigrad.engine.observe import Observer, observing
 from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.modules import ModuleCalls
 from minigrad.inspect.table import shape_text
-from minigrad.observe import Observer, observing
-from minigrad.tape import Array, Node, TensorBase
 
 
 class AnomalyError(FloatingPointError):

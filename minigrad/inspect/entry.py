@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minigrad.device import is_array
+from minigrad.engine.node import FREED, Node, Saved, TensorBase
 from minigrad.inspect.lines import Line
 from minigrad.inspect.memory import arrays_in
 from minigrad.inspect.modules import ModuleCall
-from minigrad.tape import FREED, Node, Saved, TensorBase
 
 
 @dataclass

@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from minigrad.engine.node import Array, Node, TensorBase
+from minigrad.engine.observe import Observer, observing, unobserved
 from minigrad.inspect.modules import ModuleCalls
-from minigrad.observe import Observer, observing, unobserved
-from minigrad.tape import Array, Node, TensorBase
 
 
 class Event:

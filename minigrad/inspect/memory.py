@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minigrad.device import is_array
+from minigrad.engine.node import FREED, Node, Saved, TensorBase
+from minigrad.func.checkpointing import Segment
 from minigrad.inspect.hooks import Event, op_hook
 from minigrad.inspect.table import percent, size, table
-from minigrad.recompute import Segment
-from minigrad.tape import FREED, Node, Saved, TensorBase
 
 Place = tuple[str, str]  # an operation's name and the path of a module
 

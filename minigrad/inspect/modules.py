@@ -8,7 +8,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.tape import Node, TensorBase
+from minigrad.engine.node import Node, TensorBase
 
 RECOMPUTED = "checkpoint (computed again)"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import NamedTuple
 
-from minigrad.modes import SwitchContext, compiled_kernels
+from minigrad.engine.switches import SwitchContext, compiled_kernels
 
 
 def jit(enabled: bool = True) -> SwitchContext:
@@ -32,7 +32,7 @@ def jit(enabled: bool = True) -> SwitchContext:
 def load() -> None:
     """Import the kernels, which gives every function that has one its twin. ImportError if Numba is missing."""
     try:
-        importlib.import_module("minigrad.kernels.jit_all")
+        importlib.import_module("minigrad.kernels.compiled.all")
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise  # Numba is there, and something that it needs is not: its own message says what
@@ -44,7 +44,7 @@ def load() -> None:
 def compiled_before() -> bool:
     """Whether kernels of these sources are on the disk already. ImportError if Numba is missing."""
     load()
-    from minigrad.kernels.jit_cache import cache_folder
+    from minigrad.kernels.compiled.cache import cache_folder
 
     with cache_folder() as folder:
         return folder is not None and any(folder.iterdir())

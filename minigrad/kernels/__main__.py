@@ -14,7 +14,7 @@ def main() -> None:
     except ImportError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    from minigrad.kernels.jit_kernel import KERNELS, KINDS
+    from minigrad.kernels.compiled.kernel import KERNELS, KINDS
 
     for kind, dtype in KINDS.items():
         before = compile_time()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from minigrad.bundle import bundle
-from minigrad.hooks import RemovableHandle
-from minigrad.observe import observers
-from minigrad.tape import TensorBase
+from minigrad.engine.hooks import RemovableHandle
+from minigrad.engine.node import TensorBase
+from minigrad.engine.observe import observers
+from minigrad.func.bundle import bundle
 
 
 class Hookable:

@@ -74,7 +74,7 @@ class Module(Hookable):
 
         def __getattr__(self, name):
             """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
-            from minigrad.names import ON_MODULES
+            from minigrad.compat.names import ON_MODULES
 
             if name in ON_MODULES:
                 told = f"{type(self).__name__} has no {name!r}; here it is {ON_MODULES[name]}"

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.calls import public
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 from minigrad.ops.edges import finite, has_no_zeros, off_the_edge
 from minigrad.ops.rounding import floor_divide
 from minigrad.ops.selection import absolute, where
-from minigrad.primitive import primitive
 
 
 @primitive(broadcasts=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad.device import xp
-from minigrad.primitive import primitive
+from minigrad.engine.primitive import primitive
 
 
 @primitive

@@ -11,10 +11,10 @@ from typing import Any
 
 from minigrad import device
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isinf
 from minigrad.ops.edges import off_the_edge
 from minigrad.ops.selection import where
-from minigrad.primitive import primitive
 
 
 @primitive(floating=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.edges import off_the_edge
 from minigrad.ops.powers import hypot, sqrt
 from minigrad.ops.selection import absolute
-from minigrad.primitive import primitive
 
 
 @primitive(floating=True)

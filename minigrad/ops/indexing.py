@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import single_axis
-from minigrad.calls import public
 from minigrad.device import device_of, is_array, is_host, to_device, xp
+from minigrad.device.writing import add_at
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
-from minigrad.primitive import primitive
-from minigrad.tape import TensorBase
-from minigrad.writing import add_at
 
 
 def is_basic(index: Any) -> bool:

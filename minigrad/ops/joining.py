@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.arguments import single_axis, whole_number
-from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import expand_dims, require_arrays, reshape
-from minigrad.primitive import primitive
-from minigrad.tape import TensorBase
 
 
 @primitive

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.half import SINGLE, is_half, product
+from minigrad.engine.primitive import primitive
+from minigrad.engine.rules import sum_to
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
-from minigrad.primitive import primitive
-from minigrad.rules import sum_to
+from minigrad.precision.half import SINGLE, is_half, product
 
 
 @primitive
@@ -109,7 +109,7 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
 
 @primitive
 def _einsum(*xs, subscripts):
-    if all(is_half(x) for x in xs):  # see `minigrad.half`
+    if all(is_half(x) for x in xs):  # see `minigrad.precision.half`
         return np.einsum(subscripts, *xs, dtype=SINGLE).astype(xs[0].dtype)
     return xp(xs[0]).einsum(subscripts, *xs)
 

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isfinite
 from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.exponential import log
 from minigrad.ops.selection import where
-from minigrad.primitive import primitive
 
 
 @primitive(broadcasts=True)

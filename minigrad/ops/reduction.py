@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.half import HALF, SINGLE, total
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
 from minigrad.ops.powers import sqrt
 from minigrad.ops.scan import cumprod, delay
 from minigrad.ops.selection import keep_where, where
 from minigrad.ops.shape import broadcast_to, flip, inverse_permutation, reshape, transpose
-from minigrad.primitive import primitive
+from minigrad.precision.half import HALF, SINGLE, total
 
 Axis = int | tuple[int, ...] | None
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import single_axis
-from minigrad.calls import public
 from minigrad.device import is_array, to_numpy, xp
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
-from minigrad.primitive import primitive
 
 
 @primitive

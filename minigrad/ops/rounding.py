@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.primitive import primitive
+from minigrad.engine.primitive import primitive
 
 
 def _step(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:

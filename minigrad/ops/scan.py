@@ -7,10 +7,10 @@ from typing import Any
 
 from minigrad.arguments import single_axis
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
 from minigrad.ops.shape import flip, pad
-from minigrad.primitive import primitive
 
 
 def _require_axis(x: Any, axis: Any, operation: str) -> None:

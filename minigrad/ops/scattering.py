@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import whole_number
-from minigrad.calls import public
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
-from minigrad.operands import numbers_on
+from minigrad.device.writing import add_at
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.operands import numbers_on
+from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import (
     along,
     check_fit,
@@ -24,9 +27,6 @@ from minigrad.ops.indexing import (
 from minigrad.ops.joining import concatenate
 from minigrad.ops.selection import where
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
-from minigrad.primitive import primitive
-from minigrad.tape import TensorBase
-from minigrad.writing import add_at
 
 
 @primitive

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isfinite
 from minigrad.ops.rounding import sign
-from minigrad.primitive import primitive
 
 
 @primitive(broadcasts=True)

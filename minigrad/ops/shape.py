@@ -9,11 +9,11 @@ from typing import Any
 
 from minigrad import device as devices
 from minigrad.arguments import single_axis, whole_number
-from minigrad.calls import public
 from minigrad.device import xp
-from minigrad.primitive import primitive
-from minigrad.rules import sum_to
-from minigrad.tape import TensorBase
+from minigrad.engine.calls import public
+from minigrad.engine.node import TensorBase
+from minigrad.engine.primitive import primitive
+from minigrad.engine.rules import sum_to
 
 
 @primitive

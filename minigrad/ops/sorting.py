@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import single_axis
-from minigrad.calls import public
 from minigrad.device import xp
+from minigrad.engine.calls import public
+from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.indexing import gather_at
 from minigrad.ops.reduction import Axis, axes_last, keep_reduced, mean
 from minigrad.ops.selection import where
 from minigrad.ops.shape import require_arrays, reshape
-from minigrad.primitive import primitive
 
 
 @primitive

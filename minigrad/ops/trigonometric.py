@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.engine.primitive import primitive
 from minigrad.ops.edges import off_the_edge
 from minigrad.ops.powers import hypot, sqrt
 from minigrad.ops.selection import absolute, where
-from minigrad.primitive import primitive
 
 
 @primitive(floating=True)

@@ -6,10 +6,10 @@ from math import sqrt
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.modes import compilable
+from minigrad.engine.switches import compilable
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
-from minigrad.optim.skipping import Count
+from minigrad.precision.skipping import Count
 
 
 class Adam(Optimizer):

@@ -11,11 +11,11 @@ import numpy as np
 
 from minigrad import parallel
 from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
-from minigrad.observe import span
+from minigrad.engine.observe import span
 from minigrad.optim import packing
 from minigrad.optim.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
-from minigrad.optim.skipping import Count, Counts, checked_skip, on_devices, undone_where
 from minigrad.optim.state import checked_state
+from minigrad.precision.skipping import Count, Counts, checked_skip, on_devices, undone_where
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`

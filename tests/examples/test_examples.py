@@ -105,7 +105,7 @@ def test_text_that_is_missing_is_one_line(tmp_path):
 
 def test_without_a_gpu_an_example_says_so(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setattr("minigrad.device._cuda_module", None)
+    monkeypatch.setattr("minigrad.device.devices._cuda_module", None)
     result = run_example("train_copy.py", "--device", "cuda", "--out", tmp_path / "run")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: CuPy is not installed, and cuda devices need it")

@@ -8,9 +8,9 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, autocast, einsum, fused, grad, parallel
 from minigrad import functional as F
-from minigrad.autocast import PRECISION, autocasting
 from minigrad.device import to_numpy
-from minigrad.primitive import Primitive
+from minigrad.engine.primitive import Primitive
+from minigrad.precision.autocast import PRECISION, autocasting
 
 from tests.minigrad.autocast_cases import DOUBLE, GIVEN, HALF, PRODUCTS, SINGLE, WIDE, tensors
 

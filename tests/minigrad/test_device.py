@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad import device as devices
-from minigrad.device import xp
+from minigrad.device import devices, xp
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad import device as devices
-from minigrad.device import DeviceError, xp
+from minigrad.device import DeviceError, devices, xp
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, grad
 from minigrad import functional as F
-from minigrad.tape import Node, TensorBase
+from minigrad.engine.node import Node, TensorBase
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, autocast, enable_grad, fused, no_grad
-from minigrad.autocast import autocasting
-from minigrad.modes import fused_kernels, is_grad_enabled
+from minigrad.engine.switches import fused_kernels, is_grad_enabled
+from minigrad.precision.autocast import autocasting
 
 
 def leaf(*values):

@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, functional, fused, tap, tapping
-from minigrad.modes import fused_kernels
+from minigrad.engine.switches import fused_kernels
 
 
 def leaf(*values):

@@ -7,7 +7,7 @@ import pytest
 
 import minigrad
 from minigrad.device import asarray_on
-from minigrad.gpu import MemoryUse, float32_sums, memory_use, tf32
+from minigrad.precision.gpu import MemoryUse, float32_sums, memory_use, tf32
 
 TF32_MATH = 3  # of cublasMath_t
 WHOLE_SUMS = 16

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from minigrad import GradcheckError, Tensor, gradcheck, gradgradcheck, primitive
+from minigrad.engine.primitive import Saved
 from minigrad.functional.normalization import layer_norm, layer_norm_by_steps, layer_norm_gradient
-from minigrad.primitive import Saved
 
 from tests.minigrad.checked import tensor, unary
 

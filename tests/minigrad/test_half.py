@@ -6,7 +6,7 @@ import pytest
 from minigrad import Tensor, einsum, matmul
 from minigrad import functional as F
 from minigrad.functional.sums import column_sums
-from minigrad.half import product, total
+from minigrad.precision.half import product, total
 
 ROUNDING = 2.0**-11  # of float16, relative: half a unit in the last place
 

@@ -13,7 +13,7 @@ import pytest
 import minigrad
 from minigrad import Tensor, checkpoint, func, nn, optim
 from minigrad import functional as F
-from minigrad.names import CALLED, ELSEWHERE, IN, ON_MODULES, missing
+from minigrad.compat.names import CALLED, ELSEWHERE, IN, ON_MODULES, missing
 
 
 def said(owner, name):
@@ -168,7 +168,7 @@ def test_nothing_is_loaded_before_a_name_is_missing():
     code = "import sys, minigrad; minigrad.Tensor([1.0]).exp(); print(*(m for m in sys.modules if 'minigrad' in m))"
     loaded = in_a_fresh_interpreter(code)
     assert "minigrad.tensor" in loaded
-    assert not {"minigrad.names", "minigrad.nn", "minigrad.optim"} & set(loaded)
+    assert not {"minigrad.compat.names", "minigrad.nn", "minigrad.optim"} & set(loaded)
 
 
 def test_some_modules_are_loaded_on_demand():

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor
-from minigrad.notebook import _block_means
+from minigrad.tensor.notebook import _block_means
 
 
 def shown(tensor):

@@ -11,7 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, func, parallel
-from minigrad.autograd import backward
+from minigrad.engine.backward import backward
 
 
 @pytest.fixture(autouse=True)

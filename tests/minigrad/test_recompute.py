@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.recompute import checkpoint
+from minigrad.func.checkpointing import checkpoint
 
 from tests.minigrad.ops.row import host
 

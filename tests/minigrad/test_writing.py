@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from minigrad import device as devices
-from minigrad.writing import add_at, fill_rows
+from minigrad.device import devices
+from minigrad.device.writing import add_at, fill_rows
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 2, 3)])

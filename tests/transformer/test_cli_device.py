@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from minigrad import device as devices
+from minigrad.device import devices
 
 from tests.transformer.commands import SMALL, call, refused
 

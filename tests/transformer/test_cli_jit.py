@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad.kernels
-from minigrad.modes import compiled_kernels
+from minigrad.engine.switches import compiled_kernels
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused

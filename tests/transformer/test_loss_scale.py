@@ -8,7 +8,7 @@ import pytest
 
 import minigrad
 from minigrad import optim
-from minigrad.autocast import autocasting
+from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
 from transformer.checkpoints import RunError, load_run

@@ -8,8 +8,8 @@ import pytest
 
 import minigrad
 from minigrad import Tensor
+from minigrad.engine.node import Node
 from minigrad.func import checkpoint
-from minigrad.tape import Node
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer.config import TransformerConfig

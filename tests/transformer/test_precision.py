@@ -9,7 +9,7 @@ import pytest
 
 import minigrad
 from minigrad import optim
-from minigrad.autocast import autocasting
+from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused

@@ -10,7 +10,7 @@ import pytest
 
 from minigrad import nn
 from minigrad.checkpoint import load_tensors
-from minigrad.names import IN_TRANSFORMER
+from minigrad.compat.names import IN_TRANSFORMER
 
 from tests.transformer.pytorch_models import make, same, snapshot
 from transformer import MultiHeadAttention, Transformer, TransformerConfig

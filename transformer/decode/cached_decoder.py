@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, nn
 from minigrad.device import on_device_of, xp
+from minigrad.engine.observe import observers
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.switches import fused_kernels
 from minigrad.functional.attention import attention
 from minigrad.functional.normalization import layer_norm
-from minigrad.modes import fused_kernels
-from minigrad.observe import observers
-from minigrad.primitive import Primitive
 from minigrad.tensor import as_tensor
 
 from transformer.attention import MultiHeadAttention

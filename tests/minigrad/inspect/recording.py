@@ -3,7 +3,7 @@
 import numpy as np
 
 from minigrad import Tensor, inspect
-from minigrad.observe import observers
+from minigrad.engine.observe import observers
 
 
 def leaf(*shape, device="cpu"):

@@ -9,13 +9,13 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect
-from minigrad.observe import Observer, observers, observing, unobserved
+from minigrad.engine.observe import Observer, observers, observing, unobserved
 
 
 def test_importing_minigrad_does_not_load_the_tools():
     program = """
 import sys, minigrad
-assert not [name for name in sys.modules if name.startswith(("minigrad.inspect", "minigrad.notebook"))]
+assert not [name for name in sys.modules if name.startswith(("minigrad.inspect", "minigrad.tensor.notebook"))]
 minigrad.Tensor([1.0])._repr_html_()
 with minigrad.profile() as profile: pass
 assert minigrad.profile is minigrad.inspect.profile

@@ -53,7 +53,7 @@ def folders(parent):
 
 
 def test_a_change_of_a_helper_in_another_file_reaches_kernels_on_disk(package):
-    beside, helpers = package / "kernels" / "__pycache__", package / "kernels" / "jit_math.py"
+    beside, helpers = package / "kernels" / "__pycache__", package / "kernels" / "compiled" / "math.py"
     assert run(package) == (sigmoid(1), 1, 0)
     assert run(package) == (sigmoid(1), 0, 1)
     (before,) = folders(beside)
@@ -93,8 +93,8 @@ def test_the_users_cache_folder_is_the_last_resort(package, tmp_path):
 
 @pytest.mark.parametrize("error", [OSError("the disk is full"), RuntimeError("no locator available")], ids=repr)
 def test_what_cannot_be_kept_is_compiled_all_the_same(error, monkeypatch):
-    from minigrad.kernels.jit_kernel import Kernel
-    from minigrad.kernels.jit_softmax import softmax_rows
+    from minigrad.kernels.compiled.kernel import Kernel
+    from minigrad.kernels.compiled.softmax import softmax_rows
 
     made = Kernel._make
 
@@ -110,8 +110,8 @@ def test_what_cannot_be_kept_is_compiled_all_the_same(error, monkeypatch):
 
 
 def test_threads_that_need_a_kernel_at_once_make_it_ready_once():
-    from minigrad.kernels.jit_kernel import Kernel
-    from minigrad.kernels.jit_softmax import softmax_rows
+    from minigrad.kernels.compiled.kernel import Kernel
+    from minigrad.kernels.compiled.softmax import softmax_rows
 
     kernel, meeting, results = Kernel(softmax_rows.function), threading.Barrier(4, timeout=20), []
     before = len(kernels.made_ready)

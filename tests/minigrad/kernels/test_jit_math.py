@@ -7,7 +7,7 @@ import pytest
 
 numba = pytest.importorskip("numba", reason="the extra jit is not installed")
 
-from minigrad.kernels.jit_math import exp, greatest  # noqa: E402 - they need numba
+from minigrad.kernels.compiled.math import exp, greatest  # noqa: E402 - they need numba
 
 
 @numba.njit

@@ -12,8 +12,8 @@ import pytest
 import minigrad
 from minigrad import Tensor, gradcheck, inspect, jit, kernels, optim
 from minigrad import functional as F
-from minigrad.modes import compiled_kernels
-from minigrad.recompute import checkpoint
+from minigrad.engine.switches import compiled_kernels
+from minigrad.func.checkpointing import checkpoint
 
 from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, autograd, ops
+from minigrad import Tensor, ops
+from minigrad.engine import backward as autograd
 
 from tests.minigrad.ops.row import host
 from tests.minigrad.ops.rows import ROWS

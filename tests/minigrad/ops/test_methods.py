@@ -7,9 +7,9 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
-from minigrad.elementwise_methods import ElementwiseMethods
-from minigrad.methods import Methods
-from minigrad.operators import Operators
+from minigrad.tensor.elementwise_methods import ElementwiseMethods
+from minigrad.tensor.methods import Methods
+from minigrad.tensor.operators import Operators
 
 from tests.minigrad.ops.row import host, normal, positive
 

@@ -8,7 +8,7 @@ import pytest
 from minigrad import Tensor, autocast, optim
 from minigrad import functional as F
 from minigrad.device import to_numpy
-from minigrad.optim.scaler import LARGEST, SMALLEST
+from minigrad.precision.scaler import LARGEST, SMALLEST
 
 from tests.minigrad.optim.scaled import ALL, bits, make_params, run, set_gradients
 

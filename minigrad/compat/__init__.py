@@ -1,0 +1,1 @@
+"""What names and spellings from PyTorch and NumPy are called here."""

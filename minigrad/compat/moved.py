@@ -1,0 +1,83 @@
+"""Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning.
+
+For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up in
+the places that `MOVED` lists, and warns with the place where it stands now.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from typing import Any
+
+from minigrad.compat.namespace import Namespace
+
+# The old module -> where its names stand now: the first of these modules that has the name.
+MOVED: dict[str, tuple[str, ...]] = {
+    "minigrad.accumulate": ("minigrad.engine.accumulate",),
+    "minigrad.array_like": ("minigrad.tensor.array_like",),
+    "minigrad.autograd": ("minigrad.engine.backward",),
+    "minigrad.bundle": ("minigrad.func.bundle",),
+    "minigrad.calls": ("minigrad.engine.calls",),
+    "minigrad.creation": ("minigrad.tensor.creation",),
+    "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
+    "minigrad.gpu": ("minigrad.precision.gpu",),
+    "minigrad.half": ("minigrad.precision.half",),
+    "minigrad.hooks": ("minigrad.engine.hooks",),
+    "minigrad.inner_call": ("minigrad.func.inner_call",),
+    "minigrad.methods": ("minigrad.tensor.methods",),
+    "minigrad.modes": ("minigrad.engine.switches",),
+    "minigrad.names": ("minigrad.compat.names",),
+    "minigrad.namespace": ("minigrad.compat.namespace",),
+    "minigrad.notebook": ("minigrad.tensor.notebook",),
+    "minigrad.observe": ("minigrad.engine.observe",),
+    "minigrad.operands": ("minigrad.engine.operands",),
+    "minigrad.operators": ("minigrad.tensor.operators",),
+    "minigrad.plan": ("minigrad.engine.plan",),
+    "minigrad.recompute": ("minigrad.func.checkpointing",),
+    "minigrad.rules": ("minigrad.engine.rules",),
+    "minigrad.signatures": ("minigrad.engine.signatures",),
+    "minigrad.tape": ("minigrad.engine.node",),
+    "minigrad.transforms": ("minigrad.engine.grad",),
+    "minigrad.trees": ("minigrad.func.trees",),
+    "minigrad.writing": ("minigrad.device.writing",),
+    "minigrad.optim.scaler": ("minigrad.precision.scaler",),
+    "minigrad.optim.skipping": ("minigrad.precision.skipping",),
+    "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
+    "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
+    "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
+    "minigrad.kernels.jit_cache": ("minigrad.kernels.compiled.cache",),
+    "minigrad.kernels.jit_dropout": ("minigrad.kernels.compiled.dropout",),
+    "minigrad.kernels.jit_kernel": ("minigrad.kernels.compiled.kernel",),
+    "minigrad.kernels.jit_loss": ("minigrad.kernels.compiled.loss",),
+    "minigrad.kernels.jit_math": ("minigrad.kernels.compiled.math",),
+    "minigrad.kernels.jit_normalization": ("minigrad.kernels.compiled.normalization",),
+    "minigrad.kernels.jit_optim": ("minigrad.kernels.compiled.optim",),
+    "minigrad.kernels.jit_softmax": ("minigrad.kernels.compiled.softmax",),
+    "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.twin",),
+    # `minigrad.primitive`, `minigrad.tap` and `minigrad.autocast` are functions, and were modules beside that.
+    "minigrad.autocast": ("minigrad.precision.autocast",),
+    "minigrad.primitive": ("minigrad.engine.primitive",),
+    "minigrad.tap": ("minigrad.engine.tap",),
+}
+
+
+class MovedModule(Namespace):
+    """An old module: it has each name that stood in it, from where it stands now."""
+
+    def __getattr__(self, name: str) -> Any:
+        """The object of this name, with a DeprecationWarning that names its new place."""
+        if not name.startswith("__"):
+            for place in MOVED[self.__name__]:
+                module = importlib.import_module(place)
+                if name in vars(module):
+                    warnings.warn(f"{self.__name__}.{name} stands in {place} now; this old place answers for one "
+                                  "release", DeprecationWarning, stacklevel=2)
+                    return vars(module)[name]
+        return super().__getattr__(name)
+
+
+def install() -> None:
+    """Let imports from the old places find what has moved."""
+    sys.modules.update({name: MovedModule(name) for name in MOVED})

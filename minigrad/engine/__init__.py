@@ -1,0 +1,1 @@
+"""The engine: records operations, and sends gradients back through them."""

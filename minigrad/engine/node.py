@@ -1,0 +1,105 @@
+"""What is recorded: bare tensors, and the nodes that remember how they were made.
+
+A `TensorBase` holds an array. If it came out of a recorded operation it also holds a `Node`: which primitive made it,
+which saved values the gradient rules will need, and the parents (nodes, or leaf tensors) to send gradients to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from minigrad.engine.plan import Plan
+    from minigrad.engine.rules import Rules
+
+Array = Any  # numpy.ndarray, or the array of a CuPy-like module
+
+
+class TensorBase:
+    """An array, whether it requires a gradient, and the node that made it. `minigrad.Tensor` adds the methods.
+
+    ``_tick`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` is set
+    when a leaf gets its first hook.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_tick")
+
+    _data: Array
+    _grad: Any  # a tensor, or None
+    _node: Node | None
+    _requires_grad: bool
+    _tick: list[int]
+
+
+_tensor_class: type[TensorBase] = TensorBase
+
+
+def register_tensor_class(cls: type[TensorBase]) -> None:
+    """The one seam by which `minigrad.tensor` tells the engine which class its results have."""
+    global _tensor_class
+    _tensor_class = cls
+
+
+def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) -> Any:
+    """A tensor around `array` (not copied), as the output of `node`."""
+    tensor = _tensor_class.__new__(_tensor_class)
+    if type(array) is not np.ndarray and isinstance(array, (np.generic, bool, int, float)):
+        array = np.asarray(array)
+    tensor._data = array
+    tensor._node = node
+    tensor._requires_grad = node is not None
+    tensor._tick = [0] if tick is None else tick
+    tensor._grad = None
+    return tensor
+
+
+class Saved:
+    """What a fused forward keeps for its joint rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+
+FREED: tuple[Any, ...] = ("freed",)
+next_number = itertools.count().__next__
+
+
+class Node:
+    """One recorded operation: what its rules need, and whom its gradients go to.
+
+    ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.calls``.
+    ``ticks`` are the change counters of the saved values: ``(tick, its count when the value was saved, the value)``.
+    A node never holds its own output, nor a tensor that is not a leaf: so no reference cycle can arise.
+    """
+
+    __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
+                 "shape", "ticks")
+
+    def __init__(self, primitive: Rules, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
+                 ticks: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
+        self.number = next_number()
+        self.primitive, self.plan, self.parents, self.saved, self.ticks = primitive, plan, parents, saved, ticks
+        self.shape, self.dtype = shape, dtype
+        self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
+        self._hooks: dict[int, Any] | None = None
+
+    def check(self) -> None:
+        """Raise if this node was freed by an earlier backward, or if a value that it saved has changed since."""
+        if self.saved is FREED:
+            raise RuntimeError(
+                f"{self.primitive.name}: this part of the graph was already used by a backward pass (complete, or "
+                "ended by an error) and its saved values are freed; pass retain_graph=True to the first pass to go "
+                "through it twice, or compute the forward again")
+        for tick, then, _ in self.ticks:
+            if tick[0] != then:
+                raise RuntimeError(
+                    f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the "
+                    "backward pass, was changed in place afterwards; change a copy, or change it after backward()")
+
+
+def gradient_target(tensor: TensorBase) -> Any:
+    """Where the gradient of `tensor` goes: its node, or, if it is a leaf, the tensor itself."""
+    return tensor if tensor._node is None else tensor._node

@@ -1,0 +1,87 @@
+"""One call of a function within a transform: its inputs, and the gradients with respect to them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from minigrad.engine import grad as gradients
+from minigrad.engine.backward import leaves_below
+from minigrad.engine.node import TensorBase, gradient_target
+from minigrad.engine.switches import enable_grad, is_grad_enabled
+from minigrad.func.trees import tree_leaves, tree_like, tree_map
+from minigrad.ops import zeros_like
+from minigrad.tensor import Tensor
+
+
+def _input(value: Any, operation: str) -> Tensor:
+    """A tensor that requires a gradient: connected to `value` if that does, else of its own."""
+    tensor = value if isinstance(value, Tensor) else Tensor(value)
+    if tensor.dtype.kind != "f":
+        raise TypeError(f"{operation}: only floating arguments can be differentiated, got {tensor.dtype}; choose "
+                        "others by argnums")
+    return tensor.clone() if tensor.requires_grad else tensor.detach().requires_grad_()
+
+
+# The leaves that calls made for themselves and that have ended, by id: they are in the graph of what their function
+# computed, but nobody can ask for their gradient any more.
+_ended: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+
+
+class InnerCall:
+    """One call of a function on inputs of its own, so that its derivative with respect to them can be taken.
+
+    Until `end` the leaves among the inputs count for transforms inside the function, wherever that runs: in another
+    thread, or again, in the backward of a checkpoint.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+                 positions: Sequence[int], operation: str) -> None:
+        self.operation, self.outside = operation, is_grad_enabled()
+        fresh = list(args)
+        for position in positions:
+            given = args[position] if self.outside else tree_map(detached, args[position])
+            fresh[position] = tree_map(lambda leaf: _input(leaf, operation), given)
+        self.given = [fresh[position] for position in positions]
+        self.inputs = tree_leaves(self.given)
+        self.own = {id(tensor): tensor for tensor in self.inputs if tensor.is_leaf}
+        with enable_grad():
+            self.value = function(*fresh, **kwargs)
+
+    def end(self) -> None:
+        """Nothing more will be differentiated, but after `begin_again`."""
+        _ended.update(self.own)
+
+    def begin_again(self) -> None:
+        """Undo `end`: the pull-back of a vjp may be called at any time."""
+        for key in self.own:
+            _ended.pop(key, None)
+
+    def gradients(self, outputs: Sequence[Any], starts: Sequence[Any], create_graph: bool, keep: bool = False) -> Any:
+        """The gradients for each position, in the form of its argument: zeros where the outputs do not depend."""
+        recorded = [(out, start) for out, start in zip(outputs, starts, strict=True) if out.requires_grad]
+        found: Sequence[Any] = [None] * len(self.inputs)
+        if recorded and self.inputs:
+            found = gradients.grad([out for out, _ in recorded], self.inputs, [start for _, start in recorded],
+                                    create_graph=create_graph, retain_graph=keep or create_graph, allow_unused=True)
+        filled = [zeros_like(x.detach()) if g is None else g for x, g in zip(self.inputs, found, strict=True)]
+        return tree_like(self.given, filled)
+
+    @property
+    def continues(self) -> bool:
+        """Whether somebody outside may differentiate the result: it depends on a leaf that is not ours."""
+        if not self.outside:
+            return False
+        outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, TensorBase)]
+        return any(leaf._requires_grad and id(leaf) not in self.own and _ended.get(id(leaf)) is not leaf
+                   for leaf in leaves_below(outputs))
+
+    def result(self, tree: Any) -> Any:
+        """Values as the caller gets them: recorded only if somebody outside may go on from them."""
+        return tree if self.continues else tree_map(detached, tree)
+
+
+def detached(value: Any) -> Any:
+    """`value` outside the graph, if it is a tensor."""
+    return value.detach() if isinstance(value, Tensor) else value

@@ -1,0 +1,1 @@
+"""Bodies compiled by Numba."""

@@ -1,0 +1,33 @@
+"""Dropout with a mask. Drawing the mask stays NumPy's: the generator is what takes the time, compiled or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.functional.dropout import dropout_with_mask as dropout_in_numpy
+from minigrad.kernels.compiled.kernel import Booleans, Number, OutVector, Vector, kernel
+from minigrad.kernels.compiled.twin import dense, gradient_of, is_dense, is_mask, twin_of
+
+
+def suits(input, mask, p):
+    """Whether there is one mask element for each element, in the same order."""
+    return is_dense(input) and is_mask(mask, input.shape)
+
+
+@kernel
+def keep_and_scale(x: Vector, mask: Booleans, factor: Number, out: OutVector):
+    zero = x.dtype.type(0)
+    for i in range(x.size):
+        out[i] = x[i] * (factor if mask[i] else zero)
+
+
+@twin_of(dropout_in_numpy, suits)
+def dropout_with_mask(input, mask, p):
+    out = np.empty_like(input)
+    keep_and_scale(input.reshape(-1), mask.reshape(-1), 1 / (1 - p), out.reshape(-1))
+    return out
+
+
+@gradient_of(dropout_with_mask, "input")
+def dropout_gradient(g, mask, p):
+    return dropout_with_mask.forward(dense(g), mask, p)

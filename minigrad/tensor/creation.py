@@ -1,0 +1,144 @@
+"""Making tensors: from an array, or filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import asarray_on, module_for, on_device
+from minigrad.engine.calls import public
+from minigrad.engine.node import Array, TensorBase, wrap
+from minigrad.tensor import Tensor, as_tensor
+
+_DLPACK_CPU = 1  # kDLCPU in dlpack.h
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor that shares the memory of `array`."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: expected a numpy.ndarray, got {type(array).__name__}")
+    return wrap(_numeric(array, "from_numpy"))
+
+
+def _numeric(array: Array, operation: str) -> Array:
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
+    return array
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A tensor that shares the memory of `source`, another library's array, on the host or on a GPU."""
+    kind, index = source.__dlpack_device__()
+    module = np if kind == _DLPACK_CPU else module_for(f"cuda:{index}")
+    return wrap(_numeric(module.from_dlpack(source), "from_dlpack"))
+
+
+def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool) -> Tensor:
+    dtype = _no_length(dtype, operation)
+    if not isinstance(value, bool | int | float | np.generic):  # numbers that broadcast to the shape
+        value = asarray_on(device, value._data if isinstance(value, TensorBase) else value)
+    return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
+
+
+def _made(operation: str, make: Callable[[Any], Array], device: str | None, requires_grad: bool) -> Tensor:
+    """The array that `make` makes by a namespace, NumPy's or a GPU's, where it will be: nothing is sent."""
+    device = "cpu" if device is None else device
+    with on_device(device):
+        made = as_tensor(_numeric(make(module_for(device)), operation))
+    made.requires_grad = requires_grad
+    return made
+
+
+def _no_length(dtype: Any, operation: str) -> Any:
+    """`dtype`, unless it is a number: the second length of a shape that was not put in parentheses."""
+    if isinstance(dtype, int | float):
+        example = "full((2, 3), 7.0)" if operation == "full" else f"{operation}((2, 3))"
+        raise TypeError(f"{operation}: dtype must be a dtype, got {dtype}; a shape is one argument, a tuple: {example}")
+    return dtype
+
+
+@public
+def zeros(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
+    return _filled("zeros", shape, 0, dtype, device, requires_grad)
+
+
+@public
+def ones(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of ones of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
+    return _filled("ones", shape, 1, dtype, device, requires_grad)
+
+
+@public
+def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of that `shape` filled with `value`; `dtype`, `device` and `requires_grad` as for `Tensor`."""
+    return _filled("full", shape, value, dtype, device, requires_grad)
+
+
+@public
+def zeros_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Zeros of the shape of `x`, a tensor or an array.
+
+    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    """
+    return full_like(x, 0, dtype, device, requires_grad)
+
+
+@public
+def ones_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """Ones of the shape of `x`, a tensor or an array.
+
+    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    """
+    return full_like(x, 1, dtype, device, requires_grad)
+
+
+@public
+def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None,
+              requires_grad: bool = False) -> Tensor:
+    """A tensor filled with `value`, of the shape of `x`.
+
+    Args:
+        x: a tensor or an array.
+        value: every element.
+        dtype, device: those of `x`, unless they are given.
+        requires_grad: as for `Tensor`; that of `x` does not matter.
+    """
+    like = as_tensor(x)
+    return _filled("full_like", like.shape, value, like.dtype if dtype is None else dtype,
+                   like.device if device is None else device, requires_grad)
+
+
+@public
+def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu",
+        requires_grad: bool = False) -> Tensor:
+    """Ones on the diagonal and zeros elsewhere, (`n`, `m`), or (n, n).
+
+    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    """
+    return _made("eye", lambda module: module.eye(n, m, dtype=dtype), device, requires_grad)
+
+
+@public
+def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
+             requires_grad: bool = False) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,).
+
+    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    """
+    return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
+
+
+@public
+def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:
+    """Evenly spaced numbers, 1-D.
+
+    Args:
+        bounds: ``stop``; ``start, stop``; or ``start, stop, step``. Start is included, stop is not.
+        dtype: by default int64, or float32 if one of the bounds is a float.
+        device: as for `Tensor`.
+    """
+    kind = np.float32 if any(isinstance(b, float) for b in bounds) else np.int64
+    return Tensor(np.arange(*bounds, dtype=dtype or kind), device=device)

@@ -1,0 +1,278 @@
+"""The Tensor that people use: what it is made of, its gradient, and changes in place.
+
+It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here. Its shape, text
+and conversions are in `minigrad.tensor.array_like`, its operators in `minigrad.tensor.operators`, the methods that are ops in
+`minigrad.tensor.methods`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.device import (
+    device_of,
+    is_array,
+    on_device_of,
+    parse_device,
+    to_device,
+)
+from minigrad.engine import backward as engine_backward
+from minigrad.engine.calls import public
+from minigrad.engine.hooks import RemovableHandle, add_hook
+from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
+from minigrad.engine.operands import numbers_on
+from minigrad.engine.switches import recording
+from minigrad.tensor.array_like import ArrayLike
+from minigrad.tensor.methods import Methods
+from minigrad.tensor.operators import Operators, index_on_device, unwrap_nested
+
+
+def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
+    """An array with memory of its own: numbers and lists become float32, int64 or bool, arrays keep their dtype."""
+    if isinstance(dtype, int | float):  # Tensor(2, 3)
+        raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
+                        "minigrad.zeros((2, 3)) does")
+    if isinstance(data, TensorBase):
+        data = data._data
+    if not is_array(data):
+        without_dtype = not isinstance(data, np.generic)
+        try:
+            data = np.asarray(unwrap_nested(data))
+        except ValueError as error:
+            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
+        if without_dtype and dtype is None:
+            data = _in_default_dtype(data)
+    target_dtype = data.dtype if dtype is None else np.dtype(dtype)
+    for kind in (data.dtype, target_dtype):
+        if kind.kind not in "biuf":
+            raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {kind}")
+    moved = to_device(data, device_of(data) if device is None else parse_device(device))
+    with on_device_of(moved):
+        return moved.astype(target_dtype, copy=moved is data)
+
+
+def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What a list of Python numbers becomes; an empty one is floating."""
+    if listed.dtype.kind == "f" or not listed.size:
+        return listed.astype(np.float32)
+    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
+    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
+
+
+class Tensor(ArrayLike, Operators, Methods):
+    """A multi-dimensional array that can record what is done with it.
+
+    Args:
+        data: numbers, nested lists, an array, or a tensor; **copied** (`from_numpy` shares memory).
+        dtype: by default the array's own; Python floats become float32, ints int64.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``; by default where the data is.
+        requires_grad: whether `backward` computes ``.grad`` for it; floating dtypes only.
+
+    Raises:
+        TypeError: data that is not numeric; ``requires_grad`` for integers or booleans.
+        ValueError: nested lists of irregular shape; an unknown device.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # ``np.exp(tensor)`` is refused, and ``ndarray * tensor`` asks the Tensor: no graph is cut
+    __array_priority__ = 1000
+
+    def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> None:
+        self._data = _to_array(data, dtype, device)
+        self._node = None
+        self._tick = [0]
+        self._grad = None
+        self._requires_grad = False
+        self.requires_grad = requires_grad
+
+    # ----------------------------------------------------------------- what it is
+
+    @property
+    def data(self) -> Array:
+        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` afterwards."""
+        return self._data
+
+    @data.setter
+    def data(self, array: Any) -> None:
+        self._data = array._data if isinstance(array, TensorBase) else array
+        self.bump_tick()
+
+    def bump_tick(self) -> None:
+        """Tell the tape that the raw array was changed in place, so that a stale saved value is an error."""
+        self._tick[0] += 1
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self._data.dtype.kind != "f":
+            raise TypeError(f"requires_grad: only floating tensors can require gradients, this is {self._data.dtype}")
+        if not value and self._node is not None:
+            raise RuntimeError("requires_grad: this tensor is the result of a recorded operation; use .detach()")
+        self._requires_grad = bool(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self._node is None
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        if self.ndim < 2:
+            raise ValueError(f"mT: needs at least two dimensions, got shape {self.shape}")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def T(self) -> Tensor:
+        """All axes reversed."""
+        return self.transpose()
+
+    # ----------------------------------------------------------------- gradients
+
+    @property
+    def grad(self) -> Any:
+        """What `backward` has accumulated: a Tensor of this shape, dtype and device, or None.
+
+        TypeError for anything else that is assigned to it, ValueError for a Tensor that differs in one of them.
+        """
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        if gradient is not None:
+            if not isinstance(gradient, Tensor):
+                raise TypeError(f"grad: expected a Tensor or None, got {type(gradient).__name__}")
+            for what in ("shape", "dtype", "device"):
+                own, given = getattr(self, what), getattr(gradient, what)
+                if own != given:
+                    raise ValueError(f"grad: its {what} must be {own}, that of the tensor, got {given}")
+        self._grad = gradient
+
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.autograd.backward`.
+
+        `create_graph` is PyTorch's, and an error that names `minigrad.grad`, which has it.
+        """
+        if create_graph:
+            raise TypeError("backward: create_graph would put a graph into .grad, and so a reference cycle; use "
+                            "minigrad.grad(outputs, inputs, create_graph=True)")
+        engine_backward.backward(self, gradient, retain_graph)
+
+    def retain_grad(self) -> None:
+        """Let `backward` fill ``.grad`` of this tensor although it is not a leaf."""
+        if not self._requires_grad:
+            raise RuntimeError("retain_grad: this tensor does not require a gradient")
+        if self._node is not None:
+            self._node.retained = weakref.ref(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(gradient)`` in every backward, once the gradient of this tensor is complete.
+
+        It may return another tensor of that shape to go on with. What ``.grad`` gets, of a leaf or after
+        `retain_grad`, is what the hooks returned. They run in the order of registration, without recording, but under
+        ``create_graph``, where what they do is differentiated in turn. A hook that refers to its own tensor makes a
+        reference cycle, unless it is a leaf's and removed.
+
+        Returns:
+            A handle; ``handle.remove()`` takes the hook away.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("register_hook: this tensor does not require a gradient")
+        return add_hook(self, hook)
+
+    def detach(self) -> Tensor:
+        """The same memory, outside the graph."""
+        return wrap(self._data, None, self._tick)
+
+    def clone(self) -> Tensor:
+        """A recorded copy."""
+        return ops.astype(self, self.dtype)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """A recorded copy in another dtype."""
+        target = np.dtype(dtype)
+        if target.kind not in "biuf":
+            raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
+        return ops.astype(self if target.kind == "f" else self.detach(), target)
+
+    @public
+    def to(self, device: Any = None, dtype: Any = None) -> Tensor:
+        """On another device, or in another dtype, or both: itself if it is so already, else a recorded copy.
+
+        ``x.to("cuda")``, ``x.to(np.float64)``, ``x.to("cuda", np.float64)``; a string is a device.
+        """
+        if device is not None and dtype is None and isinstance(device, type | np.dtype):
+            device, dtype = None, device
+        target = self.device if device is None else parse_device(device)
+        cast = self if dtype is None or np.dtype(dtype) == self.dtype else self.astype(dtype)
+        return cast if target == self.device else ops.to_device(cast, target)
+
+    def requires_grad_(self, value: bool = True) -> Tensor:
+        """Set ``requires_grad`` in place; returns the tensor."""
+        self.requires_grad = value
+        return self
+
+    # ----------------------------------------------------------------- changes in place
+
+    def _check_writable(self, operation: str) -> None:
+        if self._node is not None:
+            raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation "
+                               f"({self._node.primitive.name}) and cannot be changed in place; build a new one with "
+                               "minigrad.where")
+        if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
+            raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; "
+                               "use .clone() first")
+        if not getattr(self._data.flags, "writeable", True):  # CuPy has no such flag
+            raise RuntimeError(f"{operation}: this tensor looks at read-only memory; use .clone() first")
+
+    def _raw_values(self, value: Any, operation: str) -> Any:
+        if isinstance(value, TensorBase):
+            if value._requires_grad and recording.get():
+                raise RuntimeError(f"{operation}: the values require a gradient, which a change in place would lose; "
+                                   "use minigrad.where, or .detach() them")
+            return to_device(value._data, self.device)
+        if isinstance(value, (int, float)):
+            return value
+        return numbers_on(self.device, value, self.dtype, operation)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_writable("t[...] = value")
+        with on_device_of(self._data):
+            self._data[_raw(index_on_device(index, self.device))] = self._raw_values(value, "t[...] = value")
+        self.bump_tick()
+
+    def copy_(self, source: Any) -> Tensor:
+        """Overwrite the values in place with those of `source`, a tensor, array or number that broadcasts to them."""
+        self._check_writable("copy_")
+        with on_device_of(self._data):
+            self._data[...] = self._raw_values(source, "copy_")
+        self.bump_tick()
+        return self
+
+
+register_tensor_class(Tensor)
+
+
+def _raw(index: Any) -> Any:
+    """An index with its tensors unwrapped."""
+    if isinstance(index, tuple):
+        return tuple(_raw(part) for part in index)
+    return index._data if isinstance(index, TensorBase) else index
+
+
+def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
+    """`data` itself if it is a tensor; arrays are shared, anything else is copied to the device of `like`."""
+    if isinstance(data, Tensor):
+        return data
+    if is_array(data):
+        return wrap(data)
+    return Tensor(data, device=None if like is None else like.device)
