@@ -1,18 +1,18 @@
 """minigrad: reverse-mode automatic differentiation on NumPy or CuPy arrays, small enough to read."""
 
 import importlib
+import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from minigrad import functional, random
-from minigrad.compat.moved import MOVED, install
-from minigrad.compat.namespace import absent, answer
 from minigrad.device import DeviceError
 from minigrad.engine.grad import grad
 from minigrad.engine.primitive import Saved, primitive
-from minigrad.engine.switches import enable_grad, fused, is_grad_enabled, no_grad
-from minigrad.engine.tap import tap, tapping
+from minigrad.engine.switches import enable_grad, is_grad_enabled, no_grad
+from minigrad.functional.compositions import fused, tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from minigrad.kernels import jit
+from minigrad.namespace import absent, answer
 from minigrad.ops import (
     absolute,
     acos,
@@ -136,8 +136,6 @@ from minigrad.ops import (
     vstack,
     where,
 )
-from minigrad.precision.autocast import autocast
-from minigrad.precision.gpu import tf32
 from minigrad.random import manual_seed
 from minigrad.tensor import Tensor
 from minigrad.tensor.creation import (
@@ -158,6 +156,9 @@ if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
+    from minigrad.kernels import jit as jit
+    from minigrad.precision import autocast as autocast
+    from minigrad.precision import tf32 as tf32
 
 __version__ = "0.1.0"
 
@@ -179,18 +180,22 @@ __all__ = [
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
-_ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "nn", "optim"})
-_OF_INSPECT = frozenset({"detect_anomaly", "profile"})
+_ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
+_PLACES = {"autocast": "precision", "tf32": "precision", "jit": "kernels", "detect_anomaly": "inspect", "profile": "inspect"}
 
 answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
-install()
+
+# What is beside the page, and works on it from outside. Where one is missing, everything else runs all the same.
+for _name in ("compat", "precision", "kernels"):
+    if find_spec(f"minigrad.{_name}") is not None:
+        importlib.import_module(f"minigrad.{_name}").install()
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
     def __getattr__(name):
         """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
-        if name in _ON_DEMAND or f"minigrad.{name}" in MOVED:
+        if name in _PLACES:
+            return getattr(importlib.import_module(f"minigrad.{_PLACES[name]}"), name)
+        if name in _ON_DEMAND or f"minigrad.{name}" in sys.modules:
             return importlib.import_module(f"minigrad.{name}")
-        if name in _OF_INSPECT:
-            return getattr(importlib.import_module("minigrad.inspect"), name)
         raise absent("minigrad", name)

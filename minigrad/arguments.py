@@ -1,10 +1,22 @@
-"""Checks of arguments that are no operands: sizes, counts and axes."""
+"""Arguments of the functions that people call: checks of sizes, counts and axes, and errors that name the function.
+
+`public` decorates the functions that are made of several operations; `minigrad.engine.primitive` does the same for one.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+
+from minigrad.engine.errors import CAUGHT, Spelling, in_name_of, misfit
+from minigrad.engine.interpreters import interpreters
+from minigrad.engine.primitive import parameter_names
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -> int:
@@ -22,3 +34,50 @@ def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
         raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {axis!r}")
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
+
+
+def public(function: F) -> F:
+    """Let the errors of a function name it, and let it understand the spellings of arguments that operations do.
+
+    What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
+    operation's, and with what it was given. What names it already stays as it is.
+    """
+    parameters = frozenset(parameter_names(function))
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        if keywords:
+            keywords = Spelling.rename(keywords, parameters, name)
+        try:
+            return function(*args, **keywords)
+        except CAUGHT as error:
+            entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            if isinstance(error, TypeError) and not entered:
+                raise misfit(error, name, inspect.signature(function), keywords) from None
+            told = in_name_of(name, error, (*args, *keywords.values()))
+            if told is error:
+                raise
+            raise told from error
+
+    return call  # type: ignore[return-value]
+
+
+def in_precision(precision: str) -> Callable[[F], F]:
+    """Declare the precision that a function of several operations wants under mixed precision, as a primitive does."""
+
+    def declare(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            entries = interpreters()
+            if not entries:
+                return function(*args, **keywords)
+            values = [*args, *keywords.values()]
+            for entry in entries:
+                entry.function(call, values)
+            return function(*values[:len(args)], **dict(zip(keywords, values[len(args):], strict=True)))
+
+        call.precision = precision  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return declare

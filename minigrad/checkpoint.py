@@ -16,8 +16,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from minigrad.compat.namespace import answer
 from minigrad.device import is_array, to_numpy
+from minigrad.namespace import answer
 from minigrad.tensor import Tensor
 
 _CHECKSUM = "minigrad.crc32"  # the metadata entry under which save_tensors keeps the checksum of the bytes

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 # Entries on one line know nothing of each other. "minigrad" and "transformer" are the __init__ files alone.
 LAYERS = [
     ["minigrad.arguments", "minigrad.device", "minigrad.compat.names"],
-    ["minigrad.precision.gpu", "minigrad.compat.namespace", "minigrad.device.writing"],
+    ["minigrad.precision.gpu", "minigrad.namespace", "minigrad.device.writing"],
     ["minigrad.precision.half", "minigrad.random", "minigrad.engine.signatures", "minigrad.func.trees"],
     ["minigrad.engine.switches", "minigrad.engine.node"],
     ["minigrad.engine.accumulate", "minigrad.engine.plan", "minigrad.engine.calls", "minigrad.engine.observe"],
@@ -24,12 +24,12 @@ LAYERS = [
     ["minigrad.engine.backward"],
     ["minigrad.engine.grad", "minigrad.engine.rules", "minigrad.parallel"],
     ["minigrad.engine.primitive"],
-    ["minigrad.engine.tap", "minigrad.tensor.notebook"],
+    ["minigrad.functional.compositions", "minigrad.tensor.notebook"],
     ["minigrad.ops"],
     ["minigrad.tensor.elementwise_methods"],
     ["minigrad.tensor.array_like", "minigrad.tensor.operators", "minigrad.tensor.methods"],
     ["minigrad.tensor"],
-    ["minigrad.tensor.creation", "minigrad.func.bundle"],
+    ["minigrad.tensor.creation", "minigrad.functional.bundle"],
     ["minigrad.func.checkpointing", "minigrad.func.inner_call"],
     ["minigrad.functional"],
     ["minigrad.nn", "minigrad.optim", "minigrad.gradcheck", "minigrad.checkpoint"],

@@ -14,7 +14,8 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.engine.switches import Switch, SwitchContext, fused_kernels
+from minigrad.functional.compositions import composing
+from minigrad.engine.switches import Setting, Switch
 from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.rows import gather_rows, scatter_rows
 
@@ -22,7 +23,7 @@ _leaves_out = Switch("transformer.leaves_out_padding", True)
 MOST = 0.9  # of all places: with more real tokens, laying them out costs more than leaving out the others saves
 
 
-def with_padding() -> SwitchContext:
+def with_padding() -> Setting[bool]:
     """A context, and decorator, within which every sentence keeps its padding and every tensor its shape (B, T, D)."""
     return _leaves_out.set_to(False)
 
@@ -53,7 +54,7 @@ def real_tokens(is_real: np.ndarray) -> RealTokens | None:
     That is so if nearly all are real, within `with_padding`, and on compositions, whose steps are for looking at. (On a
     GPU to count tokens would be to wait for it: there nobody asks.)
     """
-    if not fused_kernels.get() or not _leaves_out.get():
+    if composing() or not _leaves_out.get():
         return None
     places = np.flatnonzero(is_real)
     return RealTokens(is_real.shape, places) if len(places) <= MOST * is_real.size else None

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from minigrad import Tensor, is_grad_enabled, nn
 from minigrad.engine.node import TensorBase
-from minigrad.engine.observe import Observer
+from minigrad.inspect.observer import Observer
 
 from transformer.attention import MultiHeadAttention
 from transformer.layers import Residual

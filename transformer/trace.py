@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad, random, tapping
-from minigrad.engine.observe import observing
+from minigrad.inspect.observer import observing
 
 from transformer.attention import MultiHeadAttention
 from transformer.explain.checks import replay

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from minigrad import DeviceError, jit
-from minigrad.engine.observe import span
+from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
 from minigrad.precision.gpu import pool_use, tf32
 

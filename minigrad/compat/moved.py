@@ -11,14 +11,14 @@ import sys
 import warnings
 from typing import Any
 
-from minigrad.compat.namespace import Namespace
+from minigrad.namespace import Namespace
 
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.accumulate": ("minigrad.engine.accumulate",),
     "minigrad.array_like": ("minigrad.tensor.array_like",),
     "minigrad.autograd": ("minigrad.engine.backward",),
-    "minigrad.bundle": ("minigrad.func.bundle",),
+    "minigrad.bundle": ("minigrad.functional.bundle",),
     "minigrad.calls": ("minigrad.engine.calls",),
     "minigrad.creation": ("minigrad.tensor.creation",),
     "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
@@ -29,7 +29,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.methods": ("minigrad.tensor.methods",),
     "minigrad.modes": ("minigrad.engine.switches",),
     "minigrad.names": ("minigrad.compat.names",),
-    "minigrad.namespace": ("minigrad.compat.namespace",),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
     "minigrad.observe": ("minigrad.engine.observe",),
     "minigrad.operands": ("minigrad.engine.operands",),
@@ -43,7 +42,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.trees": ("minigrad.func.trees",),
     "minigrad.writing": ("minigrad.device.writing",),
     "minigrad.optim.scaler": ("minigrad.precision.scaler",),
-    "minigrad.optim.skipping": ("minigrad.precision.skipping",),
     "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
     "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
     "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
@@ -59,7 +57,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     # `minigrad.primitive`, `minigrad.tap` and `minigrad.autocast` are functions, and were modules beside that.
     "minigrad.autocast": ("minigrad.precision.autocast",),
     "minigrad.primitive": ("minigrad.engine.primitive",),
-    "minigrad.tap": ("minigrad.engine.tap",),
+    "minigrad.tap": ("minigrad.functional.compositions",),
 }
 
 

@@ -13,6 +13,7 @@ The same loop serves two purposes:
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,70 +21,84 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import device_of, is_array, on_device_of, xp
-from minigrad.engine.accumulate import Pending, deliver, is_fresh
-from minigrad.engine.hooks import hooked
-from minigrad.engine.node import FREED, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.observe import observers, span
-from minigrad.engine.operands import numbers_on
-from minigrad.engine.plan import run_rule
+from minigrad.engine.hooks import run_hooks
+from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
+from minigrad.engine.node import Array, Node, TensorBase, gradient_target, next_number, wrap
+from minigrad.engine.operands import copy, match_input, numbers_on
+from minigrad.engine.primitive import only_definitions
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
 
-def _push_gradients(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
-    """Run the rules of `node` on its gradient `g`; returns the parents that received their first gradient."""
-    plan, create_graph = node.plan, pending.create_graph
-    if plan.recomputes or (create_graph and plan.expands):
-        # What made it is recorded in the node's place, and the traversal goes on through what that recorded.
-        newest = next_number()
-        target = gradient_target(node.primitive.expand(node))
-        for observer in observers():
-            observer.expanded(node, target)
-        if wanted is not None:
-            wanted.update(_recorded_since(newest, target))
-        if pending.expected:
-            pending.expect(_recorded_since(newest, target).values())
-        return [target] if pending.add(target, g, False) else []
+class Arriving:
+    """Gradients that have arrived but were not sent on yet, and the heap of the nodes that they are for.
 
-    saved = node.saved if not create_graph else node.primitive.rejoin(node)
-    values, first = (g, plan.needs, *saved), []
-    watching, in_place = observers(), True
-    if watching:
-        watching = tuple([observer for observer in watching if observer.follows_gradients])
-        in_place = all(observer.accumulates for observer in watching)
-    if plan.joint is not None:
-        results = plan.select(node.primitive, run_rule(*plan.joint, values))
-        # One joint rule may hand the same memory to two inputs: only all-new, all-different arrays count as fresh.
-        distinct = len({id(r) for r in results}) == len(results) and all(is_fresh(r, g, saved) for r in results)
-        for target, result, name in zip(node.parents, results, plan.names, strict=True):
-            if wanted is None or id(target) in wanted:
-                result = node.primitive.conform(result, target, name)
-                for observer in watching:
-                    observer.gradient_sent(node, name, target, result)
-                if pending.add(target, result, distinct):
-                    first.append(target)
-        return first
+    An entry is ``[value, owned, target]``, by the id of the node or leaf. A rule may return its argument, a view, or one
+    array for two inputs, so a value is borrowed at first and never written to. The second arrival makes a sum that we
+    own; later ones add into it.
+    """
 
-    for target, (name, function, pick, accumulate, accumulate_pick) in zip(node.parents, plan.calls, strict=True):
-        if wanted is not None and id(target) not in wanted:
-            continue
-        if accumulate is not None and not create_graph and in_place:
-            buffer, is_first = pending.owned_buffer(target, g)
-            if is_first:
-                for observer in watching:
-                    observer.gradient_sent(node, name, target, buffer)
-            accumulate(buffer, *(accumulate_pick(values) if accumulate_pick is not None else (g,)))
+    def __init__(self, create_graph: bool) -> None:
+        self.create_graph = create_graph
+        self.entries: dict[int, list[Any]] = {}
+        self.heap: list[tuple[int, Node]] = []
+        self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
+
+    def add(self, target: Any, value: Any, fresh: bool) -> None:
+        """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
+        entry = self.entries.get(id(target))
+        if entry is None:
+            if self.create_graph and not isinstance(value, TensorBase):  # a rule may return a constant
+                value = wrap(value)
+            self._enter(target, value, fresh)
+        elif entry[1] and entry[0] is value:
+            return  # a buffer that a rule has added into
+        elif self.create_graph:
+            entry[0] = entry[0] + value
         else:
-            result = function(g) if pick is None else function(*pick(values))
-            like = target if type(target) is Node else target._data
-            if getattr(result, "shape", None) != like.shape or result.dtype is not like.dtype:
-                result = node.primitive.conform(result, target, name)
-            for observer in watching:
-                observer.gradient_sent(node, name, target, result)
-            is_first = pending.add(target, result, not create_graph and result is not g and is_fresh(result, g, saved))
-        if is_first:
-            first.append(target)
-    return first
+            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
+                if entry[1]:
+                    entry[0] += value
+                else:
+                    entry[0], entry[1] = entry[0] + value, True
+
+    def _enter(self, target: Any, value: Any, owned: bool) -> None:
+        self.entries[id(target)] = [value, owned, target]
+        if type(target) is Node:
+            heapq.heappush(self.heap, (-target.number, target))
+
+    def buffer(self, target: Any, like: Array) -> Array:
+        """An array of the target's shape that we own, for rules that add into it."""
+        entry = self.entries.get(id(target))
+        namespace = xp(like)
+        if entry is None:
+            self._enter(target, namespace.zeros(target.shape, target.dtype), True)
+            return self.entries[id(target)][0]
+        if not entry[1] or isinstance(entry[0], np.generic):
+            entry[0], entry[1] = namespace.array(entry[0]), True
+        return entry[0]
+
+    def latest(self) -> list[Any]:
+        """Take out the entry of the newest node: its gradient is complete. Its hooks have run."""
+        _, node = heapq.heappop(self.heap)
+        return hooked(self.entries.pop(id(node)))
+
+    def expect(self, nodes: Iterable[Node]) -> None:
+        """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
+        for node in nodes:
+            for parent in node.parents:
+                if type(parent) is not Node:
+                    self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
+
+    def complete(self, node: Node) -> list[list[Any]]:
+        """Take out the entries of the leaves for which `node`, which has sent its gradients, was the last to come."""
+        entries = []
+        for parent in node.parents:
+            if type(parent) is not Node:
+                left = self.expected[id(parent)] = self.expected[id(parent)] - 1
+                if left == 0:
+                    entries.append(self.entries.pop(id(parent)))
+        return entries
 
 
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
@@ -100,108 +115,134 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    for root, _ in roots:
-        if type(root) is Node and root.primitive.scales:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return _observed_pass(roots, create_graph, retain_graph, wanted, captured, receive)
-    return _observed_pass(roots, create_graph, retain_graph, wanted, captured, receive)
-
-
-def _observed_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool, wanted: set[int] | None,
-                   captured: set[int], receive: Receive | None) -> dict[int, list[Any]]:
-    """As `backward_pass`, told to the observers if there are any."""
-    if not observers():
-        return _pass(_push_gradients, roots, create_graph, retain_graph, wanted, captured, receive)
-    with span("backward"):
-        return _pass(_push_observed, roots, create_graph, retain_graph, wanted, captured, receive)
-
-
-def _pass(push: Callable[..., list[Any]], roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
-          wanted: set[int] | None, captured: set[int], receive: Receive | None) -> dict[int, list[Any]]:
-    """As `backward_pass`; `push` runs the rules of a node."""
-    pending = Pending(create_graph)
+    arriving, results, retained = Arriving(create_graph), {}, []
     if receive is not None:
-        below: dict[int, Node] = {}
-        for root, _ in roots:
-            below |= _recorded_since(-1, root)
-        pending.expect(below.values())
-    heap: list[tuple[int, Node]] = []
-    results: dict[int, list[Any]] = {}
-    retained: list[tuple[Any, Any]] = []
-    first = [target for target, gradient in roots if pending.add(target, gradient, False)]
-    while True:
-        for target in first:  # those that received their first gradient, once each
-            if type(target) is Node:
-                heapq.heappush(heap, (-target.number, target))
-        if not heap:
-            break
-        node = heapq.heappop(heap)[1]
-        entry = pending.pop(node)
-        if node._hooks:
-            entry = hooked(entry)
-        g = entry[0]
-        if id(node) in captured:
-            results[id(node)] = entry
-        if wanted is None:
-            if node.retained is not None:
+        arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
+    with contextlib.ExitStack() as around:
+        for root, gradient in roots:
+            arriving.add(root, gradient, False)
+            if type(root) is Node and root.primitive.around_pass is not None:
+                around.enter_context(root.primitive.around_pass())
+        if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
+            around.enter_context(only_watching())
+            around.enter_context(only_definitions())
+        if interpreters():
+            around.enter_context(span("backward"))
+        while arriving.heap:
+            g, owned, node = arriving.latest()
+            if id(node) in captured:
+                results[id(node)] = [g, owned, node]
+            if node.retained is not None and wanted is None:
                 retained.append((node.retained, g))
-        elif not any(id(parent) in wanted for parent in node.parents):
-            first = []
-            continue  # nothing below it is asked for, and the node remains unused
-        if node.ticks or node.saved is FREED:
+            if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
+                continue  # nothing below it is asked for, and the node remains unused
             node.check()
-        if type(g) is np.ndarray:
-            first = push(node, g, pending, wanted)
-        else:
             with on_device_of(g._data if create_graph else g):
-                first = push(node, g, pending, wanted)
-        if not retain_graph:
-            node.saved, node.ticks = FREED, ()
-        if receive is not None:
-            for gradient, owned, leaf in pending.complete(node):
-                receive(leaf, gradient, owned)
+                send_gradients(node, g, arriving, wanted)
+            if not retain_graph:
+                node.free()
+            if receive is not None:
+                for gradient, owned, leaf in arriving.complete(node):
+                    receive(leaf, gradient, owned)
     for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
         deliver(tensor(), g, False)
-    return {**pending.entries, **results}
+    return {**arriving.entries, **results}
 
 
-def _push_observed(node: Node, g: Any, pending: Pending, wanted: set[int] | None) -> list[Any]:
-    """As `_push_gradients`, with the observers told before and after."""
-    watching = observers()
-    for observer in watching:
-        observer.rules_begin(node, g)
-    try:
-        return _push_gradients(node, g, pending, wanted)
-    finally:
-        for observer in reversed(watching):
-            observer.rules_end(node)
+def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
+    """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
+    plan, create_graph = node.plan, arriving.create_graph
+    if interpreters():
+        gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
+    else:
+        gradients = gradients_of_parents(node, g, arriving, wanted)
+    for target, gradient in zip(node.parents, gradients, strict=True):
+        if gradient is not None:
+            arriving.add(target, gradient, plan.fresh and not create_graph)
 
 
-def arrived(entry: list[Any]) -> list[Any]:
-    """The entry of a leaf at the end of a pass, after its hooks; the observers are told."""
-    entry = hooked(entry)
-    for observer in observers():
-        observer.leaf_reached(entry[2], entry[0])
-    return entry
-
-
-def leaves_below(roots: Sequence[Any]) -> list[Any]:
-    """Every leaf tensor below `roots`, each once."""
-    seen: set[int] = set()
-    stack, leaves = list(roots), []
-    while stack:
-        target = stack.pop()
-        if id(target) in seen:
-            continue
-        seen.add(id(target))
-        if isinstance(target, Node):
-            stack.extend(target.parents)
+def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
+    """The gradients of the parents of `node`, None for those that nobody wants."""
+    plan, create_graph = node.plan, arriving.create_graph
+    if plan.recompute is not None or (create_graph and plan.expands):
+        expand(node, g, arriving, wanted)
+        return [None] * len(node.parents)
+    saved = saved_as_tensors(node) if create_graph else node.saved
+    values, in_place = (g, plan.needs, *saved), all(entry.buffers for entry in interpreters())
+    if plan.joint:
+        results = (plan.again if create_graph else plan.calls)[0](values)
+        if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
+            raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
+                            f"{len(plan.needs)} inputs (None where none is needed)")
+        results = [results[i] for i in plan.wanted]
+        return [match_input(result, target, node.primitive, name) if wanted is None or id(target) in wanted else None
+                for target, result, name in zip(node.parents, results, plan.names, strict=True)]
+    gradients: list[Any] = []
+    for i, target in enumerate(node.parents):
+        call = plan.again[i] if create_graph or not in_place else plan.calls[i]
+        if wanted is not None and id(target) not in wanted:
+            gradients.append(None)
+        elif call.adds:
+            gradients.append(buffer := arriving.buffer(target, g))
+            call(values, buffer)
         else:
-            leaves.append(target)
-    return leaves
+            gradients.append(match_input(call(values), target, node.primitive, plan.names[i]))
+    return gradients
 
 
-def _recorded_since(number: int, root: Any) -> dict[int, Any]:
+# --------------------------------------------------------------------------- second order, and recomputation
+
+
+def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
+    """Record what made `node` in its place, and send its gradient on to what that recorded."""
+    newest = next_number()
+    target = gradient_target((node.plan.recompute or composed)(node))
+    for entry in interpreters():
+        entry.expanded(node, target)
+    if wanted is not None:
+        wanted.update(recorded_since(newest, target))
+    if arriving.expected:
+        arriving.expect(recorded_since(newest, target).values())
+    arriving.add(target, g, False)
+
+
+def composed(node: Node) -> Any:
+    """The composition of the primitive of `node`, recorded on its inputs, all of which it keeps."""
+    primitive = node.primitive
+    kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
+    by_position = {position: value for (kind, position), value in kept if kind == "value"}
+    return primitive.composition(*[by_position[i] for i in range(len(primitive.parameters))])  # type: ignore[misc]
+
+
+def saved_as_tensors(node: Node) -> list[Any]:
+    """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
+    primitive, parents = node.primitive, dict(zip(node.plan.wanted, node.parents, strict=True))
+    versions = {id(value): counter for counter, _, value in node.versions}  # a change after this pass is an error too
+
+    def join(value: Any, index: int) -> Any:
+        if not is_array(value):
+            return value
+        target = parents.get(index)
+        if not isinstance(target, TensorBase):
+            return wrap(value, target, versions.get(id(value)))
+        cast = target._data.dtype != value.dtype  # on the way into the forward, and so into its rules
+        return target.astype(value.dtype) if cast else target  # type: ignore[attr-defined]
+
+    values = []
+    for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
+        name = primitive.parameters[position]
+        if kind == "value" and primitive.variadic and position == 0:
+            values.append(tuple(join(v, i) for i, v in enumerate(value)))
+        elif kind == "value" and name in primitive.inputs:
+            values.append(join(value, primitive.inputs.index(name)))
+        elif kind == "out":
+            values.append(wrap(value, node, versions[id(value)]))
+        else:
+            values.append(value)
+    return values
+
+
+def recorded_since(number: int, root: Any) -> dict[int, Any]:
     """The nodes at or below `root` that are newer than `number`, by id."""
     found: dict[int, Any] = {}
     stack = [root]
@@ -215,45 +256,12 @@ def _recorded_since(number: int, root: Any) -> dict[int, Any]:
 
 def boundary(root: Any, number: int) -> list[Any]:
     """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
-    newer = _recorded_since(number, root)
+    newer = recorded_since(number, root)
     below = {id(parent): parent for node in newer.values() for parent in node.parents}
     return [target for key, target in below.items() if key not in newer]
 
 
-def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
-    """The gradient to start from: given by the caller, or 1 for an output with a single element."""
-    data = output._data
-    namespace = xp(data)
-    if gradient is None:
-        if data.size != 1:
-            raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
-                             f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
-        with on_device_of(data):
-            gradient = namespace.ones(data.shape, data.dtype)
-    elif isinstance(gradient, TensorBase):
-        gradient = gradient if create_graph else gradient._data
-    elif not is_array(gradient):
-        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
-    if tuple(gradient.shape) != tuple(data.shape):
-        raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
-                         f"the output has shape {tuple(data.shape)}")
-    place = device_of(getattr(gradient, "_data", gradient))
-    if place != device_of(data):
-        raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
-                         "move one with .to(device)")
-    if gradient.dtype != data.dtype:
-        with on_device_of(data):
-            gradient = gradient.astype(data.dtype)
-    if create_graph and not isinstance(gradient, TensorBase):
-        gradient = wrap(gradient)
-    return gradient
-
-
-def require_recorded(output: Any, operation: str) -> None:
-    """RuntimeError unless `output` is the start of a recorded graph."""
-    if not output._requires_grad:
-        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
-                           "requires a gradient, or it was computed under no_grad()")
+# --------------------------------------------------------------------------- from and to tensors
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
@@ -284,3 +292,66 @@ def arrive(entries: Iterable[list[Any]]) -> None:
     """Fill ``.grad`` of the leaves of these entries ``[gradient, owned, leaf]``, after the hooks of all of them."""
     for gradient, owned, leaf in [arrived(entry) for entry in entries]:
         deliver(leaf, gradient, owned)
+
+
+def arrived(entry: list[Any]) -> list[Any]:
+    """The entry of a leaf at the end of a pass, after its hooks."""
+    entry = hooked(entry)
+    for interpreter in interpreters():
+        interpreter.leaf_reached(entry[2], entry[0])
+    return entry
+
+
+def hooked(entry: list[Any]) -> list[Any]:
+    """The entry ``[gradient, owned, target]``, after the hooks of its target."""
+    if getattr(entry[2], "_hooks", None):
+        return [run_hooks(entry[2], entry[0]), False, entry[2]]
+    return entry
+
+
+def deliver(leaf: Any, value: Any, owned: bool) -> None:
+    """Put a gradient into ``leaf.grad``: memory of its own the first time, added in place afterwards."""
+    if leaf is None:  # a retained tensor that nobody holds any more
+        return
+    if isinstance(value, TensorBase):
+        value = value._data
+    if leaf._grad is None:
+        leaf._grad = wrap(value if owned else copy(value))
+        return
+    buffer = leaf._grad._data
+    with on_device_of(buffer):
+        buffer += value
+    leaf._grad._version[0] += 1
+
+
+def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
+    """The gradient to start from: given by the caller, or 1 for an output with a single element."""
+    data = output._data
+    if gradient is None:
+        if data.size != 1:
+            raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
+                             f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
+        with on_device_of(data):
+            gradient = xp(data).ones(data.shape, data.dtype)
+    elif isinstance(gradient, TensorBase):
+        gradient = gradient if create_graph else gradient._data
+    elif not is_array(gradient):
+        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
+    if tuple(gradient.shape) != tuple(data.shape):
+        raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
+                         f"the output has shape {tuple(data.shape)}")
+    place = device_of(getattr(gradient, "_data", gradient))
+    if place != device_of(data):
+        raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
+                         "move one with .to(device)")
+    if gradient.dtype != data.dtype:
+        with on_device_of(data):
+            gradient = gradient.astype(data.dtype)
+    return wrap(gradient) if create_graph and not isinstance(gradient, TensorBase) else gradient
+
+
+def require_recorded(output: Any, operation: str) -> None:
+    """RuntimeError unless `output` is the start of a recorded graph."""
+    if not output._requires_grad:
+        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
+                           "requires a gradient, or it was computed under no_grad()")

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.device import is_array
-from minigrad.engine.accumulate import copy
 from minigrad.engine.backward import arrived, backward_pass, require_recorded, root_gradient
-from minigrad.engine.calls import shown
+from minigrad.engine.errors import shown
 from minigrad.engine.node import Node, TensorBase, gradient_target, wrap
+from minigrad.engine.operands import copy
 from minigrad.engine.switches import enable_grad
-from minigrad.precision.autocast import autocast
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: bool = False,
@@ -52,10 +51,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
     captured = {id(target) for target in targets}
     wanted = _paths_to([target for target, _ in roots], captured)
     keep = create_graph if retain_graph is None else retain_graph
-    with contextlib.ExitStack() as stack:
-        if create_graph:  # what is recorded runs in the precision of what it is the gradient of
-            stack.enter_context(enable_grad())
-            stack.enter_context(autocast(enabled=False))
+    with enable_grad() if create_graph else contextlib.nullcontext():
         results = backward_pass(roots, create_graph, keep, wanted, captured)
 
     gradients: list[Any] = []

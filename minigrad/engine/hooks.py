@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from minigrad.engine.accumulate import copy
 from minigrad.engine.node import Node, TensorBase, wrap
+from minigrad.engine.operands import copy
 from minigrad.engine.switches import no_grad
 
 Hook = Callable[[Any], Any]
@@ -68,10 +68,3 @@ def run_hooks(target: Node | TensorBase, gradient: Any) -> Any:
         gradient = result if recorded else result._data
         gradient = gradient if gradient.dtype == dtype else gradient.astype(dtype)
     return gradient
-
-
-def hooked(entry: list[Any]) -> list[Any]:
-    """The entry ``[gradient, owned, target]``, after the hooks of its target."""
-    if getattr(entry[2], "_hooks", None):
-        return [run_hooks(entry[2], entry[0]), False, entry[2]]
-    return entry

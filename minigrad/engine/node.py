@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from minigrad.engine.plan import Plan
-    from minigrad.engine.rules import Rules
+    from minigrad.engine.primitive import Plan, Primitive
 
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
@@ -21,29 +20,29 @@ Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 class TensorBase:
     """An array, whether it requires a gradient, and the node that made it. `minigrad.Tensor` adds the methods.
 
-    ``_tick`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` is set
+    ``_version`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` is set
     when a leaf gets its first hook.
     """
 
-    __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_tick")
+    __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_version")
 
     _data: Array
     _grad: Any  # a tensor, or None
     _node: Node | None
     _requires_grad: bool
-    _tick: list[int]
+    _version: list[int]
 
 
 _tensor_class: type[TensorBase] = TensorBase
 
 
 def register_tensor_class(cls: type[TensorBase]) -> None:
-    """The one seam by which `minigrad.tensor` tells the engine which class its results have."""
+    """Let the results of operations be tensors of this class."""
     global _tensor_class
     _tensor_class = cls
 
 
-def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) -> Any:
+def wrap(array: Array, node: Node | None = None, version: list[int] | None = None) -> Any:
     """A tensor around `array` (not copied), as the output of `node`."""
     tensor = _tensor_class.__new__(_tensor_class)
     if type(array) is not np.ndarray and isinstance(array, (np.generic, bool, int, float)):
@@ -51,13 +50,13 @@ def wrap(array: Array, node: Node | None = None, tick: list[int] | None = None) 
     tensor._data = array
     tensor._node = node
     tensor._requires_grad = node is not None
-    tensor._tick = [0] if tick is None else tick
+    tensor._version = [0] if version is None else version
     tensor._grad = None
     return tensor
 
 
 class Saved:
-    """What a fused forward keeps for its joint rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+    """What a forward keeps for its own gradient rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
@@ -68,20 +67,20 @@ next_number = itertools.count().__next__
 
 
 class Node:
-    """One recorded operation: what its rules need, and whom its gradients go to.
+    """One recorded operation: what its rules need, and where its gradients go.
 
-    ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.calls``.
-    ``ticks`` are the change counters of the saved values: ``(tick, its count when the value was saved, the value)``.
+    ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.names``.
+    ``versions`` are those of the saved values: ``(counter, its count when the value was saved, the value)``.
     A node never holds its own output, nor a tensor that is not a leaf: so no reference cycle can arise.
     """
 
     __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
-                 "shape", "ticks")
+                 "shape", "versions")
 
-    def __init__(self, primitive: Rules, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
-                 ticks: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, primitive: Primitive, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
+                 versions: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = next_number()
-        self.primitive, self.plan, self.parents, self.saved, self.ticks = primitive, plan, parents, saved, ticks
+        self.primitive, self.plan, self.parents, self.saved, self.versions = primitive, plan, parents, saved, versions
         self.shape, self.dtype = shape, dtype
         self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
         self._hooks: dict[int, Any] | None = None
@@ -93,11 +92,15 @@ class Node:
                 f"{self.primitive.name}: this part of the graph was already used by a backward pass (complete, or "
                 "ended by an error) and its saved values are freed; pass retain_graph=True to the first pass to go "
                 "through it twice, or compute the forward again")
-        for tick, then, _ in self.ticks:
-            if tick[0] != then:
+        for counter, then, _ in self.versions:
+            if counter[0] != then:
                 raise RuntimeError(
                     f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the "
                     "backward pass, was changed in place afterwards; change a copy, or change it after backward()")
+
+    def free(self) -> None:
+        """Let the saved values go: a second pass through this node is an error."""
+        self.saved, self.versions = FREED, ()
 
 
 def gradient_target(tensor: TensorBase) -> Any:

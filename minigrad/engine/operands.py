@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
-from minigrad.engine.calls import shown
+from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, TensorBase
+
+if TYPE_CHECKING:
+    from minigrad.engine.primitive import Primitive
 
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 
@@ -100,9 +103,39 @@ def promote(raw: list[Any], positions: Sequence[int], floating: bool, broadcasts
             raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
 
 
-def promote_all(raw: list[Any]) -> None:
-    """Let integer operands have the floating ones' dtype."""
-    floats = [a.dtype for a in raw if a.dtype.kind == "f"]
-    if floats and len(floats) < len(raw):
-        target = np.result_type(*floats)
-        raw[:] = [a if a.dtype.kind == "f" else asarray_on(device_of(a), a, target) for a in raw]
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` can be broadcast to the shape `target`."""
+    aligned = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)
+
+
+def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `gradient` over the axes along which `shape` was broadcast to its own: the transpose of broadcasting."""
+    extra = gradient.ndim - len(shape)
+    axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
+    if axes and type(gradient) is np.ndarray and gradient.dtype == np.float16:  # NumPy would add up in float16
+        gradient = gradient.sum(axis=axes, dtype=np.float32).astype(np.float16)
+    elif axes:
+        gradient = gradient.sum(axis=axes)
+    return gradient if gradient.shape == shape else gradient.reshape(shape)
+
+
+def match_input(gradient: Any, target: Any, primitive: Primitive, name: str) -> Any:
+    """What the rule for the input `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""
+    leaf = target._data if isinstance(target, TensorBase) else target
+    shape = getattr(gradient, "shape", None)
+    if shape is None:
+        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
+                        f"{tuple(leaf.shape)}, not {gradient!r}")
+    if shape != leaf.shape:
+        if not primitive.broadcasts or not broadcasts_to(leaf.shape, shape):
+            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
+                             f"input of shape {tuple(leaf.shape)}")
+        gradient = sum_to(gradient, leaf.shape)
+    return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
+
+
+def copy(array: Array) -> Array:
+    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
+    with on_device_of(array):
+        return xp(array).array(array)

@@ -24,34 +24,206 @@ and the methods that arrays and tensors share; the ordinary backward runs them o
 the same ones on tensors. Rules never write to ``g`` or to saved values; broadcasting and dtypes are the engine's
 business, not theirs.
 
-An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). A *fused* op
-names its ``composition``: the same function written with smaller ops. The composition is what runs under
-``fused(False)``, and what is recorded in its place when a joint rule has to be differentiated again.
+An op whose gradient needs its inputs together has one *joint* rule (`Body.joint_gradient`). An op may name its
+``composition``: the same function written with smaller ops, which is recorded in its place when a joint rule has to be
+differentiated again. A faster `Body` can be registered for some operands, from outside (`Primitive.add_body`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.engine.calls import CAUGHT, explain, in_name_of, in_our_names, unfit
+from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
+from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
-from minigrad.engine.observe import observers
-from minigrad.engine.operands import as_operand, beside, check_devices, promote, promote_all
-from minigrad.engine.rules import Rules
-from minigrad.engine.switches import compiled_kernels, fused_kernels, recording
-from minigrad.precision.autocast import autocasting, cast
+from minigrad.engine.operands import as_operand, beside, check_devices, promote
+from minigrad.engine.switches import Setting, recording
 
-__all__ = ["Primitive", "Saved", "primitive"]
+__all__ = ["Body", "Plan", "Primitive", "Saved", "primitive"]
 
-_PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
+RESERVED = frozenset({"g", "out", "needs", "saved"})
+PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
+# Which optional kinds of bodies may run here, beside those without a kind; None: definitions alone.
+body_kinds: ContextVar[frozenset[str] | None] = ContextVar("minigrad.bodies", default=frozenset())
+
+Source = tuple[str, int]  # what a rule asks for: ("value" | "shape" | "dtype" | "device", of which parameter), or a name of RESERVED
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Primitive(Rules, functools.partial[Any]):
+def parameter_names(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters; read from its code if possible: `inspect.signature` is slow at import."""
+    if is_ordinary(function):
+        code = function.__code__
+        return list(code.co_varnames[:code.co_argcount])
+    return list(inspect.signature(function).parameters)
+
+
+def is_ordinary(function: Callable[..., Any]) -> bool:
+    """Whether it is a Python function whose parameters can all be given by position."""
+    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+
+
+class Call(NamedTuple):
+    """One input's rule, ready to run: ``rule(*pick((g, needs, *saved)))``, or ``rule(g)`` if `pick` is None."""
+
+    rule: Callable[..., Any]
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
+    adds: bool = False  # whether the rule adds into a buffer, which it is given first
+
+    def __call__(self, values: tuple[Any, ...], *buffer: Array) -> Any:
+        """What the rule returns for these values of g, needs and what was saved."""
+        return self.rule(*buffer, values[0]) if self.pick is None else self.rule(*buffer, *self.pick(values))
+
+
+class Plan(NamedTuple):
+    """What recording an operation keeps for a given set of inputs that need gradients, and how its rules are called.
+
+    Worked out once for each set. ``again`` are the calls under ``create_graph``: those of the definition.
+    """
+
+    needs: Any  # whether each input needs a gradient
+    wanted: tuple[int, ...]  # the inputs that do, by position
+    names: tuple[str, ...]  # and by name
+    keep: tuple[Source, ...] = ()
+    calls: tuple[Call, ...] = ()  # one for each of `wanted`, or a single joint one
+    again: tuple[Call, ...] = ()
+    joint: bool = False
+    fresh: bool = False  # what the calls return shares memory with nothing else
+    expands: bool = False  # under create_graph the composition is recorded in the node's place
+    recompute: Callable[[Node], Any] | None = None  # in any backward this records what made the node, in its place
+
+
+class Needs:
+    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
+
+    def __init__(self, by_name: dict[str, bool]) -> None:
+        self.__dict__.update(by_name)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self.__dict__.values())
+
+    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
+        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
+
+
+class Body:
+    """A forward on arrays and its gradient rules: the definition of a primitive, or a faster body for some operands."""
+
+    def __init__(self, primitive: Primitive, forward: Callable[..., Any], fresh: bool) -> None:
+        self.primitive, self.forward, self.fresh = primitive, forward, fresh
+        self.rules: dict[str, Callable[..., Any]] = {}
+        self.adding: dict[str, Callable[..., Any]] = {}
+        self.joint: Callable[..., Any] | None = None
+        self.has_saved = False
+        self.plans: dict[int, Plan] = {}
+
+    def gradient(self, *unnamed: Any, **rules: Callable[..., Any]) -> None:
+        """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
+        if unnamed or not rules:
+            name = self.primitive.name
+            form = ", ".join(f"{parameter}=lambda g, …: …" for parameter in self.primitive.parameters[:2])
+            raise TypeError(f"{name}: rules are given by the names of the inputs, {name}.gradient({form})")
+        self.primitive.declare_inputs(list(rules))
+        for name, rule in rules.items():
+            self.primitive.sources(rule)
+            self.rules[name] = rule
+
+    def accumulating_gradient(self, **rules: Callable[..., Any]) -> None:
+        """Rules that *add into* a buffer of the input's shape: ``rule(buffer, g, …)`` returns nothing.
+
+        Used where the gradient touches few entries of a large input (indexing). The plain rule of the same input,
+        which must exist too, serves ``create_graph``.
+        """
+        for name, rule in rules.items():
+            if name not in self.rules:
+                raise TypeError(f"{self.primitive.name}: give the plain rule for {name!r} before the accumulating one")
+            self.primitive.sources(rule, skip=1)
+            self.adding[name] = rule
+        self.plans.clear()
+
+    def joint_gradient(self, *inputs: str) -> Callable[[F], F]:
+        """Decorate the one rule that returns the gradients of all `inputs`, in this order, None where not needed.
+
+        A joint rule works on raw arrays only if the primitive has a composition, which then serves ``create_graph``.
+        """
+        self.primitive.declare_inputs(inputs)
+
+        def register(rule: F) -> F:
+            self.joint, self.has_saved = rule, ("saved", -1) in self.primitive.sources(rule)
+            if self.has_saved and self.primitive.composition is None:
+                raise TypeError(f"{self.primitive.name}: a rule that uses saved values needs a composition to be "
+                                "differentiated again; pass composition=... to @primitive")
+            return rule
+
+        return register
+
+    def calls(self, names: Sequence[str], keep: list[Source], adding: bool = True) -> tuple[Call, ...]:
+        """The calls of the rules for these inputs; what they ask for is put into `keep`.
+
+        `adding`: prefer the rules that add into a buffer.
+        """
+        if self.joint is not None:
+            return (Call(self.joint, self._pick(self.joint, keep)),)
+        found = []
+        for name in names:
+            if name not in self.rules:
+                raise TypeError(f"{self.primitive.name}: the gradient rule for the argument {name!r} is missing")
+            adds = adding and name in self.adding
+            rule = self.adding[name] if adds else self.rules[name]
+            found.append(Call(rule, self._pick(rule, keep, skip=adds), adds))
+        return tuple(found)
+
+    def _pick(self, rule: Callable[..., Any], keep: list[Source], skip: int = 0) -> Any:
+        """A function from ``(g, needs, *saved)`` to the tuple that the rule asks for; None for g alone."""
+        places = []
+        for source in self.primitive.sources(rule, skip):
+            if source[0] in ("g", "needs"):
+                places.append(("g", "needs").index(source[0]))
+            else:
+                if source not in keep:
+                    keep.append(source)
+                places.append(2 + keep.index(source))
+        if len(places) == 1:
+            return None if places == [0] else lambda values: (values[places[0]],)
+        return operator.itemgetter(*places) if places else lambda values: ()
+
+
+class FasterBody(Body):
+    """A body for some operands, registered from outside. What it does not bring of the gradient is the definition's.
+
+    Args:
+        primitive: the operation; `forward` has its parameters.
+        suits: whether the forward takes these arguments: arrays and plain values, in order.
+        kind: "" for a body that runs wherever it suits; another one runs where `body_kinds` has its kind.
+        fresh: as for `Primitive`.
+    """
+
+    def __init__(self, primitive: Primitive, forward: Callable[..., Any], suits: Callable[..., bool], kind: str = "",
+                 fresh: bool = False) -> None:
+        if parameter_names(forward) != list(primitive.parameters):
+            raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")
+        super().__init__(primitive, forward, fresh)
+        self.suits, self.kind = suits, kind
+        self.rules, self.adding = dict(primitive.rules), dict(primitive.adding)
+        self.joint, self.has_saved = primitive.joint, primitive.has_saved
+
+
+class Primitive(Body):
     """An operation with gradient rules. Made by `primitive`; called like the function it wraps.
 
     Args to `primitive`:
@@ -60,196 +232,153 @@ class Primitive(Rules, functools.partial[Any]):
         floating: the inputs are brought to one floating dtype first: the widest among them, float32 if there is none
             (``exp`` of integers is float32).
         composition: the same function written with smaller ops (see the module's docstring).
+        precision: the dtype that mixed precision gives to the inputs, "float16" or "float32"; None: what they have.
+            "mixed": the composition's operations decide.
+        fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A partial of `call`: Python calls one at once, and an object with a ``__call__`` through several layers."""
-        self = super().__new__(cls, cls.call)
-        self.__setstate__((cls.call, (self,), {}, {}))  # type: ignore[attr-defined]
-        return self
+    # What a backward pass that begins at this operation runs in: a function that makes a context, or None.
+    around_pass: Callable[[], Any] | None = None
+    recomputes = False  # True for an operation that stands for a whole computation, to be made again in the backward
+
+    def __init__(self, forward: Callable[..., Any], broadcasts: bool = False, floating: bool = False,
+                 composition: Callable[..., Any] | None = None, precision: str | None = None,
+                 fresh: bool = False) -> None:
+        # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
+        self.name = forward.__name__.lstrip("_")
+        functools.update_wrapper(self, forward)
+        self.broadcasts, self.floating, self.composition, self.precision = broadcasts, floating, composition, precision
+        self.parameters = parameter_names(forward)
+        self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
+        clash = RESERVED.intersection(self.parameters)
+        if clash:
+            raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
+                            "rename it")
+        super().__init__(self, forward, fresh)
+        self.bodies: list[FasterBody] = []
+        self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
+        self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
+        self._positions: tuple[int, ...] = ()
+        self._statics = tuple(range(len(self.parameters)))
+        self._differentiable = True
+        self._advice: dict[str, str] = {}
+
+    def _check_kinds(self, forward: Callable[..., Any]) -> bool:
+        """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
+        parameters = list(inspect.signature(forward).parameters.values())
+        variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        for p in parameters[variadic:]:
+            allowed = (p.KEYWORD_ONLY,) if variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            if p.kind not in allowed:
+                raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary "
+                                f"parameters, or *xs and keyword-only ones after it; {p.name!r} is neither")
+        return variadic
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The forward's."""
+        return inspect.signature(self.forward)
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}{self.signature}>"
 
     def __reduce__(self) -> str:
         """Copied and pickled by its name, as a function is."""
         return self.__qualname__
 
+    # ----------------------------------------------------------------- declaring
+
+    def declare_inputs(self, names: Sequence[str]) -> None:
+        """Say which parameters have gradient rules; TypeError for a name that is no parameter."""
+        for name in names:
+            if name not in self.parameters:
+                raise TypeError(f"{self.name}: a gradient rule is given for {name!r}, which is not a parameter; "
+                                f"the parameters are {', '.join(self.parameters)}")
+        self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
+        self._positions = tuple(self.parameters.index(p) for p in self.inputs)
+        self._statics = tuple(i for i in range(len(self.parameters)) if i not in self._positions)
+        self.plans.clear()
+
+    def no_gradient(self) -> Self:
+        """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
+        self._differentiable = False
+        return self
+
+    def advise(self, **advice: str) -> None:
+        """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
+        self._advice.update(advice)
+
+    def sources(self, rule: Callable[..., Any], skip: int = 0) -> list[Source]:
+        """What a rule asks for, by the names of its parameters; TypeError for a name that stands for nothing."""
+        return [self.source(name) for name in parameter_names(rule)[skip:]]
+
+    def source(self, name: str) -> Source:
+        """Where a rule's argument comes from: the value, shape, dtype or device of a parameter, or a reserved name."""
+        if name in RESERVED:
+            return name, -1
+        if name in self.parameters:
+            return "value", self.parameters.index(name)
+        for suffix, kind in (("_shape", "shape"), ("_shapes", "shape"), ("_dtype", "dtype"), ("_device", "device")):
+            stem = name.removesuffix(suffix)
+            if stem != name and stem in self.parameters:
+                return kind, self.parameters.index(stem)
+        raise TypeError(f"{self.name}: a gradient rule asks for {name!r}; it may ask for g, out, needs, saved, "
+                        f"{', '.join(self.parameters)}, and …_shape, …_dtype or …_device of those")
+
     # ----------------------------------------------------------------- calling
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
-            if self.variadic:
-                return self._call_variadic(args, kwargs)
             args = self._bind(args, kwargs)
-        # One look at each input. The usual case is `plain`: tensors in host memory, of one dtype, and Python numbers.
-        raw: list[Any] = list(args)
-        needs, bit, found, plain, dtype = 0, 1, False, True, None  # needs: a bit for each input that needs a gradient
-        for position in self._positions:
-            argument = args[position]
-            if isinstance(argument, TensorBase):
-                found = True
-                raw[position] = data = argument._data
-                if argument._requires_grad:
-                    needs |= bit
-                if type(data) is not np.ndarray:
-                    plain = False
-                elif dtype is None:
-                    dtype = data.dtype
-                elif data.dtype is not dtype:
-                    plain = False
-            elif type(argument) not in _PLAIN:
-                plain = False
-            bit <<= 1
-        if not found and not (self._statics and self._has_tensors(args)):
+        found, host, values = self._unwrap(args)
+        if not found:
             return self._on_arrays(args)
-        precision = self.precision if self.precision is not None and autocasting.get() else None
-        if self.composition is not None and not fused_kernels.get():
-            return self._composed(args, precision)
-
-        for position in self._statics:
-            if type(raw[position]) not in _PLAIN:
-                raw[position] = static = self._static(raw[position], position, args)
-                plain = plain and (type(static) is np.ndarray or not is_array(static))
-        inputs: Sequence[Any] = args
-        if self._statics and self._positions:
-            inputs = [args[position] for position in self._positions]
-        if not plain or dtype is None or dtype.kind != "f" or (precision is not None and dtype is not precision):
-            plain = False
-            for position in self._positions:
-                if not isinstance(args[position], TensorBase) and type(args[position]) not in _PLAIN:
-                    raw[position] = as_operand(args[position], args, self.name)
-            if precision is not None:
-                cast(raw, self._positions, precision)
-            if self.broadcasts or self.floating or len(self._positions) > 1:
-                promote(raw, self._positions or range(len(raw)), self.floating, self.broadcasts)
-        body = self
-        if plain and self.twin is not None and compiled_kernels.get() and self.suits(*raw):
-            body = self.twin
-        run = body._run if not observers() else body._run_observed
-        return run(args, raw, needs, inputs, plain)
-
-    def _has_tensors(self, args: tuple[Any, ...]) -> bool:
-        """Whether there are tensors among the arguments without a rule."""
-        return any(isinstance(args[position], TensorBase) for position in self._statics)
-
-    def _call_variadic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        statics = self._bind((), kwargs)[1:]
-        if not any(isinstance(a, TensorBase) for a in args):
-            return self._on_arrays(args, kwargs)
-        raw = [a._data if isinstance(a, TensorBase) else as_operand(a, args, self.name) for a in args]
-        if self.precision is not None and autocasting.get():
-            cast(raw, range(len(raw)), self.precision)
-        promote_all(raw)
-        needs = tuple([isinstance(a, TensorBase) and a._requires_grad for a in args])
-        run = self._run if not observers() else self._run_observed
-        return run((args, *statics), [tuple(raw), *statics], needs if True in needs else 0, args, False)
-
-    def _on_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        try:
-            result = self.forward(*args, **(kwargs or {}))
-        except (AttributeError, TypeError) as error:
-            if any(is_array(a) for a in args) or str(error).startswith(f"{self.name}: "):
-                raise
-            kinds = ", ".join(type(a).__name__ for a in args)
-            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
-        return result[0] if self._has_saved else result
-
-    def _composed(self, args: tuple[Any, ...], precision: Any) -> Any:
-        """The composition in place of the forward; its errors name this operation, not the steps."""
-        if precision is not None:
-            cast(values := list(args), self._positions, precision)
-            args = tuple(values)
-        try:
-            return self.composition(*args)  # type: ignore[misc]
-        except CAUGHT as error:
-            told = in_name_of(self.name, error, args)
-            raise told from (error if told is not error else None)
-
-    def _run_observed(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...],
-                      inputs: Sequence[Any], plain: bool) -> Any:
-        """As `_run`, with the observers told before and after."""
-        watching, output = observers(), None
-        for observer in watching:
-            observer.operation_begins(self, args)
-        try:
-            output = self._run(args, raw, needs, inputs, plain)
-        finally:
-            for observer in reversed(watching):
-                observer.operation_ends(self, args, output)
-        return output
-
-    def _run(self, args: tuple[Any, ...], raw: list[Any], needs: int | tuple[bool, ...], inputs: Sequence[Any],
-             plain: bool) -> Any:
-        """Run the forward on raw arrays, and record it if an input needs a gradient."""
-        arguments = raw
-        try:
-            if plain:
-                out = self.forward(*raw)
-            else:
-                arguments = raw if not self.variadic else raw[0]
-                keywords = {} if not self.variadic else dict(zip(self.parameters[1:], raw[1:], strict=True))
-                anchor = check_devices(arguments, self.name)
-                if anchor is None:
-                    out = self.forward(*arguments, **keywords)
-                else:
-                    with on_device_of(anchor):
-                        out = self.forward(*arguments, **keywords)
-        except CAUGHT as error:
-            raise explain(error, arguments, self.name) from error
-        saved_values = None
-        if self._has_saved:
-            out, saved_values = out
-
-        shares = getattr(out, "base", None) is not None
-        if not shares:
-            for value in raw:
-                if value is out:
-                    shares = True
-        tensor = wrap(out, None, shared_tick(out, inputs) if shares else None)
-        if not needs or self._never_differentiable or not recording.get():
-            return tensor
-
-        plan = self._plans.get(needs) or self._plan(needs)
-        saved, ticks = [], []
-        for kind, position in plan.keep:
-            if kind == "value":
-                value, source = raw[position], args[position]
-                saved.append(value)
-                if isinstance(source, TensorBase):
-                    ticks.append((source._tick, source._tick[0], value))
-                elif type(source) is tuple:  # *xs, or an index
-                    ticks += [(s._tick, s._tick[0], v) for s, v in zip(source, value, strict=True)
-                              if isinstance(s, TensorBase)]
-            elif kind == "out":
-                saved.append(tensor._data)
-                ticks.append((tensor._tick, tensor._tick[0], tensor._data))
-            elif kind == "shape":
-                value = raw[position]
-                saved.append(np.shape(value) if not isinstance(value, tuple) else tuple([v.shape for v in value]))
-            elif kind == "dtype":
-                saved.append(getattr(raw[position], "dtype", None))
-            elif kind == "device":
-                saved.append(device_of(raw[position]))
-            else:
-                saved.append(saved_values)
-        parents = []
-        for index in plan.wanted:
-            source = inputs[index]
-            parents.append(source if source._node is None else source._node)
-        data = tensor._data
-        tensor._node = Node(self, plan, tuple(parents), tuple(saved), tuple(ticks), data.shape, data.dtype)
-        tensor._requires_grad = True
-        return tensor
+        if interpreters():
+            return interpret(self, Operands(args, values), lambda operands: self.run(operands.args, operands.values, host))
+        return self.run(args, values, host)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters, defaults filled in; ``dim`` is another name for ``axis``."""
-        if "dim" in kwargs or "keepdim" in kwargs:
-            kwargs = in_our_names(kwargs, self.parameters, self.name)
+        """All arguments in the order of the parameters, ``*xs`` one by one, defaults filled in."""
         try:
-            bound = self.signature.bind(*args, **kwargs)
+            bound = self.signature.bind(*args, **Spelling.rename(kwargs, self.parameters, self.name))
         except TypeError as error:
-            raise unfit(error, self.name, self.signature, kwargs) from None
+            raise misfit(error, self.name, self.signature, kwargs) from None
         bound.apply_defaults()
-        return tuple(bound.arguments.values())
+        first, *others = bound.arguments.values()
+        return (*first, *others) if self.variadic else (first, *others)
+
+    def _split(self, args: Sequence[Any]) -> tuple[Sequence[int], Sequence[int]]:
+        """The positions of the inputs, and of the static arguments, in a call with these arguments."""
+        if not self.variadic:
+            return self._positions, self._statics
+        count = len(args) - len(self.parameters) + 1
+        return range(count), range(count, len(args))
+
+    def _unwrap(self, args: tuple[Any, ...]) -> tuple[bool, bool, list[Any]]:
+        """Whether there are tensors; whether all arrays are in host memory; the raw values, of one dtype and device."""
+        inputs, statics = (self._positions, self._statics) if not self.variadic else self._split(args)
+        values, dtype, found, alike = list(args), None, False, True
+        for position in inputs:
+            argument = args[position]
+            if isinstance(argument, TensorBase):
+                values[position] = data = argument._data
+                alike = alike and type(data) is np.ndarray and data.dtype is (dtype or data.dtype)
+                found, dtype = True, data.dtype
+            elif type(argument) not in PLAIN:
+                alike = False
+        for position in statics:
+            if type(args[position]) not in PLAIN:
+                found = found or isinstance(args[position], TensorBase)
+                values[position] = static = self._static(args[position], position, args)
+                alike = alike and (type(static) is np.ndarray or not is_array(static))
+        if found and not (alike and dtype is not None and dtype.kind == "f"):
+            for position in inputs:
+                if not isinstance(args[position], TensorBase) and type(args[position]) not in PLAIN:
+                    values[position] = as_operand(args[position], args, self.name)
+            promote(values, inputs or statics, self.floating, self.broadcasts)
+            alike = check_devices(values, self.name) is None
+        return found, alike, values
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
@@ -259,42 +388,174 @@ class Primitive(Rules, functools.partial[Any]):
             return tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v for v in value])
         if isinstance(value, np.generic):  # weak, like a Python number
             return value.item()
-        if self._never_differentiable:
+        if not self._differentiable:
             return as_operand(value, args, self.name) if isinstance(value, list) else value
         return beside(value, args) if isinstance(value, np.ndarray) else value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
-        if tensor._requires_grad and recording.get() and not self._never_differentiable:
+        if tensor._requires_grad and recording.get() and self._differentiable:
             advice = self._advice.get(self.parameters[position], "use .detach() if none is wanted")
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
                             f"but the tensor given for it requires a gradient; {advice}")
         return tensor._data
 
+    def _on_arrays(self, args: tuple[Any, ...]) -> Any:
+        """The result of the definition, of arrays."""
+        try:
+            result = self._forward(self, args)
+        except (AttributeError, TypeError) as error:
+            if any(is_array(a) for a in args) or str(error).startswith(f"{self.name}: "):
+                raise
+            kinds = ", ".join(type(a).__name__ for a in args)
+            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
+        return result[0] if self.has_saved else result
 
-def shared_tick(out: Array, inputs: Sequence[Any]) -> list[int] | None:
-    """The change tick of the input that `out` is, or is a view of; None if there is none."""
+    def _forward(self, body: Body, values: Sequence[Any]) -> Any:
+        if not self.variadic:
+            return body.forward(*values)
+        inputs, statics = self._split(values)
+        keywords = dict(zip(self.parameters[1:], [values[i] for i in statics], strict=True))
+        return body.forward(*[values[i] for i in inputs], **keywords)
+
+    # ----------------------------------------------------------------- running and recording
+
+    def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
+        """Run a body on raw arrays, and record it if an input needs a gradient."""
+        body = self.body_for(values) if self.bodies else self
+        try:
+            if host:
+                out = body.forward(*values) if not self.variadic else self._forward(body, values)
+            else:
+                with on_device_of(check_devices(values, self.name)):
+                    out = self._forward(body, values)
+        except CAUGHT as error:
+            raise explain(error, values, self.name) from error
+        saved = None
+        if body.has_saved:
+            out, saved = out
+        tensor = wrap(out, None, shared_version(out, args))
+        if self._differentiable and recording.get():
+            self._record(tensor, args, values, body, saved)
+        return tensor
+
+    def body_for(self, values: Sequence[Any]) -> Body:
+        """The first body that suits these values; the definition if there is none."""
+        kinds = body_kinds.get()
+        if kinds is not None:
+            for body in self.bodies:
+                if (not body.kind or body.kind in kinds) and body.suits(*values):
+                    return body
+        return self
+
+    def add_body(self, body: FasterBody) -> None:
+        """Let `body` run in place of the definition, where it suits; the last one added is asked first."""
+        self.bodies.insert(0, body)
+
+    def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
+        """Give `tensor` its node, if an input needs a gradient."""
+        inputs = self._positions if not self.variadic else self._split(args)[0]
+        needs, bit = 0, 1
+        for position in inputs:
+            argument = args[position]
+            if isinstance(argument, TensorBase) and argument._requires_grad:
+                needs |= bit
+            bit <<= 1
+        if not needs:
+            return
+        plan = body.plans.get(needs | bit) or self._plan(needs | bit, body)
+        kept, versions = [], []
+        for source in plan.keep:
+            value = self._kept(source, tensor, args, values, saved, versions)
+            kept.append(value)
+        parents = []
+        for index in plan.wanted:
+            source = args[inputs[index]]
+            parents.append(source if source._node is None else source._node)
+        data = tensor._data
+        tensor._node = Node(self, plan, tuple(parents), tuple(kept), tuple(versions), data.shape, data.dtype)
+        tensor._requires_grad = True
+
+    def _kept(self, source: Source, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], saved: Any,
+              versions: list[Any]) -> Any:
+        """What a node keeps of this source; the version of each tensor that it refers to is added to `versions`."""
+        kind, position = source
+        if kind == "saved":
+            return saved
+        if kind == "out":
+            versions.append((tensor._version, tensor._version[0], tensor._data))
+            return tensor._data
+        given, value = self._argument(args, position), self._argument(values, position)
+        if kind == "value":
+            if isinstance(given, TensorBase):
+                versions.append((given._version, given._version[0], value))
+            elif type(given) is tuple:  # *xs, or an index
+                versions += [(t._version, t._version[0], v) for t, v in zip(given, value, strict=True)
+                             if isinstance(t, TensorBase)]
+            return value
+        if kind == "shape":
+            return tuple([v.shape for v in value]) if isinstance(value, tuple) else np.shape(value)
+        return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
+
+    def input_positions(self, args: Sequence[Any]) -> Sequence[int]:
+        """Where the inputs stand in these arguments."""
+        return self._split(args)[0]
+
+    def arguments(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The arguments in the order of the parameters, ``*xs`` as one tuple."""
+        return args if not self.variadic else [self._argument(args, i) for i in range(len(self.parameters))]
+
+    def _argument(self, args: Sequence[Any], position: int) -> Any:
+        """The argument of a parameter; of ``*xs`` the tuple."""
+        if not self.variadic:
+            return args[position]
+        inputs, statics = self._split(args)
+        return args[statics[position - 1]] if position else tuple(args[i] for i in inputs)
+
+    def _plan(self, key: int, body: Body) -> Plan:
+        """The plan for these needs, a bit for each input and one more that ends them, with the rules of `body`."""
+        needs = [bool(key >> i & 1) for i in range(key.bit_length() - 1)]
+        names = self.inputs if not self.variadic else (self.parameters[0],) * len(needs)
+        wanted = tuple(i for i, need in enumerate(needs) if need)
+        wanted_names = tuple(names[i] for i in wanted)
+        expands = self.joint is not None and self.composition is not None
+        keep: list[Source] = []
+        calls = body.calls(wanted_names, keep)
+        joint, again = body.joint is not None, calls
+        if expands:  # the composition is called with every argument
+            keep += [("value", i) for i in range(len(self.parameters)) if ("value", i) not in keep]
+        elif body is not self or any(call.adds for call in calls):
+            again = self.calls(wanted_names, keep, adding=False)
+        plan = body.plans[key] = Plan(tuple(needs) if self.variadic else Needs(dict(zip(names, needs, strict=True))),
+                                      wanted, wanted_names, tuple(keep), calls, again, joint, body.fresh, expands)
+        return plan
+
+
+def only_definitions() -> Setting[Any]:
+    """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
+    return Setting(body_kinds, lambda kinds: None)
+
+
+def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
+    """The version counter of the argument that `out` is, or is a view of; None if there is none."""
     base = getattr(out, "base", None)
-    for tensor in inputs:
-        if isinstance(tensor, TensorBase):
-            data = tensor._data
+    for argument in args:
+        if isinstance(argument, TensorBase):
+            data = argument._data
             if out is data or (base is not None and (base is data or base is data.base)):
-                return tensor._tick
+                return argument._version
     return None
 
 
-def primitive(forward: Callable[..., Any] | None = None, *, broadcasts: bool = False, floating: bool = False,
-              composition: Callable[..., Any] | None = None) -> Any:
+def primitive(forward: Callable[..., Any] | None = None, **declarations: Any) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        broadcasts: the operands broadcast by NumPy's rules; their gradients are summed back to their shapes.
-        floating: integer operands become float32 first.
-        composition: the same function written with smaller operations, for a forward that returns `Saved` values.
+        broadcasts, floating, composition, precision, fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
     if forward is None:
-        return lambda function: Primitive(function, broadcasts, floating, composition)
-    return Primitive(forward, broadcasts, floating, composition)
+        return lambda function: Primitive(function, **declarations)
+    return Primitive(forward, **declarations)

@@ -1,47 +1,37 @@
-"""Switches that are local to a thread or task: whether operations are recorded, whether fused ones run fused, and
-whether hot functions run compiled."""
+"""Settings that are local to a thread or task: each use is a context manager and a decorator."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
-
-class Switch:
-    """A context-local boolean; each use is a context manager and a decorator, of generator functions too."""
-
-    def __init__(self, name: str, default: bool) -> None:
-        self._variable: ContextVar[bool] = ContextVar(name, default=default)
-        self._previous: ContextVar[tuple[bool, ...]] = ContextVar(f"{name}.previous", default=())
-        self.get = self._variable.get
-
-    def set_to(self, value: bool) -> SwitchContext:
-        """A context manager, and decorator, within which the switch has this value."""
-        return SwitchContext(self._variable, self._previous, value)
+_before: ContextVar[tuple[Any, ...]] = ContextVar("minigrad.before", default=())  # the values of the open blocks
 
 
-class SwitchContext:
-    """``with`` sets the switch and puts the old value back; as a decorator it does so around every call.
+class Setting(Generic[T]):
+    """``with`` changes a context variable and puts the old value back; as a decorator it does so around every call.
 
     Functions, generator functions and coroutine functions can be decorated.
     """
 
-    def __init__(self, variable: ContextVar[bool], previous: ContextVar[tuple[bool, ...]], value: bool) -> None:
-        self._variable, self._previous, self._value = variable, previous, value
+    def __init__(self, variable: ContextVar[T], change: Callable[[T], T]) -> None:
+        self._variable, self._change = variable, change
 
-    def __enter__(self) -> None:  # what was before is kept in the context: one object may serve several tasks at a time
-        self._previous.set((*self._previous.get(), self._variable.get()))
-        self._variable.set(self._value)
+    def __enter__(self) -> None:  # the old value is kept in the context: one object may serve several tasks at a time
+        value = self._variable.get()
+        _before.set((*_before.get(), value))
+        self._variable.set(self._change(value))
 
     def __exit__(self, *exception: object) -> None:
-        *before, last = self._previous.get()
-        self._previous.set(tuple(before))
-        self._variable.set(last)
+        *outer, value = _before.get()
+        _before.set(tuple(outer))
+        self._variable.set(value)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate `function`; TypeError for an asynchronous generator function."""
@@ -52,7 +42,7 @@ class SwitchContext:
 
             @functools.wraps(function)
             async def run(*args: Any, **kwargs: Any) -> Any:
-                with SwitchContext(self._variable, self._previous, self._value):
+                with self:
                     return await function(*args, **kwargs)
 
             return run
@@ -60,18 +50,18 @@ class SwitchContext:
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                with SwitchContext(self._variable, self._previous, self._value):
+                with self:
                     return function(*args, **kwargs)
 
             return call
 
-        # A generator is entered and left at every step: its caller must never run under our switch.
+        # A generator is entered and left at every step: its caller must never run under our setting.
         @functools.wraps(function)
         def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
             generator = function(*args, **kwargs)
             resume, argument = generator.send, None
             while True:
-                with SwitchContext(self._variable, self._previous, self._value):
+                with self:
                     try:
                         item = resume(argument)
                     except StopIteration as stop:
@@ -79,7 +69,7 @@ class SwitchContext:
                 try:
                     resume, argument = generator.send, (yield item)
                 except GeneratorExit:
-                    with SwitchContext(self._variable, self._previous, self._value):
+                    with self:
                         generator.close()
                     raise
                 except BaseException as error:  # noqa: BLE001 - thrown in by the caller: the generator's to handle
@@ -88,17 +78,31 @@ class SwitchContext:
         return generate
 
 
+class Switch:
+    """A context-local boolean."""
+
+    def __init__(self, name: str, default: bool) -> None:
+        self._variable: ContextVar[bool] = ContextVar(name, default=default)
+        self.get = self._variable.get
+
+    def set_to(self, value: bool) -> Setting[bool]:
+        """A context manager, and decorator, within which the switch has this value."""
+        return Setting(self._variable, lambda before: value)
+
+
 recording = Switch("minigrad.recording", default=True)
-fused_kernels = Switch("minigrad.fused", default=True)
-compiled_kernels = Switch("minigrad.jit", default=False)
+
+# What a computation that is made again needs around it, beside interpreters and switches: functions that make contexts.
+surroundings: ContextVar[tuple[Callable[[], AbstractContextManager[None]], ...]] = ContextVar(
+    "minigrad.surroundings", default=())
 
 
-def no_grad() -> SwitchContext:
+def no_grad() -> Setting[bool]:
     """Record nothing inside: ``with no_grad(): …``, or as a decorator. Local to the current thread or task."""
     return recording.set_to(False)
 
 
-def enable_grad() -> SwitchContext:
+def enable_grad() -> Setting[bool]:
     """Record again inside a `no_grad` block."""
     return recording.set_to(True)
 
@@ -106,30 +110,3 @@ def enable_grad() -> SwitchContext:
 def is_grad_enabled() -> bool:
     """Whether operations are recorded here."""
     return recording.get()
-
-
-def fused(enabled: bool) -> SwitchContext:
-    """``with fused(False):`` runs every fused function as its readable composition; `enabled` switches back.
-
-    Local to the thread or task.
-    """
-    return fused_kernels.set_to(enabled)
-
-
-def compilable(function: F) -> F:
-    """Decorate a function that is no primitive, so that `minigrad.kernels` can give it a compiled twin.
-
-    The twin, its attribute ``twin``, is called in its place where `compiled_kernels` is on. It returns NotImplemented
-    for arguments that it is not made for, and then the function itself runs.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any) -> Any:
-        if compiled_kernels.get() and call.twin is not None:  # type: ignore[attr-defined]
-            result = call.twin(*args)  # type: ignore[attr-defined]
-            if result is not NotImplemented:
-                return result
-        return function(*args)
-
-    call.twin = None  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]

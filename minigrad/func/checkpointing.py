@@ -12,43 +12,43 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
 from minigrad.engine.backward import boundary
+from minigrad.engine.interpreters import (
+    Interpreter,
+    Operands,
+    in_place_of_rewriters,
+    interpret,
+    interpreters,
+    interpreting,
+)
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.observe import Observer, observers, observing
-from minigrad.engine.plan import Plan
-from minigrad.engine.rules import Rules
-from minigrad.engine.switches import compiled_kernels, enable_grad, fused_kernels, recording
-from minigrad.func.bundle import bundle
-from minigrad.precision.autocast import autocasting
-
-# What a call that is made again needs around it, beside the switches of the engine: functions that make contexts.
-Surroundings = tuple[Callable[[], AbstractContextManager[None]], ...]
-surroundings: ContextVar[Surroundings] = ContextVar("minigrad.surroundings", default=())
+from minigrad.engine.primitive import Plan, Primitive, body_kinds, primitive
+from minigrad.engine.switches import Setting, enable_grad, recording, surroundings
+from minigrad.functional.bundle import bundle
 
 
-class Reads(Observer):
-    """Collects the change ticks of all tensors that operations read."""
+class Reads(Interpreter):
+    """Collects the version counters of all tensors that operations read."""
 
     def __init__(self) -> None:
-        self.ticks: dict[int, list[int]] = {}
+        self.versions: dict[int, list[int]] = {}
 
     def add(self, values: Iterable[Any]) -> None:
-        """The ticks of the tensors among `values`, and in sequences among them."""
+        """The counters of the tensors among `values`, and in sequences among them."""
         for value in values:
             if isinstance(value, TensorBase):
-                self.ticks[id(value._tick)] = value._tick
+                self.versions[id(value._version)] = value._version
             elif isinstance(value, (tuple, list)):
                 self.add(value)
 
-    def operation_begins(self, operation: Any, inputs: Sequence[Any]) -> None:
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Note what it reads."""
-        self.add(inputs)
+        self.add(operands.args)
+        return proceed(operands)
 
 
 class Segment:
@@ -57,7 +57,7 @@ class Segment:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.switches = [(switch, switch.get()) for switch in (fused_kernels, compiled_kernels, autocasting)]
+        self.rewriters, self.kinds = interpreters(), body_kinds.get()
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -72,7 +72,7 @@ class Segment:
         if not places:
             return None, lambda whole: output
         whole, apart = bundle([parts[i] for i in places])
-        others, kind = [wrap(part._data, None, part._tick) for part in parts], type(output)
+        others, kind = [wrap(part._data, None, part._version) for part in parts], type(output)
 
         def in_place(whole: Any) -> Any:
             results: list[Any] = list(others)
@@ -87,43 +87,39 @@ class Segment:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random.fork())
             stack.enter_context(enable_grad())
-            for switch, value in self.switches:
-                stack.enter_context(switch.set_to(value))
+            stack.enter_context(in_place_of_rewriters(self.rewriters))
+            stack.enter_context(Setting(body_kinds, lambda kinds: self.kinds))
             for make in self.surroundings:
                 stack.enter_context(make())
             random.set_state(self.random_state)
             return self.run()[0]
 
 
-class Recomputation(Rules):
-    """The operation whose node stands for a segment."""
-
-    recomputes = True
-
-    def expand(self, node: Node) -> Any:
-        """Record the segment in the place of `node`."""
-        newest = next_number()
-        whole = node.saved[0].run_again()
-        if whole is None or tuple(whole.shape) != tuple(node.shape) or whole.dtype != node.dtype:
-            got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
-            raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
-                               f"{got} the second; it must depend on its arguments and parameters alone")
-        reached = {id(target) for target in boundary(gradient_target(whole), newest)}
-        for parent in node.parents:
-            if id(parent) not in reached:
-                shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
-                raise RuntimeError(f"checkpoint: the function used a tensor of shape {shape} the first time that it "
-                                   "did not use the second; give what changes, such as the variable of a loop, as an "
-                                   "argument")
-        return whole
+def record_again(node: Node) -> Any:
+    """Record the segment in the place of `node`."""
+    newest = next_number()
+    whole = node.saved[0].run_again()
+    if whole is None or tuple(whole.shape) != tuple(node.shape) or whole.dtype != node.dtype:
+        got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
+        raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
+                           f"{got} the second; it must depend on its arguments and parameters alone")
+    reached = {id(target) for target in boundary(gradient_target(whole), newest)}
+    for parent in node.parents:
+        if id(parent) not in reached:
+            shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
+            raise RuntimeError(f"checkpoint: the function used a tensor of shape {shape} the first time that it "
+                               "did not use the second; give what changes, such as the variable of a loop, as an "
+                               "argument")
+    return whole
 
 
+@primitive
 def _checkpoint(x):  # type: ignore[no-untyped-def]
     return x
 
 
-_recomputation = Recomputation(_checkpoint)
-_plan = Plan((), (), (), (), (), None, expands=True, recomputes=True)
+_checkpoint.recomputes = True
+_plan = Plan(needs=(), wanted=(), names=(), recompute=record_again)
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -148,14 +144,15 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not recording.get():
         return function(*args, **kwargs)
-    told, watching, output = (*args, *kwargs.values()), observers(), None
-    for observer in watching:
-        observer.operation_begins(_recomputation, told)
-    try:
+    in_place: Any = None
+
+    def run(operands: Operands) -> Any:
+        nonlocal in_place
         output, in_place = _first_run(function, args, kwargs)
-    finally:
-        for observer in reversed(watching):
-            observer.operation_ends(_recomputation, told, output)
+        return output
+
+    given = (*args, *kwargs.values())
+    output = interpret(_checkpoint, Operands(given, given), run)
     return in_place(output)
 
 
@@ -164,7 +161,7 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
     """As `Segment.run`; in place of what the results were recorded with, they have a node that stands for it."""
     segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
     reads.add((args, tuple(kwargs.values())))
-    with observing(reads):
+    with interpreting(reads):
         whole, in_place = segment.run()
     if whole is None:
         return None, in_place
@@ -172,10 +169,10 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
     reads.add(reached)
     # Of the tensors that the function reached, those that it made itself die with what it recorded.
     references = [weakref.ref(target) for target in reached]
-    output = wrap(whole._data, None, whole._tick)
+    output = wrap(whole._data, None, whole._version)
     del whole, reached
     parents = tuple([target for target in [reference() for reference in references] if target is not None])
-    ticks = tuple([(tick, tick[0], output._data) for tick in reads.ticks.values()])
-    output._node = Node(_recomputation, _plan, parents, (segment,), ticks, output._data.shape, output._data.dtype)
+    versions = tuple([(counter, counter[0], output._data) for counter in reads.versions.values()])
+    output._node = Node(_checkpoint, _plan, parents, (segment,), versions, output._data.shape, output._data.dtype)
     output._requires_grad = True
     return output, in_place

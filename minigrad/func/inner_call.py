@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minigrad.engine import grad as gradients
-from minigrad.engine.backward import leaves_below
-from minigrad.engine.node import TensorBase, gradient_target
+from minigrad.engine.node import Node, TensorBase, gradient_target
 from minigrad.engine.switches import enable_grad, is_grad_enabled
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 from minigrad.ops import zeros_like
@@ -85,3 +84,19 @@ class InnerCall:
 def detached(value: Any) -> Any:
     """`value` outside the graph, if it is a tensor."""
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def leaves_below(roots: Sequence[Any]) -> list[Any]:
+    """Every leaf tensor below `roots`, each once."""
+    seen: set[int] = set()
+    stack, leaves = list(roots), []
+    while stack:
+        target = stack.pop()
+        if id(target) in seen:
+            continue
+        seen.add(id(target))
+        if isinstance(target, Node):
+            stack.extend(target.parents)
+        else:
+            leaves.append(target)
+    return leaves

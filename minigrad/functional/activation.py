@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.engine.calls import public
-from minigrad.engine.tap import tap
+from minigrad.arguments import public
+from minigrad.functional.compositions import tap
 from minigrad.ops import relu, sigmoid, tanh
 
 __all__ = [

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import public
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.engine.calls import public
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Saved, primitive
-from minigrad.engine.tap import note, tap
+from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import exponentials, softmax
@@ -50,7 +50,7 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
     return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
 
 
-@primitive(floating=True, composition=attention_by_steps)
+@primitive(floating=True, composition=attention_by_steps, precision="float16")
 def attention(query, key, value, mask, dropped, p, scale):
     """``A V`` with ``A = softmax(Q Kᵀ · scale)``; keeps the weights A for the backward pass."""
     return attend(query, key, value, mask, dropped, p, scale)

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from minigrad import ops
-from minigrad.arguments import whole_number
-from minigrad.engine.calls import public
+from minigrad.arguments import public, whole_number
 from minigrad.engine.primitive import primitive
-from minigrad.engine.tap import tap
+from minigrad.functional.compositions import tap
 from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
 from minigrad.ops.linalg import batched_matmul
 from minigrad.precision.half import total
@@ -43,7 +42,7 @@ def conv1d_by_steps(input: Any, weight: Any, bias: Any, stride: int, padding: tu
     return out if bias is None else out + bias[:, None]
 
 
-@primitive(floating=True, composition=conv1d_by_steps)
+@primitive(floating=True, composition=conv1d_by_steps, precision="float16")
 def _conv1d(input, weight, bias, stride, padding, dilation, groups):
     # The steps, on arrays. What is gained is memory: the tape keeps the input, not the columns, K times as large.
     return conv1d_by_steps(input, weight, bias, stride, padding, dilation, groups)

@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from minigrad import ops, random
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.engine.primitive import primitive
 
 

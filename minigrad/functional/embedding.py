@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import whole_number
+from minigrad.arguments import public, whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.device.writing import add_at
-from minigrad.engine.calls import public
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros

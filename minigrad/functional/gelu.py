@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from minigrad import device, ops
+from minigrad.arguments import public
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
-from minigrad.engine.tap import tap
+from minigrad.functional.compositions import tap
 
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution at 0

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import in_precision, public
 from minigrad.device import is_host, xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
 from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
-from minigrad.precision.autocast import autocasts
 
 LOWEST_LOG = -100.0  # PyTorch's bound, too
 STEEPEST = 1e12  # the bound of a logarithm's slope: a probability of 0 can still be learnt
@@ -50,7 +49,7 @@ def bounded_quotient(g: Any, x: Any) -> Any:
     return g / ops.maximum(x, max(1 / STEEPEST, float(np.finfo(x.dtype).tiny)))
 
 
-@autocasts
+@in_precision("float32")
 @public
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """``-w (t log p + (1 - t) log(1 - p))``, of probabilities p; a logarithm is never below -100, as in PyTorch.
@@ -75,7 +74,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy"), reduction)
 
 
-@autocasts
+@in_precision("float32")
 @public
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, reduction: str = "mean",
                                      pos_weight: Any = None) -> Any:
@@ -112,7 +111,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     return losses * factor
 
 
-@autocasts
+@in_precision("float32")
 @public
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """The terms ``t (log t - x)`` of the Kullback-Leibler divergence from a distribution t to one whose logarithm is x.

@@ -28,7 +28,7 @@ def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + bias
 
 
-@primitive(composition=linear_by_steps)
+@primitive(composition=linear_by_steps, precision="float16")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``, as one 2-D matrix product over all rows.
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import public
 from minigrad.device import xp
 from minigrad.device.writing import add_at
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import cross_entropy, row_losses
@@ -25,7 +25,6 @@ from minigrad.functional.rows import gather_rows
 from minigrad.functional.softmax import exponentials
 from minigrad.functional.sums import column_sums
 from minigrad.functional.targets import check_reduction, class_ids
-from minigrad.precision.autocast import autocasting
 from minigrad.tensor import as_tensor
 
 
@@ -35,7 +34,7 @@ def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, labe
     return row_losses(linear(input, weight, bias), target, everywhere, label_smoothing).sum()
 
 
-@primitive(floating=True, composition=linear_losses_by_steps)
+@primitive(floating=True, composition=linear_losses_by_steps, precision="mixed")
 def linear_losses(input, weight, bias, target, label_smoothing):
     """The sum of the losses of all rows, with q = (1 - ε)·onehot(target) + ε/C as in `row_losses`; keeps E and Z.
 
@@ -114,8 +113,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"linear_cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     input = as_tensor(input)
-    in_half = input.dtype == np.float16 or (autocasting.get() and input.dtype == np.float32)
-    if input.device != "cpu" or in_half:
+    if input.device != "cpu" or input.dtype == np.float16:
         logits = linear(input, weight, bias)
         return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
     ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")

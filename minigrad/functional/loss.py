@@ -6,13 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.arguments import in_precision, public
 from minigrad.device import is_host, xp
 from minigrad.device.writing import fill_rows
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.softmax import log_softmax
 from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
-from minigrad.precision.autocast import autocasts
 from minigrad.tensor import as_tensor
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small enough to stay in the cache
@@ -91,7 +90,7 @@ def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, 
     return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
-@autocasts
+@in_precision("float32")
 @public
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
@@ -131,7 +130,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     return weighted_mean(losses, as_tensor(counted))
 
 
-@autocasts
+@in_precision("float32")
 @public
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.

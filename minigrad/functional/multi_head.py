@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minigrad.arguments import whole_number
+from minigrad.arguments import public, whole_number
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
-from minigrad.engine.tap import tap
 from minigrad.functional.attention import (
     attend,
     attend_backward,
@@ -22,6 +20,7 @@ from minigrad.functional.attention import (
     check_mask,
     scaled_dot_product_attention,
 )
+from minigrad.functional.compositions import tap
 from minigrad.functional.dropout import check_probability, dropout_mask
 
 
@@ -51,7 +50,7 @@ def tapped_heads(query: Any, key: Any, value: Any, num_heads: int) -> tuple[Any,
             tap("values", split_heads(value, num_heads)))
 
 
-@primitive(floating=True, composition=heads_by_steps)
+@primitive(floating=True, composition=heads_by_steps, precision="float16")
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
     """`attention` of each head, side by side: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     out = xp(query).empty((*query.shape[:-1], value.shape[-1]), query.dtype)

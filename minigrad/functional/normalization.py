@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import in_precision, public
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import Saved, primitive
-from minigrad.engine.tap import tap
+from minigrad.functional.compositions import tap
 from minigrad.functional.sums import column_sums, row_dot, row_means
 from minigrad.ops.linalg import rows
-from minigrad.precision.autocast import autocasts
 
 
 def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:
@@ -37,7 +36,7 @@ def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: f
     return out if bias is None else out + bias
 
 
-@primitive(floating=True, composition=layer_norm_by_steps)
+@primitive(floating=True, composition=layer_norm_by_steps, precision="float32")
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """Each row shifted to mean 0 and scaled to variance 1, then ``· weight + bias``.
 
@@ -116,7 +115,7 @@ def rms_norm_gradient(g, input, weight, saved, needs):
     return grad_input, grad_weight
 
 
-@autocasts
+@in_precision("float32")
 @public
 def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import whole_number
+from minigrad.arguments import public, whole_number
 from minigrad.device import asarray_on
-from minigrad.engine.calls import public
 from minigrad.functional.windows import as_floating, sliding_windows
 
 

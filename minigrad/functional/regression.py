@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.engine.calls import public
+from minigrad.arguments import in_precision, public
 from minigrad.functional.targets import check_reduction, matching, reduce_losses
-from minigrad.precision.autocast import autocasts
 
 
-@autocasts
+@in_precision("float32")
 @public
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The squared error ``d²``.
@@ -32,7 +31,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(difference * difference, reduction)
 
 
-@autocasts
+@in_precision("float32")
 @public
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The absolute error ``|d|``. `input`, `target`, `reduction` and errors as for `mse_loss`."""
@@ -41,7 +40,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(ops.absolute(input - target), reduction)
 
 
-@autocasts
+@in_precision("float32")
 @public
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
     """``d²/2`` where ``|d| ≤ δ``, and from there straight on with slope δ: ``δ(|d| - δ/2)`` (Huber 1964).
@@ -63,7 +62,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduce_losses(kept * (difference - kept * 0.5), reduction)
 
 
-@autocasts
+@in_precision("float32")
 @public
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """``d²/2β`` where ``|d| < β``, ``|d| - β/2`` elsewhere: the Huber loss divided by its slope; `l1_loss` if β is 0.

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import single_axis
-from minigrad.engine.calls import public
+from minigrad.arguments import public, single_axis
 from minigrad.tensor import as_tensor
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.engine.tap import tap
+from minigrad.functional.compositions import tap
 from minigrad.functional.sums import has_blas, row_sums
 from minigrad.ops.reduction import as_narrow, widened
 
@@ -27,7 +27,7 @@ def softmax_by_steps(x: Any, axis: int = -1) -> Any:
     return exponentials / ops.where(total == 0, 1.0, total)
 
 
-@primitive(floating=True, composition=softmax_by_steps)
+@primitive(floating=True, composition=softmax_by_steps, precision="float32")
 def softmax(x, axis=-1):
     """``out = eˣ / Σ eˣ`` along `axis`: positive, summing to 1. A row of -inf alone (nothing allowed) gives zeros.
 
@@ -116,7 +116,7 @@ def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
     return shifted - ops.log(ops.where(total == 0, 1.0, total))
 
 
-@primitive(floating=True, composition=log_softmax_by_steps)
+@primitive(floating=True, composition=log_softmax_by_steps, precision="float32")
 def log_softmax(x, axis=-1):
     """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow. A row of -inf stays so.
 

@@ -4,7 +4,7 @@ All are built on the seam `minigrad.engine.observe`, work on any program, on eve
 blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
 """
 
-from minigrad.engine.observe import span
+from minigrad.engine.interpreters import span
 from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
 from minigrad.inspect.drawing import Drawing, draw
 from minigrad.inspect.entry import Entry, Kept, Leaf

@@ -20,9 +20,9 @@ import numpy as np
 
 from minigrad.device import is_array, on_device_of, to_numpy, xp
 from minigrad.engine.node import Array, Node, TensorBase
-from minigrad.engine.observe import Observer, observing
 from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.modules import ModuleCalls
+from minigrad.inspect.observer import Observer, observing
 from minigrad.inspect.table import shape_text
 
 

@@ -126,7 +126,7 @@ def read_kept(node: Node) -> list[Kept] | None:
     """What `node` saved, the largest first, and which rule asked for it."""
     if node.saved is FREED:
         return None
-    if node.plan.recomputes:
+    if node.primitive.recomputes:
         arrays = [array for value in node.saved for array in arrays_in(value)]
         return [Kept("arguments", None, sum(array.nbytes for array in arrays), ("input",))]
     kept = []

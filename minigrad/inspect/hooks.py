@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minigrad.engine.node import Array, Node, TensorBase
-from minigrad.engine.observe import Observer, observing, unobserved
 from minigrad.inspect.modules import ModuleCalls
+from minigrad.inspect.observer import Observer, observing, unobserved
 
 
 class Event:

@@ -118,8 +118,8 @@ class MemoryMeter:
         for value in values:
             if isinstance(value, TensorBase):
                 if value._node is None:
-                    self._leaf_ticks[id(value._tick)] = value._tick
-                if id(value._tick) in self._leaf_ticks:
+                    self._leaf_ticks[id(value._version)] = value._version
+                if id(value._version) in self._leaf_ticks:
                     given.add(id(owner(value._data)))
             elif isinstance(value, tuple):
                 given |= self._owners_given(value)

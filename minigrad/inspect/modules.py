@@ -101,7 +101,7 @@ class ModuleCalls:
 
     def rules_begin(self, node: Node) -> None:
         """If `node` is a checkpoint, what follows is computed again, in the calls that it was recorded in."""
-        if node.plan.recomputes:
+        if node.primitive.recomputes:
             here = self._open
             here.left.append((node, here.calls))
             here.calls = list(self._kept.get(node, []))
@@ -109,7 +109,7 @@ class ModuleCalls:
 
     def rules_end(self, node: Node) -> None:
         """If `node` is a checkpoint, the calls are again those from before."""
-        while node.plan.recomputes and self._open.left:
+        while node.primitive.recomputes and self._open.left:
             begun, self._open.calls = self._open.left.pop()
             if begun is node:
                 break

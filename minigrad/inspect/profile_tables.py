@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from minigrad.engine.observe import Observer, unobserved
+from minigrad.inspect.observer import Observer, unobserved
 from minigrad.inspect.profile_trace import chrome_trace
 from minigrad.inspect.spans import Span
 from minigrad.inspect.table import milliseconds, percent, size, table

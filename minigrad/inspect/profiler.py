@@ -14,9 +14,9 @@ import numpy as np
 
 from minigrad.device import device_of, synchronize
 from minigrad.engine.node import Array, Node, TensorBase
-from minigrad.engine.observe import Observer, observing
 from minigrad.inspect.memory import arrays_in, owner
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls
+from minigrad.inspect.observer import Observer, observing
 from minigrad.inspect.profile_tables import Profile
 from minigrad.inspect.spans import Form, Span
 from minigrad.precision.gpu import pool_use
@@ -164,7 +164,7 @@ class _Profiler(Observer):
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         entered = perf_counter_ns()
         self._calls.rules_begin(node)
-        self._begin(node, "backward", node.primitive.name, entered, (gradient,), node.plan.recomputes)
+        self._begin(node, "backward", node.primitive.name, entered, (gradient,), node.primitive.recomputes)
 
     def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
         frames = self._open.frames

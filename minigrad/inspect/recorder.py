@@ -11,11 +11,11 @@ from typing import Any
 
 from minigrad.device import on_device_of, xp
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target
-from minigrad.engine.observe import Observer, observing
 from minigrad.inspect.entry import Entry, Leaf, input_names, read_inputs, read_kept
 from minigrad.inspect.lines import current_line
 from minigrad.inspect.listing import listing
 from minigrad.inspect.modules import ModuleCalls
+from minigrad.inspect.observer import Observer, observing
 
 
 class Tape:

@@ -7,12 +7,17 @@ in ``minigrad/kernels/jit*.py``, which the first `jit` imports.
 from __future__ import annotations
 
 import importlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from minigrad.engine.switches import SwitchContext, compiled_kernels
+from minigrad.engine.primitive import body_kinds, only_definitions
+from minigrad.engine.switches import Setting
+
+__all__ = ["CompileTime", "compile_time", "compiled_before", "is_jit_on", "jit", "load", "only_definitions"]
+
+JIT = "jit"  # the kind of the compiled bodies
 
 
-def jit(enabled: bool = True) -> SwitchContext:
+def jit(enabled: bool = True) -> Setting[Any]:
     """``with jit():`` lets hot functions run as compiled kernels, as does ``@jit()``; `enabled` False switches back.
 
     Local to the thread or task; threads that run in a copy of its context see it too. A kernel runs where its operands
@@ -26,7 +31,13 @@ def jit(enabled: bool = True) -> SwitchContext:
     """
     if enabled:
         load()
-    return compiled_kernels.set_to(enabled)
+        return Setting(body_kinds, lambda kinds: (kinds or frozenset()) | {JIT})
+    return Setting(body_kinds, lambda kinds: None if kinds is None else kinds - {JIT})
+
+
+def is_jit_on() -> bool:
+    """Whether compiled bodies run here."""
+    return JIT in (body_kinds.get() or ())
 
 
 def load() -> None:
@@ -71,3 +82,7 @@ def compile_time() -> CompileTime:
     """What making kernels ready has cost this process so far. A kernel is made ready when a dtype first needs it."""
     loaded = sum(from_disk for _, from_disk in made_ready)
     return CompileTime(sum(seconds for seconds, _ in made_ready), len(made_ready) - loaded, loaded)
+
+
+def install() -> None:
+    """Register the bodies that run by default."""

@@ -1,6 +1,6 @@
 """Neural-network modules, by PyTorch's names."""
 
-from minigrad.compat.namespace import answer
+from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.activations import (
     CELU,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from minigrad import functional as F
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from minigrad.engine.hooks import RemovableHandle
+from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import TensorBase
-from minigrad.engine.observe import observers
-from minigrad.func.bundle import bundle
+from minigrad.functional.bundle import bundle
 
 
 class Hookable:
@@ -22,14 +22,14 @@ class Hookable:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
-        watching = observers()
-        for observer in watching:
-            observer.module_begins(self)
+        entries = interpreters()
+        for entry in entries:
+            entry.module_begins(self)
         try:
             return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
         finally:
-            for observer in reversed(watching):
-                observer.module_ends(self)
+            for entry in reversed(entries):
+                entry.module_ends(self)
 
     # ------------------------------------------------------------------ hooks
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import functional as F
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.functional.targets import REDUCTIONS, check_reduction
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor

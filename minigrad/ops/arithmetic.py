@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.edges import finite, has_no_zeros, off_the_edge
 from minigrad.ops.rounding import floor_divide

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.arguments import single_axis, whole_number
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.ops.shape import moveaxis, require_arrays, reshape

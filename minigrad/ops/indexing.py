@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import single_axis
+from minigrad.arguments import public, single_axis
 from minigrad.device import device_of, is_array, is_host, to_device, xp
 from minigrad.device.writing import add_at
-from minigrad.engine.calls import public
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from minigrad.arguments import single_axis, whole_number
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import expand_dims, require_arrays, reshape

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
+from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import primitive
-from minigrad.engine.rules import sum_to
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape
 from minigrad.precision.half import SINGLE, is_half, product
 
 
-@primitive
+@primitive(precision="float16")
 def batched_matmul(x, y):
     """``(…, n, k) @ (…, k, m) → (…, n, m)``; the leading axes broadcast.
 
@@ -107,7 +107,7 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
     return written, right.replace("...", dots)
 
 
-@primitive
+@primitive(precision="float16")
 def _einsum(*xs, subscripts):
     if all(is_half(x) for x in xs):  # see `minigrad.precision.half`
         return np.einsum(subscripts, *xs, dtype=SINGLE).astype(xs[0].dtype)

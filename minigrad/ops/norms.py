@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any
 
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.powers import power
 from minigrad.ops.reduction import Axis, as_narrow, max, min, normalize_axes, root, sum, widened

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from minigrad.arguments import single_axis, whole_number
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import is_array, to_numpy
-from minigrad.engine.calls import public
 from minigrad.ops.arithmetic import mul
 from minigrad.ops.linalg import matmul
 from minigrad.ops.shape import require_arrays, reshape, transpose

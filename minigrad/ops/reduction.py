@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from minigrad.arguments import public
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import single_axis
+from minigrad.arguments import public, single_axis
 from minigrad.device import is_array, to_numpy, xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape

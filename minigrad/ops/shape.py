@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad import device as devices
-from minigrad.arguments import single_axis, whole_number
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.node import TensorBase
+from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import primitive
-from minigrad.engine.rules import sum_to
 
 
 @primitive

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import single_axis
+from minigrad.arguments import public, single_axis
 from minigrad.device import xp
-from minigrad.engine.calls import public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.indexing import gather_at

@@ -1,12 +1,14 @@
 """Optimizers, gradient clipping, loss scaling and learning-rate schedules, by PyTorch's names."""
 
-from minigrad.compat.namespace import answer
+import importlib
+from typing import TYPE_CHECKING
+
+from minigrad.namespace import absent, answer
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_, clip_grad_value_
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.schedule import CosineLR, InverseSquareRootLR, LambdaLR, LinearLR, Scheduler
 from minigrad.optim.sgd import SGD
-from minigrad.precision.scaler import GradScaler
 
 __all__ = [
     "SGD",
@@ -24,3 +26,14 @@ __all__ = [
 ]
 
 answer("minigrad.optim")
+
+if TYPE_CHECKING:
+    from minigrad.precision.scaler import GradScaler
+else:
+
+    def __getattr__(name):
+        """`GradScaler`, which stands with all that is mixed precision, is loaded when it is asked for."""
+        if name == "GradScaler":
+            return importlib.import_module("minigrad.precision.scaler").GradScaler
+        raise absent("minigrad.optim", name)
+

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 from minigrad.device import xp
-from minigrad.engine.switches import compilable
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
-from minigrad.precision.skipping import Count
+from minigrad.optim.skipping import Count
 
 
 class Adam(Optimizer):
@@ -29,6 +29,7 @@ class Adam(Optimizer):
         weight_decay: λ of an L2 penalty, ``g ← g + λp``. It is rescaled with the gradient; see `AdamW`.
     """
 
+    bodies: ClassVar[list[Callable[..., bool]]] = []
     decoupled_weight_decay = False
 
     def __init__(self, params: Parameters, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -52,7 +53,6 @@ class Adam(Optimizer):
         """m and v, by PyTorch's names."""
         return ("exp_avg", "exp_avg_sq")
 
-    @compilable
     def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
         """One step of the formulas above on flat arrays."""
         p, g = block.p, block.g

@@ -11,7 +11,7 @@ import numpy as np
 
 from minigrad import parallel
 from minigrad.device import is_host, on_device_of, xp
-from minigrad.engine.observe import span
+from minigrad.engine.interpreters import span
 from minigrad.tensor import Tensor
 
 T = TypeVar("T")

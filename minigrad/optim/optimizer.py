@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minigrad import parallel
 from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
-from minigrad.engine.observe import span
+from minigrad.engine.interpreters import span
 from minigrad.optim import packing
 from minigrad.optim.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
+from minigrad.optim.skipping import Count, Counts, checked_skip, on_devices, undone_where
 from minigrad.optim.state import checked_state
-from minigrad.precision.skipping import Count, Counts, checked_skip, on_devices, undone_where
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -43,6 +43,8 @@ class Optimizer:
     """
 
     param_groups: list[dict[str, Any]]
+    # Faster forms of `update` with the optimizer as first argument, from outside: each returns whether it has run.
+    bodies: ClassVar[list[Callable[..., bool]]] = []
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor | Mapping):
@@ -184,7 +186,8 @@ class Optimizer:
             with on_device_of(piece.values[0]):
                 for block in blocks(piece, scratch):
                     with nullcontext() if skip is None else undone_where(skip, (block.p, *block.state)):
-                        self.update(block, piece.step, options)
+                        if not any(body(self, block, piece.step, options) for body in self.bodies):
+                            self.update(block, piece.step, options)
 
     # ------------------------------------------------------------------ state
 

@@ -7,7 +7,7 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.packing import Block
-from minigrad.precision.skipping import Count, at_first
+from minigrad.optim.skipping import Count, at_first
 
 
 class SGD(Optimizer):

@@ -5,61 +5,61 @@ training", ICLR 2018 (arXiv:1710.03740). Its three parts:
 
 * a float32 master copy of the weights (section 3.1): parameters stay float32 here, and so do their gradients;
 * loss scaling (section 3.2): `minigrad.optim.GradScaler`;
-* arithmetic (section 3.3): products in float16 that add up in float32, reductions in float32: `PRECISION` below.
+* arithmetic (section 3.3): products in float16 that add up in float32, reductions in float32: what an operation wants is declared where
+  it is defined, as ``precision=``.
 
-There is no operation for the casts. A primitive that `PRECISION` names casts its inputs, as it does anyway where dtypes
-differ, and the engine casts each gradient back to the dtype of the input that it is for.
+There is no operation for the casts. `Autocast` casts the arrays that an operation runs on, and the engine casts each gradient back to the dtype of the input that it is for.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import public
 from minigrad.device import asarray_on, device_of, is_array
-from minigrad.engine.calls import public
+from minigrad.engine.interpreters import CAST, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase
-from minigrad.engine.switches import Switch, SwitchContext
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.switches import Setting
 from minigrad.precision.half import HALF, SINGLE
 
-F = TypeVar("F", bound=Callable[..., Any])
+PRECISIONS = {"float16": HALF, "float32": SINGLE}
 
-# What takes its floating inputs in which precision; everything else runs in what it is given.
-PRECISION: dict[str, np.dtype[Any]] = {
-    # Products: nearly all of a network's arithmetic. Tensor cores multiply float16 and add up in float32; operands and
-    # results take half the memory.
-    "minigrad.functional.linear.linear": HALF,
-    "minigrad.ops.linalg.batched_matmul": HALF,  # matmul, dot, inner, tensordot
-    "minigrad.ops.linalg._einsum": HALF,
-    "minigrad.functional.attention.attention": HALF,  # between its two products is a softmax in float32
-    "minigrad.functional.multi_head.attention_of_heads": HALF,
-    "minigrad.functional.convolution._conv1d": HALF,
-    # Exponentials, squares and sums over a row: float16 ends at 65504 and has 11 bits, so they overflow or lose what is
-    # small beside the sum.
-    "minigrad.functional.softmax.softmax": SINGLE,
-    "minigrad.functional.softmax.log_softmax": SINGLE,
-    "minigrad.functional.normalization.layer_norm": SINGLE,
-    "minigrad.functional.normalization.rms_norm": SINGLE,
-    # Losses: what is summed over a batch, and what is multiplied by the factor of a GradScaler.
-    "minigrad.functional.loss.cross_entropy": SINGLE,
-    "minigrad.functional.loss.nll_loss": SINGLE,
-    "minigrad.functional.likelihood.binary_cross_entropy": SINGLE,
-    "minigrad.functional.likelihood.binary_cross_entropy_with_logits": SINGLE,
-    "minigrad.functional.likelihood.kl_div": SINGLE,
-    "minigrad.functional.regression.mse_loss": SINGLE,
-    "minigrad.functional.regression.l1_loss": SINGLE,
-    "minigrad.functional.regression.huber_loss": SINGLE,
-    "minigrad.functional.regression.smooth_l1_loss": SINGLE,
-}
 
-autocasting = Switch("minigrad.precision.autocast", default=False)
+class Autocast(Interpreter):
+    """Casts the floating inputs of each operation to the precision that it declares."""
+
+    phase = CAST
+
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
+        if op.precision == "mixed":  # its parts want different ones
+            return op.composition(*operands.args)  # type: ignore[misc]
+        if op.precision is None:
+            return proceed(operands)
+        values = list(operands.values)
+        cast(values, op.input_positions(values), PRECISIONS[op.precision])
+        return proceed(operands._replace(values=values))
+
+    def function(self, function: Callable[..., Any], args: list[Any]) -> None:
+        """Cast the tensors among `args` by a recorded operation."""
+        floating = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
+        cast(args, floating, PRECISIONS[function.precision])  # type: ignore[attr-defined]
+
+
+_autocast = Autocast()
+
+
+def autocasting() -> bool:
+    """Whether `autocast` is on here."""
+    return _autocast in interpreters()
 
 
 @public
-def autocast(dtype: Any = "float16", enabled: bool = True) -> SwitchContext:
+def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
     """``with autocast():`` runs products and attention in float16, and softmax, norms and losses in float32.
 
     Inside, linear maps, matrix products, einsum, attention and convolution take float32 inputs in float16; softmax,
@@ -94,7 +94,9 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> SwitchContext:
                          "with minigrad.optim.GradScaler")
     if name != "float16":
         raise ValueError(f"autocast: the dtype must be 'float16', got {name!r}; the device is that of the tensors")
-    return autocasting.set_to(bool(enabled))
+    if enabled and not autocasting():
+        return interpreting(_autocast)
+    return not_interpreting() if enabled else not_interpreting(_autocast)
 
 
 def cast(values: list[Any], positions: Iterable[int], target: np.dtype[Any]) -> None:
@@ -110,19 +112,3 @@ def cast(values: list[Any], positions: Iterable[int], target: np.dtype[Any]) -> 
                 values[i] = x if x.dtype == target else x.astype(target)  # type: ignore[attr-defined]
             else:
                 values[i] = asarray_on(device_of(x), x, target)
-
-
-def autocasts(function: F) -> F:
-    """Decorate a function of several operations that `PRECISION` names: it gets its tensors in that dtype."""
-    target = PRECISION[f"{function.__module__}.{function.__qualname__}"]
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        if not autocasting.get():
-            return function(*args, **keywords)
-        values = [*args, *keywords.values()]
-        floating = [i for i, v in enumerate(values) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
-        cast(values, floating, target)
-        return function(*values[:len(args)], **dict(zip(keywords, values[len(args):], strict=True)))
-
-    return call  # type: ignore[return-value]

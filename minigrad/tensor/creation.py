@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import public
 from minigrad.device import asarray_on, module_for, on_device
-from minigrad.engine.calls import public
 from minigrad.engine.node import Array, TensorBase, wrap
 from minigrad.tensor import Tensor, as_tensor
 

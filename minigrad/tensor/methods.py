@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minigrad import ops
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 from minigrad.tensor.elementwise_methods import ElementwiseMethods
 
 if TYPE_CHECKING:

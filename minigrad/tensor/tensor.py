@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
+from minigrad.arguments import public
 from minigrad.device import (
     device_of,
     is_array,
@@ -22,7 +23,6 @@ from minigrad.device import (
     to_device,
 )
 from minigrad.engine import backward as engine_backward
-from minigrad.engine.calls import public
 from minigrad.engine.hooks import RemovableHandle, add_hook
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import numbers_on
@@ -86,7 +86,7 @@ class Tensor(ArrayLike, Operators, Methods):
     def __init__(self, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> None:
         self._data = _to_array(data, dtype, device)
         self._node = None
-        self._tick = [0]
+        self._version = [0]
         self._grad = None
         self._requires_grad = False
         self.requires_grad = requires_grad
@@ -105,7 +105,7 @@ class Tensor(ArrayLike, Operators, Methods):
 
     def bump_tick(self) -> None:
         """Tell the tape that the raw array was changed in place, so that a stale saved value is an error."""
-        self._tick[0] += 1
+        self._version[0] += 1
 
     @property
     def requires_grad(self) -> bool:
@@ -191,7 +191,7 @@ class Tensor(ArrayLike, Operators, Methods):
 
     def detach(self) -> Tensor:
         """The same memory, outside the graph."""
-        return wrap(self._data, None, self._tick)
+        return wrap(self._data, None, self._version)
 
     def clone(self) -> Tensor:
         """A recorded copy."""

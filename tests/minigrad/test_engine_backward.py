@@ -194,7 +194,7 @@ def test_saved_arrays_are_freed_by_backward():
     node = y._node
     y.sum().backward()
     assert node.saved == ("freed",)
-    assert node.ticks == ()
+    assert node.versions == ()
 
 
 def test_backward_in_two_stages_through_an_intermediate():

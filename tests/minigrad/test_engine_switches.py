@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, autocast, enable_grad, fused, no_grad
-from minigrad.engine.switches import fused_kernels, is_grad_enabled
+from minigrad.engine.switches import is_grad_enabled
+from minigrad.functional.compositions import composing
 from minigrad.precision.autocast import autocasting
 
 
@@ -16,7 +17,7 @@ def leaf(*values):
     return Tensor(list(values), requires_grad=True)
 
 
-SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), fused_kernels.get, False),
+SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True),
             (autocast, autocasting.get, True)]
 
 

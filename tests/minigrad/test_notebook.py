@@ -104,11 +104,11 @@ def test_only_what_is_shown_leaves_the_device(stand_in, monkeypatch):
 
 def test_nothing_is_recorded_or_changed():
     x = Tensor(np.ones((40, 40)), requires_grad=True)
-    before = x._tick[0]
+    before = x._version[0]
     shown(x)
     assert x.grad is None
     assert x.is_leaf
-    assert x._tick[0] == before
+    assert x._version[0] == before
 
 
 def test_html_in_names_is_escaped():

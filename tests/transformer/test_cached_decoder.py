@@ -7,7 +7,7 @@ import pytest
 
 import minigrad
 from minigrad import Tensor, nn
-from minigrad.engine.observe import Observer, observing
+from minigrad.inspect.observer import Observer, observing
 
 from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
 from transformer import Transformer, TransformerConfig

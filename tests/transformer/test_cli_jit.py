@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad.kernels
-from minigrad.engine.switches import compiled_kernels
+from minigrad.kernels import is_jit_on
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
@@ -42,7 +42,7 @@ def test_decoding_with_kernels(command, run, monkeypatch):
     translate = Translator.translate
 
     def watched(*arguments, **keywords):
-        seen.append(compiled_kernels.get())
+        seen.append(is_jit_on())
         return translate(*arguments, **keywords)
 
     monkeypatch.setattr(Translator, "translate", watched)
@@ -57,7 +57,7 @@ def test_decoding_with_kernels(command, run, monkeypatch):
         result = call(command, run, *pairs, *more, **given)
         assert result.exit_code == 0, result.output
     assert seen == [False, True]
-    assert not compiled_kernels.get()
+    assert not is_jit_on()
 
 
 @pytest.mark.usefixtures("numba")
@@ -75,11 +75,11 @@ def test_a_run_keeps_its_kernels(tmp_path, monkeypatch):
     expected, found = parameters(whole), parameters(parts)
     assert all(np.array_equal(value, found[name]) for name, value in expected.items())
 
-    runs.after_update(monkeypatch, lambda trainer: used.append(compiled_kernels.get()))
+    runs.after_update(monkeypatch, lambda trainer: used.append(is_jit_on()))
     for steps, more in enumerate(([], ["--no-jit"], [], ["--jit"], []), 7):
         assert call(*resume, "--steps", steps, *more).exit_code == 0
     assert used == [True, False, False, True, True]
-    assert not compiled_kernels.get()
+    assert not is_jit_on()
 
 
 @pytest.mark.usefixtures("numba")

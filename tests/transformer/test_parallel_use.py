@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import minigrad
 from minigrad import parallel
-from minigrad.engine.tap import tapping
+from minigrad.functional.compositions import tapping
 
 from tests.transformer import runs
 from tests.transformer.shards import LABELS, SOURCE, TOKENS, computed

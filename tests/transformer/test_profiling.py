@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad.engine.observe import observers
+from minigrad.inspect.observer import observers
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused

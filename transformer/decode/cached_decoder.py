@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, nn
 from minigrad.device import on_device_of, xp
-from minigrad.engine.observe import observers
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import fused_kernels
+from minigrad.engine.interpreters import interpreters
 from minigrad.functional.attention import attention
 from minigrad.functional.normalization import layer_norm
 from minigrad.tensor import as_tensor
@@ -79,7 +78,7 @@ def cached_decoder(model: Transformer, memory: Tensor, memory_mask: Any) -> Cach
     """
     parts = [model.decoder] + ([] if model.projection is None else [model.projection])
     plain = type(model) is Transformer and not model.has_hooks and is_plain(*parts)
-    kind = OnArrays if plain and fused_kernels.get() and not observers() else ThroughModules
+    kind = OnArrays if plain and not interpreters() else ThroughModules
     return kind(model, memory, memory_mask)
 
 

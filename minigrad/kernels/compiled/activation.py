@@ -9,7 +9,7 @@ import numpy as np
 from minigrad.functional.gelu import gelu_tanh as gelu_tanh_in_numpy
 from minigrad.kernels.compiled.kernel import OutVector, Vector, helper, kernel
 from minigrad.kernels.compiled.math import exp
-from minigrad.kernels.compiled.twin import dense, gradient_of, is_dense, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, rule_of
 from minigrad.ops.selection import relu as relu_in_numpy
 
 SLOPE, CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -21,12 +21,12 @@ def relu_gradient_of_elements(g: Vector, out: Vector, grad: OutVector):
         grad[i] = g[i] if out[i] > 0 else 0
 
 
-@twin_of(relu_in_numpy, is_dense)
+@compiled_body(relu_in_numpy, is_dense)
 def relu(x):
     return relu_in_numpy.forward(x)  # a single pass already
 
 
-@gradient_of(relu, "x")
+@rule_of(relu, "x")
 def relu_gradient(g, out):
     grad = np.empty_like(out)
     relu_gradient_of_elements(dense(g).reshape(-1), out.reshape(-1), grad.reshape(-1))
@@ -56,14 +56,14 @@ def gelu_tanh_gradient_of_elements(g: Vector, x: Vector, grad: OutVector):
         grad[i] = g[i] * (s + x[i] * (2 * s * (1 - s)) * (slope * (1 + 3 * cubic * square)))
 
 
-@twin_of(gelu_tanh_in_numpy, is_dense)
+@compiled_body(gelu_tanh_in_numpy, is_dense)
 def gelu_tanh(x):
     out = np.empty_like(x)
     gelu_tanh_of_elements(x.reshape(-1), out.reshape(-1))
     return out
 
 
-@gradient_of(gelu_tanh, "x")
+@rule_of(gelu_tanh, "x")
 def gelu_tanh_gradient(g, x):
     grad = np.empty_like(x)
     gelu_tanh_gradient_of_elements(dense(g).reshape(-1), x.reshape(-1), grad.reshape(-1))

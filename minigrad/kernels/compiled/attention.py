@@ -12,7 +12,7 @@ from minigrad.functional.multi_head import attention_of_heads as attention_of_he
 from minigrad.functional.multi_head import split_heads
 from minigrad.kernels.compiled.kernel import HeadBooleans, Heads, Number, OutHeads, helper, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus
-from minigrad.kernels.compiled.twin import dense, is_floating, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_floating
 
 AT_ONCE = 4096  # scores: a block of rows that stays in the nearest cache
 
@@ -127,7 +127,7 @@ def suits_split(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: fl
     return query.ndim == 4 and suits(query, key, value, mask, dropped, p, scale)
 
 
-@twin_of(attention_in_numpy, suits_split)
+@compiled_body(attention_in_numpy, suits_split)
 def attention(query, key, value, mask, dropped, p, scale):
     return attend(query, key, value, mask, dropped, p, scale)
 
@@ -137,7 +137,7 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
 
 
-@twin_of(attention_of_heads_in_numpy, suits)
+@compiled_body(attention_of_heads_in_numpy, suits)
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
     out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
     query, key, value = (split_heads(x, num_heads) for x in (query, key, value))

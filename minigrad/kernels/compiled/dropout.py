@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.functional.dropout import dropout_with_mask as dropout_in_numpy
 from minigrad.kernels.compiled.kernel import Booleans, Number, OutVector, Vector, kernel
-from minigrad.kernels.compiled.twin import dense, gradient_of, is_dense, is_mask, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, is_mask, rule_of
 
 
 def suits(input, mask, p):
@@ -21,13 +21,13 @@ def keep_and_scale(x: Vector, mask: Booleans, factor: Number, out: OutVector):
         out[i] = x[i] * (factor if mask[i] else zero)
 
 
-@twin_of(dropout_in_numpy, suits)
+@compiled_body(dropout_in_numpy, suits)
 def dropout_with_mask(input, mask, p):
     out = np.empty_like(input)
     keep_and_scale(input.reshape(-1), mask.reshape(-1), 1 / (1 - p), out.reshape(-1))
     return out
 
 
-@gradient_of(dropout_with_mask, "input")
+@rule_of(dropout_with_mask, "input")
 def dropout_gradient(g, mask, p):
     return dropout_with_mask.forward(dense(g), mask, p)

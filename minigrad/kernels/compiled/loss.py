@@ -13,7 +13,7 @@ from minigrad.functional.linear_cross_entropy import linear_losses_gradient as l
 from minigrad.functional.loss import row_losses as row_losses_in_numpy
 from minigrad.kernels.compiled.kernel import Booleans, Ids, Matrix, Number, OutMatrix, OutVector, Vector, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
-from minigrad.kernels.compiled.twin import dense, is_dense, is_mask, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, is_mask
 
 
 def are_ids(target: Any, rows: int, classes: int) -> bool:
@@ -61,7 +61,7 @@ def losses_of_rows_gradient(g: Vector, logits: Matrix, target: Ids, counted: Boo
         grad[i, target[i]] -= g[i] * (1 - smoothing)
 
 
-@twin_of(row_losses_in_numpy, suits)
+@compiled_body(row_losses_in_numpy, suits)
 def row_losses(logits, target, counted, label_smoothing=0.0):
     losses, log_total = (np.empty(logits.shape[0], logits.dtype) for _ in range(2))
     losses_of_rows(logits, np.ascontiguousarray(target, np.int64), counted, label_smoothing, losses, log_total)
@@ -105,7 +105,7 @@ def losses_of_logits(x: OutMatrix, bias: Vector, target: Ids, smoothing: Number,
             losses[i] -= smoothing * (sum_of_logits / x.dtype.type(row.size))
 
 
-@twin_of(linear_losses_in_numpy, suits_with_weight)
+@compiled_body(linear_losses_in_numpy, suits_with_weight)
 def linear_losses(input, weight, bias, target, label_smoothing):
     check_shapes(input, weight, bias)
     x = input @ weight.mT

@@ -8,7 +8,7 @@ from minigrad.engine.primitive import Saved
 from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, Number, OutMatrix, OutVector, Vector, kernel
-from minigrad.kernels.compiled.twin import dense, is_dense, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense
 from minigrad.ops.linalg import rows
 
 
@@ -58,7 +58,7 @@ def layer_norm_rows_gradient(g: Matrix, x: Matrix, weight: Vector, mean: Vector,
             grad_bias[j] += g[i, j]
 
 
-@twin_of(layer_norm_in_numpy, suits)
+@compiled_body(layer_norm_in_numpy, suits)
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     check_shapes("layer_norm", input, weight, bias)
     out, x = np.empty_like(input), rows(input)

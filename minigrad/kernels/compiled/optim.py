@@ -6,6 +6,7 @@ from math import sqrt
 
 import numpy as np
 
+from minigrad.kernels import is_jit_on
 from minigrad.kernels.compiled.kernel import Number, OutVector, Vector, kernel
 from minigrad.kernels.compiled.twin import is_dense
 from minigrad.optim.adam import Adam
@@ -25,16 +26,18 @@ def adam_elements(p: OutVector, g: Vector, m: OutVector, v: OutVector, beta1: Nu
 
 
 def update(self, block, step, options):
-    """The twin of `Adam.update`."""
+    """`Adam.update` in one pass; False where it does not suit."""
+    if not is_jit_on() or type(self).update is not Adam.update:
+        return False
     p, g, (m, v) = block.p, block.g, block.state
     if not (is_dense(p) and is_dense(g) and p.dtype == g.dtype == m.dtype == v.dtype):
-        return NotImplemented
+        return False
     lr, eps, decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
     beta1, beta2 = (float(beta) for beta in options["betas"])
     penalty, shrink = (0.0, 1 - lr * decay) if self.decoupled_weight_decay else (decay, 1.0)
     c = sqrt(1 - beta2**step)
     adam_elements(p, g, m, v, beta1, 1 - beta1, beta2, 1 - beta2, c * eps, lr * c / (1 - beta1**step), penalty, shrink)
-    return None
+    return True
 
 
-Adam.update.twin = update  # type: ignore[attr-defined]
+Adam.bodies.append(update)

@@ -8,7 +8,7 @@ from minigrad.functional.softmax import log_softmax as log_softmax_in_numpy
 from minigrad.functional.softmax import softmax as softmax_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, OutMatrix, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
-from minigrad.kernels.compiled.twin import dense, gradient_of, is_dense, twin_of
+from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, rule_of
 from minigrad.ops.linalg import rows
 
 
@@ -42,14 +42,14 @@ def softmax_rows_gradient(g: Matrix, out: Matrix, grad: OutMatrix):
             grad[i, j] = out[i, j] * (g[i, j] - total)
 
 
-@twin_of(softmax_in_numpy, suits)
+@compiled_body(softmax_in_numpy, suits)
 def softmax(x, axis=-1):
     out = np.empty_like(x)
     softmax_rows(rows(x), rows(out))
     return out
 
 
-@gradient_of(softmax, "x")
+@rule_of(softmax, "x")
 def softmax_gradient(g, out, axis):
     grad = np.empty_like(out)
     softmax_rows_gradient(rows(dense(g)), rows(out), rows(grad))
@@ -75,14 +75,14 @@ def log_softmax_rows_gradient(g: Matrix, out: Matrix, grad: OutMatrix):
             grad[i, j] = g[i, j] - exp(out[i, j]) * total
 
 
-@twin_of(log_softmax_in_numpy, suits)
+@compiled_body(log_softmax_in_numpy, suits)
 def log_softmax(x, axis=-1):
     out = np.empty_like(x)
     log_softmax_rows(rows(x), rows(out))
     return out
 
 
-@gradient_of(log_softmax, "x")
+@rule_of(log_softmax, "x")
 def log_softmax_gradient(g, out, axis):
     grad = np.empty_like(out)
     log_softmax_rows_gradient(rows(dense(g)), rows(out), rows(grad))

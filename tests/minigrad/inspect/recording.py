@@ -3,7 +3,7 @@
 import numpy as np
 
 from minigrad import Tensor, inspect
-from minigrad.engine.observe import observers
+from minigrad.inspect.observer import observers
 
 
 def leaf(*shape, device="cpu"):

@@ -9,7 +9,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, primitive
 from minigrad import functional as F
-from minigrad.engine.observe import observers
+from minigrad.inspect.observer import observers
 from minigrad.func import checkpoint
 from minigrad.inspect import AnomalyError, detect_anomaly
 

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect
-from minigrad.engine.observe import Observer, observers, observing, unobserved
+from minigrad.inspect.observer import Observer, observers, observing, unobserved
 
 
 def test_importing_minigrad_does_not_load_the_tools():

@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect
 from minigrad import functional as F
-from minigrad.engine.observe import observers
+from minigrad.inspect.observer import observers
 from minigrad.engine.primitive import Primitive
 from minigrad.func import checkpoint
 

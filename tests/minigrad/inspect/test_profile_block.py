@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import inspect, nn, primitive
-from minigrad.engine.observe import Observer, observers, observing
+from minigrad.inspect.observer import Observer, observers, observing
 
 from tests.minigrad.inspect.clock import clock, pause, slow, take  # noqa: F401 - `clock` is a fixture
 from tests.minigrad.inspect.profiled import leaf, ms

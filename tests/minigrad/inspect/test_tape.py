@@ -10,7 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
-from minigrad.engine.observe import observers
+from minigrad.inspect.observer import observers
 
 from tests.minigrad.inspect.recording import leaf, names, record
 from tests.minigrad.inspect.steps import training_step

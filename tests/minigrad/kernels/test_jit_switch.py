@@ -12,7 +12,7 @@ import pytest
 import minigrad
 from minigrad import Tensor, gradcheck, inspect, jit, kernels, optim
 from minigrad import functional as F
-from minigrad.engine.switches import compiled_kernels
+from minigrad.kernels import is_jit_on
 from minigrad.func.checkpointing import checkpoint
 
 from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
@@ -46,7 +46,7 @@ def test_as_a_decorator():
         return F.softmax(x)
 
     assert is_compiled(function(leaf(3, 4)))
-    assert not compiled_kernels.get()
+    assert not is_jit_on()
 
 
 def test_tasks_have_their_own():

@@ -128,14 +128,14 @@ def test_dtype_is_kept(row, dtype, device):
 @every_differentiable_row
 def test_rules_write_to_nothing_they_are_given(row, monkeypatch):
     """The inputs, what the tape has saved, and every gradient that a rule receives are read-only."""
-    pop = autograd.Pending.pop
+    latest = autograd.Arriving.latest
 
-    def pop_locked(self, target):
-        entry = pop(self, target)
+    def latest_locked(self):
+        entry = latest(self)
         lock(entry[0])
         return entry
 
-    monkeypatch.setattr(autograd.Pending, "pop", pop_locked)
+    monkeypatch.setattr(autograd.Arriving, "latest", latest_locked)
     tensors = row.tensors()
     out = row.op(*tensors)
     lock(*[tensor.data for tensor in tensors])

@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, nn, ops
 from minigrad import functional as F
-from minigrad.engine.calls import public
+from minigrad.arguments import public
 
 from tests.minigrad.ops.wrong_call import refused
 

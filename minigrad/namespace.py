@@ -1,4 +1,4 @@
-"""What a module of ours answers to a name that it does not have, and to a call: what it is here.
+"""Modules that answer to a name that they do not have, and to a call, with what it is here.
 
 ``minigrad.tensor([1.0])`` finds the module ``minigrad.tensor``, where PyTorch has a function of that name.
 """
@@ -10,18 +10,28 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 
+class Answers:
+    """What is said about a name or a call; `minigrad.compat` puts functions that know more in the place of these."""
+
+    @staticmethod
+    def missing(module: str, name: str) -> str | None:
+        """The text of the error for a `name` that `module` does not have; None for Python's own."""
+        return None
+
+    @staticmethod
+    def called(module: str) -> str:
+        """The text of the error for a module that was called."""
+        return f"{module} is a module and cannot be called"
+
+
 def absent(module: str, name: str) -> AttributeError:
     """The error for a `name` that `module` does not have."""
-    told = None
-    if not name.startswith("_"):
-        from minigrad.compat.names import missing
-
-        told = missing(module, name)
+    told = None if name.startswith("_") else Answers.missing(module, name)
     return AttributeError(told or f"module {module!r} has no attribute {name!r}", name=name)
 
 
 class Namespace(ModuleType):
-    """A module that says what names from elsewhere are called here; `minigrad.compat.names` knows them."""
+    """A module that says what names from elsewhere are called here."""
 
     if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
@@ -31,9 +41,7 @@ class Namespace(ModuleType):
 
         def __call__(self, *args, **kwargs):
             """No module is a function."""
-            from minigrad.compat.names import called
-
-            raise TypeError(called(self.__name__))
+            raise TypeError(Answers.called(self.__name__))
 
 
 def answer(*modules: str) -> None:

@@ -1,0 +1,79 @@
+"""Errors that name the operation that was called and the operands that it was given.
+
+What a keyword argument from elsewhere is called here, `minigrad.compat` knows: it puts functions of its own in the
+place of the two in `Spelling`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from minigrad.device import is_array
+from minigrad.engine.node import TensorBase
+
+CAUGHT = (ValueError, TypeError, IndexError, AttributeError)  # what NumPy and Python say of arguments that do not fit
+
+
+class Spelling:
+    """The two questions that a call asks about the names of its keyword arguments."""
+
+    @staticmethod
+    def rename(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
+        """The keyword arguments, by the names that they have here."""
+        return keywords
+
+    @staticmethod
+    def advice(keywords: Iterable[str], parameters: Collection[str], operation: str, problem: str) -> str:
+        """What to give in place of keyword arguments that the operation lacks; an end for the error, or nothing."""
+        return ""
+
+
+def explain(error: Exception, values: Iterable[Any], operation: str) -> Exception:
+    """The same kind of error, its message naming the operation and the operands.
+
+    An AttributeError is a TypeError where something is no array: it has no ``shape``, for example.
+    """
+    values, message = list(values), str(error)
+    if message.startswith(f"{operation}: "):
+        return kind_of(error)(message)
+    operands = f"[operands: {'; '.join(map(shown, values))}]"
+    if isinstance(error, AttributeError) and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
+        return TypeError(f"{operation}: the operands must be tensors or arrays {operands}")
+    return kind_of(error)(f"{operation}: {message} {operands}")
+
+
+def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:
+    """The error as one of `operation`, called with `values`: the error itself if it names the operation already."""
+    message = str(error)
+    if re.match(rf"{operation}\b", message):
+        return error
+    inner = re.match(r"\w+(\([^()]*\))?: ", message)
+    if inner is None or isinstance(error, AttributeError):
+        return explain(error, values, operation)
+    return kind_of(error)(f"{operation}: {message[inner.end():]}")
+
+
+def misfit(error: TypeError, operation: str, signature: inspect.Signature, keywords: Iterable[str]) -> TypeError:
+    """The error for arguments that a function does not have, with its signature and what they are called here."""
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
+    problem = re.sub(r"^[\w.]+\(\) ", "", str(error))
+    advice = Spelling.advice(keywords, signature.parameters, operation, problem)
+    return TypeError(f"{operation}{inspect.Signature(bare)}: {problem}{advice}")
+
+
+def kind_of(error: Exception) -> type[Exception]:
+    """The one of `CAUGHT` that the error is."""
+    return next(kind for kind in (IndexError, *CAUGHT) if isinstance(error, kind))
+
+
+def shown(value: Any) -> str:
+    """A value in an error: a tensor or an array by shape and dtype, anything else as Python writes it, cut short."""
+    array = value._data if isinstance(value, TensorBase) else value
+    if is_array(array):
+        return f"{tuple(array.shape)} {array.dtype}"
+    if isinstance(value, (list, tuple)) and any(isinstance(v, TensorBase) or is_array(v) for v in value):
+        return f"[{', '.join(map(shown, value[:3]))}{', …' if len(value) > 3 else ''}]"
+    return " ".join(repr(value).split())[:40]
