@@ -153,7 +153,8 @@ def loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pytest", "pdoc", "playwright"}
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pygraphviz", "pytest", "pdoc",
+          "playwright"}
 
 
 def test_import_minigrad_loads_numpy_only():

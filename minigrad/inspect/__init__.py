@@ -6,8 +6,8 @@ blocks. ``import minigrad`` does not load them; ``from minigrad import inspect``
 
 from minigrad.engine.interpreters import span
 from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
-from minigrad.inspect.drawing import Drawing, draw
 from minigrad.inspect.entry import Entry, Kept, Leaf
+from minigrad.inspect.graph import Drawing, draw
 from minigrad.inspect.hooks import Event, op_hook
 from minigrad.inspect.lines import Line
 from minigrad.inspect.memory import MemoryMeter, memory_meter

@@ -66,7 +66,6 @@ def test_to_a_depth_modules_are_one_box_each():
                if text.endswith("parameters")]
     assert sum(counted) == model.num_parameters()
     assert boxes["encoder"].details[0] == "Encoder"
-    assert "0 operations and 3 modules" in drawn.svg  # the loss is in the projection
     assert drawn.dot.count("subgraph cluster_") == 1
 
 
