@@ -12,6 +12,7 @@ import inspect
 import json
 import types
 import warnings
+from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, get_origin
@@ -65,7 +66,7 @@ def public(module: str) -> list[str]:
     """The public names of a module: those in ``__all__``, or else those that it binds; aliases of types aside."""
     home = importlib.import_module(module)
     names = getattr(home, "__all__", bound_by(module))
-    return sorted(name for name in names if get_origin(getattr(home, name)) is None)
+    return sorted(name for name in names if get_origin(getattr(home, name, None)) is None)
 
 
 def record() -> dict[str, dict[str, str]]:
@@ -87,14 +88,18 @@ def record() -> dict[str, dict[str, str]]:
 @cache
 def public_classes() -> frozenset[type]:
     """The classes of ours among the public names."""
+    found = set[type]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        homes = [(importlib.import_module(module), public(module)) for module in MODULES]
-        values = [getattr(home, name, None) for home, names in homes for name in names]
-    return frozenset(value for value in values if inspect.isclass(value) and _is_ours(value))
+        for module in MODULES:
+            with suppress(ImportError):  # each name that it had is reported
+                values = [getattr(importlib.import_module(module), name, None) for name in public(module)]
+                found |= {value for value in values if inspect.isclass(value) and _is_ours(value)}
+    return frozenset(found)
 
 
 # --- Kinds and signatures ----------------------------------------------------------------------------------
+
 
 def _is_ours(cls: type) -> bool:
     return cls.__module__.partition(".")[0] in OURS
