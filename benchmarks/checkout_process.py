@@ -22,7 +22,7 @@ import resident
 import turns
 from workloads import FIRST, LEARNING_RATE, Workload
 
-CHECKED = 4  # updates whose losses are compared; they also warm up
+CHECKED = 2  # updates whose losses are compared; they also warm up
 BATCHES = 8
 WITHOUT_END = 10**9  # updates: more than a process makes
 

@@ -6,9 +6,10 @@
 
 Each checkout runs in processes of its own, with nothing but that checkout on PYTHONPATH. The two are alive at the same
 time and alternate in short turns, old new old new …; the ratio new / old is taken within each pair of turns, so below 1
-the new one is better. The table has the medians and the quartiles of the ratio. Two processes of one and the same
-program differ by a percent or so as long as they live, by where their memory lies; so every measure takes several pairs
-of processes one after the other, in which old and new begin in turn. Against itself a checkout shows what is noise.
+the new one is better. The table has the medians and the quartiles of the ratio. Its last column has the median ratio of
+the time that processors worked, to which other programs on the machine add little. Two processes of one program can
+differ as long as they live, by where their memory lies, so a measure takes several pairs of processes, one after the
+other, in which old and new begin in turn. A checkout measured against itself shows how large the noise is.
 
 What is measured:
 
@@ -42,19 +43,19 @@ from decoding import WORKLOAD
 from workloads import SIZES, Workload
 
 OLD, NEW = "old", "new"
-STARTS = 3  # pairs of processes of a measure, one after the other
-LIMIT = 1.03  # the ratio above which a row is named below the table
+STARTS, LEAST_ROUNDS = 3, 4  # pairs of processes of a measure, if each has so many turns
+LIMIT = 1.03  # a row is named below the table if all its ratios are above this
 DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6, length=9)
 IMPORT = """
 import time
-start = time.perf_counter()
+start, worked = time.perf_counter(), time.process_time()
 import {module}
-took = time.perf_counter() - start
+times = {{"ms": 1e3 * (time.perf_counter() - start), "cpu ms": 1e3 * (time.process_time() - worked)}}
 import json
-print(json.dumps({{"import": 1000 * took, "file": {module}.__file__}}))
+print(json.dumps({{"times": times, "file": {module}.__file__}}))
 """
 
-Row = dict[str, Any]  # "unit", and what `paired.compare` gives
+Row = dict[str, Any]  # "unit", what `paired.compare` gives, and "cpu", the ratio of the processors' time, for some
 
 
 class Comparison:
@@ -80,13 +81,13 @@ class Comparison:
         """A step of the training loop, for every workload."""
         for workload in self.workloads((0.0, 0.1), (False, True)):
             title = f"training, {workload.title}"
-            self.add(title, "ms", paired.compare(self.rounds(title, "training", workload), OLD, NEW)["ms"])
+            self.add_times(title, self.rounds(title, "training", workload))
 
     def decoding(self) -> None:
         """Translating a batch."""
         title = "greedy decoding"
         workload = DRY if self.options.dry else WORKLOAD
-        self.add(title, "ms", paired.compare(self.rounds(title, "decoding", workload), OLD, NEW)["ms"])
+        self.add_times(title, self.rounds(title, "decoding", workload))
 
     def overhead(self) -> None:
         """An operation on small arrays, for every program, and the median of them."""
@@ -101,7 +102,7 @@ class Comparison:
     def imports(self) -> None:
         """The import of each package, with its bytecode compiled."""
         for module in ("minigrad", "transformer"):
-            # -P: the folder that the command is given in is not searched, nor is it by whoever installed the package
+            # -P: the folder that this command is given in may hold packages of these names, and is not searched
             command = [sys.executable, "-P", "-c", IMPORT.format(module=module)]
             rounds: list[paired.Round] = []
             with tempfile.TemporaryDirectory() as bytecode:
@@ -111,8 +112,8 @@ class Comparison:
                                                for name in (OLD, NEW)}
                     for name, answer in answers.items():
                         self.check_origin(name, answer["file"])
-                    rounds.append({name: {"import": answer["import"]} for name, answer in answers.items()})
-            self.add(f"import {module}", "ms", paired.compare(rounds[1:], OLD, NEW)["import"])  # the first compiles
+                    rounds.append({name: answer["times"] for name, answer in answers.items()})
+            self.add_times(f"import {module}", rounds[1:])  # the first compiles
 
     def memory(self) -> None:
         """The peak of the first updates, for each size."""
@@ -129,7 +130,7 @@ class Comparison:
     @property
     def starts(self) -> int:
         """How many pairs of processes a measure takes."""
-        return min(STARTS, self.options.rounds)
+        return min(STARTS, -(-self.options.rounds // LEAST_ROUNDS))
 
     def workloads(self, dropouts: Sequence[float], paddings: Sequence[bool]) -> list[Workload]:
         """The sizes that were asked for, with these options."""
@@ -168,6 +169,11 @@ class Comparison:
 
     # ------------------------------------------------------------------------- results
 
+    def add_times(self, title: str, rounds: Sequence[paired.Round]) -> None:
+        """Add a row of times, of which there are two kinds."""
+        compared = paired.compare(rounds, OLD, NEW)
+        self.add(title, "ms", {**compared["ms"], "cpu": compared["cpu ms"]["ratio"]})
+
     def add(self, title: str, unit: str, row: Row) -> None:
         """Add a row, and print it."""
         self.rows[title] = {"unit": unit, **row}
@@ -196,14 +202,14 @@ class Comparison:
 
     def summary(self) -> str:
         """The table, what both computed, and which rows are slower."""
-        lines = ["| | old | new | unit | new / old | quartiles |", "|---|---:|---:|---|---:|---:|"]
+        lines = ["| | old | new | unit | new / old | quartiles | CPU time |", "|---|---:|---:|---|---:|---:|---:|"]
         lines += [line(title, row) for title, row in self.rows.items()]
         lines += ["", page.circumstances(self.report()), ""]
         lines += [f"{name}: {file}" for name, file in self.files.items()]
         other = {title: found for title, found in self.checks.items() if found != EQUAL}
         lines += [f"computed by both: {EQUAL} in {len(self.checks) - len(other)} of {len(self.checks)}"]
         lines += [f"  NOT EQUAL: {title}: {found}" for title, found in other.items()]
-        above = [title for title, row in self.rows.items() if row["ratio"]["median"] > LIMIT]
+        above = [title for title, row in self.rows.items() if min(ratios(row)) > LIMIT]
         lines += [f"more than {LIMIT} of the old: {'; '.join(above) or 'nothing'}"]
         return "\n".join(lines)
 
@@ -224,11 +230,17 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     return EQUAL if old["weights"] == new["weights"] else "equal losses, but the weights after these updates differ"
 
 
+def ratios(row: Row) -> list[float]:
+    """The medians of the ratios that a row has: one, or also that of the processors' time."""
+    return [row[kind]["median"] for kind in ("ratio", "cpu") if kind in row]
+
+
 def line(title: str, row: Row) -> str:
     """A line of the table."""
-    ratio = row["ratio"]
+    ratio, *cpu = ratios(row)
     return (f"| {title} | {page.number(row[OLD]['median'])} | {page.number(row[NEW]['median'])} | {row['unit']} | "
-            f"{ratio['median']:.3f} | {ratio['low']:.3f} – {ratio['high']:.3f} |")
+            f"{ratio:.3f} | {row['ratio']['low']:.3f} – {row['ratio']['high']:.3f} | "
+            f"{f'{cpu[0]:.3f}' if cpu else '–'} |")
 
 
 MEASURES: dict[str, Callable[[Comparison], None]] = {
@@ -250,7 +262,7 @@ def main() -> None:
     parser.add_argument("old", type=checkout, metavar="OLD_CHECKOUT")
     parser.add_argument("new", type=checkout, metavar="NEW_CHECKOUT", nargs="?", default=str(paired.ROOT))
     parser.add_argument("--rounds", type=int, default=30, help="pairs of turns of each measure (30)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="length of a turn (0.3)")
+    parser.add_argument("--seconds", type=float, default=0.15, help="length of a turn (0.15)")
     parser.add_argument("--threads", type=int, default=1, help="threads of every process (1)")
     parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="what to measure")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=["toy", "small", "mid"])
@@ -259,6 +271,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.dry:
         options.rounds, options.seconds = 1, 0.01
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
     comparison = Comparison({OLD: options.old, NEW: options.new}, options)
     for name in options.only:
         MEASURES[name](comparison)

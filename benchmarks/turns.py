@@ -94,8 +94,11 @@ class Answers:
         print(json.dumps(answer), file=self._stream, flush=True)
 
     def laps(self) -> Iterator[None]:
-        """Until the input ends: for each line, a number of seconds, `laps` to time; the answer is ms per lap."""
-        return laps(map(float, sys.stdin), lambda mean: self.give({"ms": 1000 * mean}))
+        """Until the input ends: for each line, a number of seconds, `laps` to time; the answer is ms per lap.
+
+        And "cpu ms", the time that processors worked on it: other programs that keep them busy add nothing to it.
+        """
+        return laps(map(float, sys.stdin), lambda taken, worked: self.give({"ms": 1e3 * taken, "cpu ms": 1e3 * worked}))
 
     def serve(self, once: Callable[[], object]) -> None:
         """Call `once` in every lap."""
@@ -103,16 +106,16 @@ class Answers:
             once()
 
 
-def laps(turns: Iterable[float], give: Callable[[float], object]) -> Iterator[None]:
+def laps(turns: Iterable[float], give: Callable[[float, float], object]) -> Iterator[None]:
     """Time what runs between two values of this iterator, which has none but None.
 
     Args:
         turns: the seconds of each turn. Its laps fill them; there are `LEAST` at least.
-        give: takes, at the end of each turn, the seconds of a lap on average.
+        give: takes, at the end of each turn, the seconds of a lap on average, and those of the processors.
     """
     for seconds in turns:
-        count, start = 0, time.perf_counter()
+        count, start, worked = 0, time.perf_counter(), time.process_time()
         while count < LEAST or time.perf_counter() - start < seconds:
             yield
             count += 1
-        give((time.perf_counter() - start) / count)
+        give((time.perf_counter() - start) / count, (time.process_time() - worked) / count)
