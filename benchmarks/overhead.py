@@ -129,10 +129,10 @@ def autograd() -> tuple[Any, Callable[[Program], Callable[[], None]]]:
 LIBRARIES = {"minigrad": minigrad, "torch": torch, "autograd": autograd}
 
 
-def best(once: Callable[[], None]) -> float:
-    """Seconds that `once` takes, by the best of `BLOCKS` blocks."""
+def best(once: Callable[[], None], seconds: float) -> float:
+    """Seconds that `once` takes, by the best of `BLOCKS` blocks of about so many `seconds`."""
     start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS:
+    while not calls or time.perf_counter() - start < seconds:
         once()
         calls += 1
 
@@ -145,10 +145,10 @@ def best(once: Callable[[], None]) -> float:
     return min(block() for _ in range(BLOCKS))
 
 
-def measured(library: str) -> dict[str, float]:
-    """Microseconds per operation of every program, in this process."""
+def measured(library: str, seconds: float = SECONDS) -> dict[str, float]:
+    """Microseconds per operation of every program, in this process, by blocks of about so many `seconds`."""
     functions, runner = LIBRARIES[library]()
-    return {name: 1e6 * best(runner(program)) / operations
+    return {name: 1e6 * best(runner(program), seconds) / operations
             for name, (program, operations) in programs(functions).items()}
 
 

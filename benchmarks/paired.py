@@ -34,10 +34,13 @@ Round = dict[str, Numbers]  # what each program measured, by the program's name
 
 
 def environment(changes: Mapping[str, str] = {}) -> dict[str, str]:
-    """The environment of a measured process: it imports this checkout, and the threads are those of `changes` alone."""
+    """The environment of a measured process: the threads are those of `changes` alone.
+
+    It imports this checkout, unless `changes` has another PYTHONPATH.
+    """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     kept = {name: value for name, value in os.environ.items() if name not in THREADS}
-    return {**kept, **changes, "PYTHONPATH": path}
+    return {**kept, "PYTHONPATH": path, **changes}
 
 
 def confine(count: int) -> None:

@@ -12,14 +12,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO
 
 import paired
 
 PAUSE = 0.05  # seconds between turns, for the threads of a BLAS to fall asleep
-LEAST = 1  # calls that a turn has, however long they take
+LEAST = 1  # laps that a turn has, however long they take
 
 
 class Process:
@@ -93,16 +93,29 @@ class Answers:
         """Write one answer."""
         print(json.dumps(answer), file=self._stream, flush=True)
 
+    def laps(self) -> Iterator[None]:
+        """Until the input ends: for each line, a number of seconds, `laps` to time; the answer is ms per lap.
+
+        And "cpu ms", the time that processors worked on it: other programs that keep them busy add nothing to it.
+        """
+        return laps(map(float, sys.stdin), lambda taken, worked: self.give({"ms": 1e3 * taken, "cpu ms": 1e3 * worked}))
+
     def serve(self, once: Callable[[], object]) -> None:
-        """Until the input ends: for each line, a number of seconds, time `once`; the answer is ms per call."""
-        for line in sys.stdin:
-            self.give({"ms": 1000 * mean_time(once, float(line))})
+        """Call `once` in every lap."""
+        for _ in self.laps():
+            once()
 
 
-def mean_time(once: Callable[[], object], seconds: float) -> float:
-    """Seconds that a call takes, on average over calls that fill `seconds`, `LEAST` of them at least."""
-    calls, start = 0, time.perf_counter()
-    while calls < LEAST or time.perf_counter() - start < seconds:
-        once()
-        calls += 1
-    return (time.perf_counter() - start) / calls
+def laps(turns: Iterable[float], give: Callable[[float, float], object]) -> Iterator[None]:
+    """Time what runs between two values of this iterator, which has none but None.
+
+    Args:
+        turns: the seconds of each turn. Its laps fill them; there are `LEAST` at least.
+        give: takes, at the end of each turn, the seconds of a lap on average, and those of the processors.
+    """
+    for seconds in turns:
+        count, start, worked = 0, time.perf_counter(), time.process_time()
+        while count < LEAST or time.perf_counter() - start < seconds:
+            yield
+            count += 1
+        give((time.perf_counter() - start) / count, (time.process_time() - worked) / count)

@@ -80,26 +80,32 @@ class Workload:
         ids[np.arange(self.batch), lengths - 1] = EOS
         return ids
 
-    def write_weights(self, path: Path, endless: bool = False) -> None:
-        """Write the weights to begin with, by PyTorch's names, and the table of positions, to a safetensors file.
+    def model(self, endless: bool = False) -> Any:
+        """A `Transformer` of this size with the weights to begin with.
 
         `endless` is for decoding: the logit of end-of-sentence is always 0, less than the best of the other tokens, so
         that every sentence gets the greatest length. And logits are ten times what they would be, so that no choice
         depends on how a library rounds.
         """
         import minigrad
-        from minigrad.checkpoint import save_tensors
 
         from transformer import Transformer
-        from transformer.positions import sinusoid
-        from transformer.pytorch import to_pytorch
 
         minigrad.manual_seed(1)
         model = Transformer(self.config())
         if endless:
             model.projection.weight.data[:] *= 10
             model.projection.weight.data[EOS] = 0
-        state: dict[str, Any] = dict(to_pytorch(model))
+        return model
+
+    def write_weights(self, path: Path, endless: bool = False) -> None:
+        """Write the weights of `model`, by PyTorch's names, and the table of positions, to a safetensors file."""
+        from minigrad.checkpoint import save_tensors
+
+        from transformer.positions import sinusoid
+        from transformer.pytorch import to_pytorch
+
+        state: dict[str, Any] = dict(to_pytorch(self.model(endless)))
         state[POSITIONS] = sinusoid(self.length, self.d_model).astype(np.float32)
         save_tensors(path, state)
 

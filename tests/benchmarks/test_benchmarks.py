@@ -119,12 +119,17 @@ def test_an_optional_program_that_cannot_start_is_left_out(load, capfd):
     assert capfd.readouterr().err == "left out: ill ended with status 4\n"
 
 
-def test_the_mean_time_of_a_call(load):
+def test_the_mean_time_of_a_lap(load):
     turns = load("turns")
-    calls = []
-    took = turns.mean_time(lambda: calls.append(time.sleep(0.01)), 0.05)
-    assert took >= 0.01
-    assert 1 <= len(calls) <= 6
+    given, laps = [], 0
+    for _ in turns.laps([0.05, 0.0], lambda *seconds: given.append(seconds)):
+        time.sleep(0.01)
+        laps += 1
+    assert 2 <= laps <= 6 + turns.LEAST
+    assert len(given) == 2
+    for taken, worked in given:
+        assert taken >= 0.01
+        assert worked < 0.01  # sleep is no work
 
 
 # --------------------------------------------------------------------------- resident memory
@@ -184,10 +189,57 @@ def count_nodes(out):
 def test_one_library_is_measured(load, monkeypatch):
     overhead = load("overhead")
     monkeypatch.setattr(overhead, "BLOCKS", 1)
-    monkeypatch.setattr(overhead, "SECONDS", 1e-4)
-    numbers = overhead.measured("minigrad")
+    numbers = overhead.measured("minigrad", seconds=1e-4)
     assert list(numbers) == list(overhead.programs(mg))
     assert all(math.isfinite(number) and number > 0 for number in numbers.values())
+
+
+# --------------------------------------------------------------------------- two checkouts
+
+
+@pytest.fixture
+def old(tmp_path):
+    """The folder of another checkout, with the packages of this one."""
+    folder = tmp_path.resolve() / "old"
+    folder.mkdir()
+    for package in ("minigrad", "transformer"):
+        (folder / package).symlink_to(ROOT / package)
+    return folder
+
+
+def test_two_checkouts_are_measured_and_compute_the_same(old, tmp_path):
+    """Each process imports its own checkout, also where the command is given in the folder of the other."""
+    done = subprocess.run([sys.executable, str(BENCHMARKS / "old_against_new.py"), str(old), "--dry", "--out",
+                           str(tmp_path / "out.json")], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert found["files"] == {"old": str(old / "minigrad/__init__.py"), "new": str(ROOT / "minigrad/__init__.py")}
+    assert {title.replace(",", " ").split()[0] for title in found["results"]} == {
+        "training", "greedy", "overhead", "import", "memory"}
+    for title, row in found["results"].items():
+        assert f"| {title} | " in done.stdout
+        if title != "overhead, median":  # of several ratios
+            assert row["ratio"]["median"] == pytest.approx(row["new"]["median"] / row["old"]["median"], rel=1e-3), title
+    assert len(found["checks"]) == 6
+    assert set(found["checks"].values()) == {"equal bits"}
+
+
+def test_a_process_that_imports_another_checkout_is_refused(load, old):
+    """What the driver relies on, should a package of the other checkout be found first."""
+    turns = load("turns")
+    command = [sys.executable, str(BENCHMARKS / "checkout_process.py"), "overhead", "--checkout", str(old)]
+    with pytest.raises(RuntimeError, match=r"^the old ended with status 1$"):
+        turns.Process("the old", command, {"PYTHONPATH": str(ROOT)})
+
+
+def test_what_two_checkouts_compute_is_compared_by_bits(load):
+    difference = load("old_against_new").difference
+    one = {"losses": [2.0, 1.5], "weights": "abc"}
+    assert difference(one, dict(one)) == "equal bits"
+    assert "2.22e-16" in difference(one, one | {"losses": [2.0, 1.5 + 2**-52]})
+    assert "the weights" in difference(one, one | {"weights": "abd"})
+    assert "1 of 2" in difference({"translations": [[4], [5]]}, {"translations": [[4], [6]]})
+    assert difference({"file": "a"}, {"file": "b"}) is None
 
 
 # --------------------------------------------------------------------------- the page
