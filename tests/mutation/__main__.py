@@ -43,7 +43,7 @@ def main() -> None:
     found = summary(records)
     if options.report:
         options.report.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    if campaign.measured.failing:
+    if records and campaign.measured.failing:
         print(f"Left out, since they fail without a mutant: {', '.join(campaign.measured.failing)}")
     print(f"{text(found)}\n\n{len(records)} mutants in {time.monotonic() - begun:.0f} s")
 

@@ -128,25 +128,27 @@ class Measured:
     def on_lines(self, file: str, first: int, last: int) -> set[str]:
         """The tests that run any of these lines."""
         if file not in self._lines:
-            lines = self._lines[file] = {}
+            lines: dict[int, set[str]] = {}
             for part in self.parts:
                 for line, tests in part.lines(file):
                     lines.setdefault(line, set()).update(
                         test for test in tests if test in self.seconds and self._current(part, file_of(test)))
+            self._lines[file] = lines  # when it is whole: other threads read it
         return {test for line in range(first, last + 1) for test in self._lines[file].get(line, ())}
 
     def batches(self, file: str, first: int, last: int) -> list[list[str]]:
-        """The tests that meet a mutant of these lines: quick ones of its folder, quick ones of others, all the rest."""
+        """The tests that meet a mutant of these lines: those that run them, quick ones first, and stand-ins.
+
+        The quick ones of the mutant's own folder are a batch before those of others: each file takes time to load.
+        """
         places = next(places for folder in folders_of(file, self.table)
                       if (places := [place for place in self.table[folder] if (self.root / place).exists()]))
         near = {test for test in self.seconds if any(f"{file_of(test)}/".startswith(f"{place}/") for place in places)}
         tests = self.on_lines(file, first, last)
-        if len(tests) < FEW:
-            tests |= near
-        quick = self._spread(tests & near)[:QUICK]
-        others = self._spread(tests - near)[:QUICK]
+        quick, others = self._spread(tests & near)[:QUICK], self._spread(tests - near)[:QUICK]
         rest = sorted(tests.difference(quick, others), key=lambda test: (test not in near, test))
-        return [batch for batch in (quick, others, rest) if batch]
+        stand_ins = self._spread(near - tests) if len(tests) < FEW else []
+        return [batch for batch in (quick, others, rest, stand_ins) if batch]
 
     def _spread(self, tests: Iterable[str]) -> list[str]:
         """Tests by time, but of each parametrised test first the quickest case, then of each the next one."""
