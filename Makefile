@@ -3,15 +3,18 @@
 #
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
+#   make mutation COUNT=500           so many mutants; MUTATION_ARGS="--paths minigrad/ops/*.py" for any other argument
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
 
 VENV        := .venv
 BIN         := $(VENV)/bin
 PYTEST_ARGS :=
+COUNT       := 100
+MUTATION_ARGS :=
 BENCH_ARGS  :=
 
-.PHONY: help demo test test-slow test-gpu bench docs lint clean
+.PHONY: help demo test test-slow test-gpu mutation bench docs lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -20,6 +23,7 @@ help:
 	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
 	@echo "make test-slow   the tests that train for minutes or check exhaustively"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
+	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
 	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
 	@echo "make lint        ruff and mypy"
@@ -39,6 +43,9 @@ test-slow: $(VENV)/extra-test
 
 test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)
+
+mutation: $(VENV)/extra-test
+	$(BIN)/python -m tests.mutation --count $(COUNT) $(MUTATION_ARGS)
 
 bench: $(VENV)/extra-bench $(VENV)/extra-jit
 	$(BIN)/python benchmarks/training.py --jit $(BENCH_ARGS)
@@ -66,7 +73,7 @@ lint: $(VENV)/extra-test $(VENV)/extra-lint
 	$(BIN)/python -m mypy
 
 clean:
-	rm -rf $(VENV) build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .mutation_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- The virtual environment ---------------------------------------------------------------------------------
