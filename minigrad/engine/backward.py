@@ -26,6 +26,7 @@ from minigrad.engine.interpreters import interpret_rules, interpreters, only_wat
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import copy, match_input, numbers_on
 from minigrad.engine.primitive import only_definitions
+from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -62,20 +63,22 @@ class Arriving:
                 else:
                     entry[0], entry[1] = entry[0] + value, True
 
-    def _enter(self, target: Any, value: Any, owned: bool) -> None:
-        self.entries[id(target)] = [value, owned, target]
+    def _enter(self, target: Any, value: Any, owned: bool) -> list[Any]:
+        entry = self.entries[id(target)] = [value, owned, target]
         if type(target) is Node:
             heapq.heappush(self.heap, (-target.number, target))
+        return entry
 
-    def buffer(self, target: Any, like: Array) -> Array:
-        """An array of the target's shape that we own, for rules that add into it."""
+    def added_by(self, call: Call, values: tuple[Any, ...], target: Any, plain: Call) -> Array:
+        """The sum so far for `target`, an array that we own, into which the rule has added; or what `plain` returns."""
+        if not all(entry.buffers for entry in interpreters()):
+            return plain(values)
         entry = self.entries.get(id(target))
-        namespace = xp(like)
         if entry is None:
-            self._enter(target, namespace.zeros(target.shape, target.dtype), True)
-            return self.entries[id(target)][0]
-        if not entry[1] or isinstance(entry[0], np.generic):
-            entry[0], entry[1] = namespace.array(entry[0]), True
+            entry = self._enter(target, xp(values[0]).zeros(target.shape, target.dtype), True)
+        elif not entry[1] or isinstance(entry[0], np.generic):
+            entry[0], entry[1] = xp(values[0]).array(entry[0]), True
+        call(values, entry[0])
         return entry[0]
 
     def latest(self) -> list[Any]:
@@ -116,18 +119,11 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
     arriving, results, retained = Arriving(create_graph), {}, []
+    for root, gradient in roots:
+        arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
-    with contextlib.ExitStack() as around:
-        for root, gradient in roots:
-            arriving.add(root, gradient, False)
-            if type(root) is Node and root.primitive.around_pass is not None:
-                around.enter_context(root.primitive.around_pass())
-        if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
-            around.enter_context(only_watching())
-            around.enter_context(only_definitions())
-        if interpreters():
-            around.enter_context(span("backward"))
+    with surroundings_of(roots, create_graph):
         while arriving.heap:
             g, owned, node = arriving.latest()
             if id(node) in captured:
@@ -149,52 +145,75 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     return {**arriving.entries, **results}
 
 
+def surroundings_of(roots: Sequence[tuple[Any, Any]], create_graph: bool) -> contextlib.AbstractContextManager[Any]:
+    """What a pass runs in: what its roots declare; recording of definitions alone under create_graph; a span."""
+    around = [root.primitive.around_pass() for root, _ in roots
+              if type(root) is Node and root.primitive.around_pass is not None]
+    if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
+        around += [only_watching(), only_definitions()]
+    if interpreters():
+        around.append(span("backward"))
+    stack = contextlib.ExitStack()
+    for context in around:
+        stack.enter_context(context)
+    return stack
+
+
 def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
     """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
-    plan, create_graph = node.plan, arriving.create_graph
     if interpreters():
         gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
+    fresh = node.plan.fresh and not arriving.create_graph
     for target, gradient in zip(node.parents, gradients, strict=True):
         if gradient is not None:
-            arriving.add(target, gradient, plan.fresh and not create_graph)
+            arriving.add(target, gradient, fresh)
 
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
-    plan, create_graph = node.plan, arriving.create_graph
-    if plan.recompute is not None or (create_graph and plan.expands):
-        expand(node, g, arriving, wanted)
-        return [None] * len(node.parents)
-    saved = saved_as_tensors(node) if create_graph else node.saved
-    values, in_place = (g, plan.needs, *saved), all(entry.buffers for entry in interpreters())
+    plan, again = node.plan, arriving.create_graph
+    if plan.recompute is not None or (again and plan.expands):
+        return expand(node, g, arriving, wanted)
+    values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     if plan.joint:
-        results = (plan.again if create_graph else plan.calls)[0](values)
-        if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
-            raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
-                            f"{len(plan.needs)} inputs (None where none is needed)")
-        results = [results[i] for i in plan.wanted]
-        return [match_input(result, target, node.primitive, name) if wanted is None or id(target) in wanted else None
-                for target, result, name in zip(node.parents, results, plan.names, strict=True)]
+        return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
-    for i, target in enumerate(node.parents):
-        call = plan.again[i] if create_graph or not in_place else plan.calls[i]
+    for target, call, name in zip(node.parents, plan.again if again else plan.calls, plan.names, strict=True):
         if wanted is not None and id(target) not in wanted:
             gradients.append(None)
         elif call.adds:
-            gradients.append(buffer := arriving.buffer(target, g))
-            call(values, buffer)
+            gradients.append(arriving.added_by(call, values, target, plan.again[len(gradients)]))
         else:
-            gradients.append(match_input(call(values), target, node.primitive, plan.names[i]))
+            gradients.append(matched(call(values), target, node, name))
     return gradients
+
+
+def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
+    """The gradients of the parents of `node`, from its one joint rule."""
+    plan = node.plan
+    results = (plan.again if again else plan.calls)[0](values)
+    if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
+        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
+                        f"{len(plan.needs)} inputs (None where none is needed)")
+    return [matched(results[i], target, node, name) if wanted is None or id(target) in wanted else None
+            for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
+
+
+def matched(gradient: Any, target: Any, node: Node, name: str) -> Any:
+    """What the rule for the input `name` returned, in its target's shape and dtype."""
+    like = target if type(target) is Node else target._data
+    if getattr(gradient, "shape", None) == like.shape and gradient.dtype == like.dtype:
+        return gradient
+    return match_input(gradient, like, node.primitive, name)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation
 
 
-def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
-    """Record what made `node` in its place, and send its gradient on to what that recorded."""
+def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[None]:
+    """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
     target = gradient_target((node.plan.recompute or composed)(node))
     for entry in interpreters():
@@ -204,6 +223,7 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> N
     if arriving.expected:
         arriving.expect(recorded_since(newest, target).values())
     arriving.add(target, g, False)
+    return [None] * len(node.parents)
 
 
 def composed(node: Node) -> Any:
@@ -278,9 +298,7 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False, rece
         RuntimeError: nothing was recorded; the graph was used before; a saved value was changed in place.
         ValueError: `gradient` is missing for several elements, or has another shape.
     """
-    require_recorded(output, "backward")
-    root = gradient_target(output)
-    start = root_gradient(output, gradient, "backward", create_graph=False)
+    start, root = start_of(output, gradient, "backward", create_graph=False), gradient_target(output)
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set(), receive=receive)
     if receive is None:
         arrive(results.values())
@@ -324,16 +342,26 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
     leaf._grad._version[0] += 1
 
 
-def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
+def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
     """The gradient to start from: given by the caller, or 1 for an output with a single element."""
+    if not output._requires_grad:
+        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
+                           "requires a gradient, or it was computed under no_grad()")
     data = output._data
-    if gradient is None:
-        if data.size != 1:
-            raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
-                             f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
+    if gradient is not None:
+        start = given_start(data, gradient, operation, create_graph)
+    elif data.size == 1:
         with on_device_of(data):
-            gradient = xp(data).ones(data.shape, data.dtype)
-    elif isinstance(gradient, TensorBase):
+            start = xp(data).ones(data.shape, data.dtype)
+    else:
+        raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
+                         f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
+    return wrap(start) if create_graph and not isinstance(start, TensorBase) else start
+
+
+def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) -> Any:
+    """A gradient that the caller gave for an output with this data, in its dtype; ValueError if it does not fit."""
+    if isinstance(gradient, TensorBase):
         gradient = gradient if create_graph else gradient._data
     elif not is_array(gradient):
         gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
@@ -344,14 +372,5 @@ def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool
     if place != device_of(data):
         raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
                          "move one with .to(device)")
-    if gradient.dtype != data.dtype:
-        with on_device_of(data):
-            gradient = gradient.astype(data.dtype)
-    return wrap(gradient) if create_graph and not isinstance(gradient, TensorBase) else gradient
-
-
-def require_recorded(output: Any, operation: str) -> None:
-    """RuntimeError unless `output` is the start of a recorded graph."""
-    if not output._requires_grad:
-        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
-                           "requires a gradient, or it was computed under no_grad()")
+    with on_device_of(data):
+        return gradient if gradient.dtype == data.dtype else gradient.astype(data.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.device import is_array
-from minigrad.engine.backward import arrived, backward_pass, require_recorded, root_gradient
+from minigrad.engine.backward import arrived, backward_pass, start_of
 from minigrad.engine.errors import shown
 from minigrad.engine.node import Node, TensorBase, gradient_target, wrap
 from minigrad.engine.operands import copy
@@ -44,8 +44,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
                              "gradient; make it with requires_grad=True")
     roots = []
     for output, start in zip(output_list, starts, strict=True):
-        require_recorded(output, "grad")
-        roots.append((gradient_target(output), root_gradient(output, start, "grad", create_graph)))
+        roots.append((gradient_target(output), start_of(output, start, "grad", create_graph)))
 
     targets = [gradient_target(tensor) for tensor in input_list]
     captured = {id(target) for target in targets}

@@ -26,7 +26,8 @@ from minigrad.engine.interpreters import (
     interpreting,
 )
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Plan, Primitive, body_kinds, primitive
+from minigrad.engine.primitive import Primitive, body_kinds, primitive
+from minigrad.engine.rules import Plan
 from minigrad.engine.switches import Setting, enable_grad, recording, surroundings
 from minigrad.functional.bundle import bundle
 

@@ -87,7 +87,7 @@ class Tensor(ArrayLike, Operators, Methods):
         self._data = _to_array(data, dtype, device)
         self._node = None
         self._version = [0]
-        self._grad = None
+        self._grad = self._hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
 
