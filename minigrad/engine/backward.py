@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import device_of, is_array, on_device_of, xp
-from minigrad.engine.hooks import run_hooks
+from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.operands import copy, match_input, numbers_on
-from minigrad.engine.primitive import only_definitions
+from minigrad.engine.operands import copy, match_input
+from minigrad.engine.primitive import no_grad, only_definitions
 from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -83,8 +82,9 @@ class Arriving:
 
     def latest(self) -> list[Any]:
         """Take out the entry of the newest node: its gradient is complete. Its hooks have run."""
-        _, node = heapq.heappop(self.heap)
-        return hooked(self.entries.pop(id(node)))
+        node = heapq.heappop(self.heap)[1]
+        entry = self.entries.pop(id(node))
+        return run_hooks(entry) if node._hooks else entry
 
     def expect(self, nodes: Iterable[Node]) -> None:
         """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
@@ -110,26 +110,23 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
 
     Args:
         roots: pairs of a target (node or leaf) and its gradient (raw arrays, or tensors under `create_graph`).
-        wanted: ids of the targets worth reaching, for `grad`; None for all, for `backward`, which also fills the
-            ``.grad`` of tensors that retain it.
-        captured: ids of nodes whose gradient is a result.
+        wanted: ids of the targets worth reaching; None for all.
+        captured: ids of nodes whose gradient is a result; where all targets are wanted, so are those that retain it.
         receive: takes the gradient of each leaf as soon as it is complete; the leaf is then no result.
 
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    arriving, results, retained = Arriving(create_graph), {}, []
+    arriving, results = Arriving(create_graph), {}
     for root, gradient in roots:
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
     with surroundings_of(roots, create_graph):
         while arriving.heap:
-            g, owned, node = arriving.latest()
-            if id(node) in captured:
-                results[id(node)] = [g, owned, node]
-            if node.retained is not None and wanted is None:
-                retained.append((node.retained, g))
+            g, _, node = entry = arriving.latest()
+            if id(node) in captured or (wanted is None and node.retained is not None):
+                results[id(node)] = entry
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
@@ -140,8 +137,6 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if receive is not None:
                 for gradient, owned, leaf in arriving.complete(node):
                     receive(leaf, gradient, owned)
-    for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
-        deliver(tensor(), g, False)
     return {**arriving.entries, **results}
 
 
@@ -274,103 +269,26 @@ def recorded_since(number: int, root: Any) -> dict[int, Any]:
     return found
 
 
-def boundary(root: Any, number: int) -> list[Any]:
-    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
-    newer = recorded_since(number, root)
-    below = {id(parent): parent for node in newer.values() for parent in node.parents}
-    return [target for key, target in below.items() if key not in newer]
+def run_hooks(entry: list[Any]) -> list[Any]:
+    """The entry ``[gradient, owned, target]`` after the hooks of its target, in the order of their registration.
 
-
-# --------------------------------------------------------------------------- from and to tensors
-
-
-def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
-    """Accumulate the gradient of `output` into ``.grad`` of every leaf (and `retain_grad` tensor) it depends on.
-
-    Args:
-        output: a recorded tensor.
-        gradient: what to start from, of output's shape; may be left out for a single element (then 1).
-        retain_graph: keep the saved values, so that the graph can be gone through again.
-        receive: called as ``receive(leaf, gradient, owned)`` for each leaf once its gradient is complete, often long
-            before the pass ends. No ``.grad`` is filled and no hook of a leaf runs: `arrive` does both.
-
-    Raises:
-        RuntimeError: nothing was recorded; the graph was used before; a saved value was changed in place.
-        ValueError: `gradient` is missing for several elements, or has another shape.
+    In an ordinary backward a hook gets a copy, so that nothing it does can reach memory that others see.
     """
-    start, root = start_of(output, gradient, "backward", create_graph=False), gradient_target(output)
-    results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set(), receive=receive)
-    if receive is None:
-        arrive(results.values())
-    elif root is output:  # a leaf, to which no node sent anything
-        receive(root, start, False)
-
-
-def arrive(entries: Iterable[list[Any]]) -> None:
-    """Fill ``.grad`` of the leaves of these entries ``[gradient, owned, leaf]``, after the hooks of all of them."""
-    for gradient, owned, leaf in [arrived(entry) for entry in entries]:
-        deliver(leaf, gradient, owned)
-
-
-def arrived(entry: list[Any]) -> list[Any]:
-    """The entry of a leaf at the end of a pass, after its hooks."""
-    entry = hooked(entry)
-    for interpreter in interpreters():
-        interpreter.leaf_reached(entry[2], entry[0])
-    return entry
-
-
-def hooked(entry: list[Any]) -> list[Any]:
-    """The entry ``[gradient, owned, target]``, after the hooks of its target."""
-    if getattr(entry[2], "_hooks", None):
-        return [run_hooks(entry[2], entry[0]), False, entry[2]]
-    return entry
-
-
-def deliver(leaf: Any, value: Any, owned: bool) -> None:
-    """Put a gradient into ``leaf.grad``: memory of its own the first time, added in place afterwards."""
-    if leaf is None:  # a retained tensor that nobody holds any more
-        return
-    if isinstance(value, TensorBase):
-        value = value._data
-    if leaf._grad is None:
-        leaf._grad = wrap(value if owned else copy(value))
-        return
-    buffer = leaf._grad._data
-    with on_device_of(buffer):
-        buffer += value
-    leaf._grad._version[0] += 1
-
-
-def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
-    """The gradient to start from: given by the caller, or 1 for an output with a single element."""
-    if not output._requires_grad:
-        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
-                           "requires a gradient, or it was computed under no_grad()")
-    data = output._data
-    if gradient is not None:
-        start = given_start(data, gradient, operation, create_graph)
-    elif data.size == 1:
-        with on_device_of(data):
-            start = xp(data).ones(data.shape, data.dtype)
-    else:
-        raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
-                         f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
-    return wrap(start) if create_graph and not isinstance(start, TensorBase) else start
-
-
-def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) -> Any:
-    """A gradient that the caller gave for an output with this data, in its dtype; ValueError if it does not fit."""
-    if isinstance(gradient, TensorBase):
-        gradient = gradient if create_graph else gradient._data
-    elif not is_array(gradient):
-        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
-    if tuple(gradient.shape) != tuple(data.shape):
-        raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
-                         f"the output has shape {tuple(data.shape)}")
-    place = device_of(getattr(gradient, "_data", gradient))
-    if place != device_of(data):
-        raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
-                         "move one with .to(device)")
-    with on_device_of(data):
-        return gradient if gradient.dtype == data.dtype else gradient.astype(data.dtype)
+    gradient, _, target = entry
+    recorded = isinstance(gradient, TensorBase)
+    for hook in list(target._hooks.values()):
+        if recorded:
+            result = hook(gradient)
+        else:
+            with no_grad():
+                result = hook(wrap(copy(gradient)))
+        if result is None:
+            continue
+        shape, dtype = tuple(gradient.shape), gradient.dtype
+        if not isinstance(result, TensorBase) or tuple(result._data.shape) != shape:
+            got = f"shape {tuple(result._data.shape)}" if isinstance(result, TensorBase) else type(result).__name__
+            raise TypeError(f"tensor hook {getattr(hook, '__name__', hook)!r}: it must return None or a Tensor of the "
+                            f"gradient's shape {shape}, got {got}")
+        gradient = result if recorded else result._data
+        gradient = gradient if gradient.dtype == dtype else gradient.astype(dtype)
+    return [gradient, False, target]

@@ -41,12 +41,12 @@ import numpy as np
 from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
+from minigrad.device.local import Setting, Switch
 from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import as_operand, beside, check_devices, promote
 from minigrad.engine.rules import RESERVED, Body, FasterBody, Function, is_ordinary, parameter_names
-from minigrad.engine.switches import Setting, recording
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
@@ -54,6 +54,24 @@ PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 i
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 # Which optional kinds of bodies may run here, beside those without a kind; None: definitions alone.
 body_kinds: ContextVar[frozenset[str] | None] = ContextVar("minigrad.bodies", default=frozenset())
+
+
+recording = Switch("minigrad.recording", default=True)
+
+
+def no_grad() -> Setting[bool]:
+    """Record nothing inside: ``with no_grad(): …``, or as a decorator. Local to the current thread or task."""
+    return recording.set_to(False)
+
+
+def enable_grad() -> Setting[bool]:
+    """Record again inside a `no_grad` block."""
+    return recording.set_to(True)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded here."""
+    return recording.get()
 
 
 def only_definitions() -> Setting[Any]:
@@ -102,7 +120,7 @@ class Primitive(Body, functools.partial[Any]):
         self.bodies: list[FasterBody] = []
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
-        self._positions: tuple[int, ...] = ()
+        self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
         self._differentiable = True
         self._advice: dict[str, str] = {}
@@ -139,8 +157,8 @@ class Primitive(Body, functools.partial[Any]):
                 raise TypeError(f"{self.name}: a gradient rule is given for {name!r}, which is not a parameter; "
                                 f"the parameters are {', '.join(self.parameters)}")
         self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
-        self._positions = tuple(self.parameters.index(p) for p in self.inputs)
-        self._statics = tuple(i for i in range(len(self.parameters)) if i not in self._positions)
+        self.positions = tuple(self.parameters.index(p) for p in self.inputs)
+        self._statics = tuple(i for i in range(len(self.parameters)) if i not in self.positions)
         self.plans.clear()
 
     def no_gradient(self) -> Self:
@@ -196,7 +214,7 @@ class Primitive(Body, functools.partial[Any]):
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
         """Give `tensor` its node, if an input needs a gradient."""
-        inputs, positions = (args, self._positions) if not self.variadic else (args[0], range(len(args[0])))
+        inputs, positions = (args, self.positions) if not self.variadic else (args[0], range(len(args[0])))
         needs, parents = [], []
         for position in positions:
             source = inputs[position]
@@ -277,19 +295,19 @@ class Primitive(Body, functools.partial[Any]):
     def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory."""
         values = [self._static(argument, position, args) for position, argument in enumerate(args)]
-        inputs = args[0] if self.variadic else [args[i] for i in self._positions]
+        inputs = args[0] if self.variadic else [args[i] for i in self.positions]
         operands = [as_operand(operand, self._flat(args), self.name) for operand in inputs]
         promote(operands or values, self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:
-            for position, operand in zip(self._positions, operands, strict=True):
+            for position, operand in zip(self.positions, operands, strict=True):
                 values[position] = operand
         return values, check_devices(self._flat(values), self.name) is None
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
-        if position in self._positions or type(value) in PLAIN:
+        if position in self.positions or type(value) in PLAIN:
             return value
         if isinstance(value, TensorBase):
             return self._unwrap_static(value, position)
