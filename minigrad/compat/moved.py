@@ -75,7 +75,7 @@ class MovedModule(Namespace):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.__spec__ = ModuleSpec(name, None)
+        self.__spec__ = ModuleSpec(name, None)  # `importlib.util.find_spec` refuses a loaded module that has none
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""

@@ -1,7 +1,7 @@
 """Tools that watch a computation: the profile, memory, anomalies, the tape as text, the graph as a picture.
 
-All are interpreters (`minigrad.engine.interpreters`): they work on any program, on every device, and cost nothing outside
-of their blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
+All are interpreters (`minigrad.engine.interpreters`): they work on any program, on every device, and cost nothing
+outside of their blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
 """
 
 from minigrad.engine.interpreters import span

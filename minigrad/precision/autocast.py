@@ -27,7 +27,7 @@ from minigrad.engine.primitive import Primitive
 from minigrad.engine.switches import Setting
 from minigrad.precision.half import HALF, SINGLE
 
-PRECISIONS = {"float16": HALF, "float32": SINGLE}
+PRECISIONS: dict[str, np.dtype[Any]] = {"float16": HALF, "float32": SINGLE}
 
 
 class Autocast(Interpreter):
