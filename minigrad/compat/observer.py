@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minigrad.device.local import Setting
 from minigrad.engine.interpreters import (
     WATCH,
     Entries,
@@ -20,7 +21,6 @@ from minigrad.engine.interpreters import (
 )
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import Setting
 
 
 class Observer(Interpreter):
@@ -51,12 +51,12 @@ class Observer(Interpreter):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Run `op` between its two events."""
-        args, output = op.arguments(operands.args), None
+        args, output = operands.args, None
         self.operation_begins(op, args)
         try:
             output = proceed(operands)
         finally:
-            self.operation_ends(op, args, output)
+            self.operation_ends(op, operands.args, output)
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:

@@ -115,7 +115,7 @@ class _Detector(ModuleWatcher):
             if output._node is not None:
                 self.calls.keep(output._node)
         elif self._forward:
-            self._check_output(op, op.arguments(operands.args), output._data, place)
+            self._check_output(op, operands.args, output._data, place)
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:

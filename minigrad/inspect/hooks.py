@@ -88,7 +88,7 @@ class _Hooks(ModuleWatcher):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         call = self.calls.current
-        with self._event(op, "forward", tuple(op.arguments(operands.args)), call.path if call else "") as event:
+        with self._event(op, "forward", operands.args, call.path if call else "") as event:
             event.output = output = proceed(operands)
             if output is not None and output._node is not None:
                 event.node = output._node

@@ -280,7 +280,7 @@ class _Recorder(ModuleWatcher):
             if op.recomputes:
                 self.calls.keep(node)
             else:
-                entry.inputs = read_inputs(op, op.arguments(operands.args))
+                entry.inputs = read_inputs(op, operands.args)
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:

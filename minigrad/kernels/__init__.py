@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
+from minigrad.device.local import Setting
 from minigrad.engine.primitive import body_kinds, only_definitions
-from minigrad.engine.switches import Setting
 
 __all__ = ["CompileTime", "compile_time", "compiled_before", "is_jit_on", "jit", "load", "only_definitions"]
 

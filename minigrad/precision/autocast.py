@@ -14,17 +14,17 @@ gradient back to the dtype of the input that it is for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad.arguments import public
 from minigrad.device import asarray_on, device_of, is_array
+from minigrad.device.local import Setting
 from minigrad.engine.interpreters import CAST, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import Setting
 from minigrad.precision.half import HALF, SINGLE
 
 PRECISIONS: dict[str, np.dtype[Any]] = {"float16": HALF, "float32": SINGLE}
@@ -40,13 +40,12 @@ class Autocast(Interpreter):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
-        positions = op.input_positions(operands.args)
-        if op.precision is None or not all(may_be_cast(operands.args[i]) for i in positions):
+        if op.precision is None or not may_be_cast(inputs_of(op, operands.args)):
             return proceed(operands)
         if op.precision == "mixed":  # its steps want different ones
             return op.composition(*operands.args)  # type: ignore[misc]
         values = list(operands.values)
-        for i in positions:
+        for i in op.positions:
             values[i] = of_dtype(values[i], PRECISIONS[op.precision])
         return proceed(operands._replace(values=values))
 
@@ -55,24 +54,35 @@ class Autocast(Interpreter):
         if function.precision == "mixed":
             return
         if isinstance(function, Primitive):  # its composition is about to run
-            positions = list(function.input_positions(args))
+            positions, inputs = function.positions, inputs_of(function, args)
         else:
-            positions = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
-        if all(may_be_cast(args[i]) for i in positions):
+            positions = tuple(i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f")
+            inputs = [args[i] for i in positions]
+        if may_be_cast(inputs):
             for i in positions:
                 args[i] = of_dtype(args[i], PRECISIONS[function.precision])
 
 
-def may_be_cast(value: Any) -> bool:
-    """Whether an input is a float16 or float32 array or tensor, a list of floats, or no array."""
-    if isinstance(value, (list, tuple)):
-        return np.asarray(value).dtype.kind == "f"
-    data = value._data if isinstance(value, TensorBase) else value
-    return not is_array(data) or data.dtype in (HALF, SINGLE)
+def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
+    """The inputs among the arguments of an operation, those of ``*xs`` one by one."""
+    return args[0] if op.variadic else [args[i] for i in op.positions]
+
+
+def may_be_cast(inputs: Sequence[Any]) -> bool:
+    """Whether each of the inputs is a float16 or float32 array or tensor, a list of floats, or a number."""
+    for value in inputs:
+        data = value._data if isinstance(value, TensorBase) else value
+        if is_array(data) and data.dtype not in (HALF, SINGLE):
+            return False
+        if isinstance(data, (list, tuple)) and np.asarray(data).dtype.kind != "f":
+            return False
+    return True
 
 
 def of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
-    """An array or a tensor as one of `dtype`; anything else as it is."""
+    """An array, a tensor, or a tuple of them, as one of `dtype`; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple([of_dtype(one, dtype) for one in value])
     if isinstance(value, TensorBase):
         return value if value._data.dtype == dtype else value.astype(dtype)  # type: ignore[attr-defined]
     return asarray_on(device_of(value), value, dtype) if is_array(value) else value
