@@ -100,10 +100,6 @@ class Node:
                     f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the "
                     "backward pass, was changed in place afterwards; change a copy, or change it after backward()")
 
-    def free(self) -> None:
-        """Let the saved values go: a second pass through this node is an error."""
-        self.saved, self.versions = FREED, ()
-
 
 def gradient_target(tensor: TensorBase) -> Any:
     """Where the gradient of `tensor` goes: its node, or, if it is a leaf, the tensor itself."""

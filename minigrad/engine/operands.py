@@ -60,7 +60,7 @@ def beside(static: Any, args: Sequence[Any]) -> Any:
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
     anchor, host = None, False
-    for value in values:
+    for value in [one for value in values for one in (value if type(value) is tuple else (value,))]:
         if type(value) is np.ndarray:
             host = True
         elif is_array(value) and not is_host(value):

@@ -180,12 +180,12 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        values = plain_values(args, self._statics) if not self.variadic else self._plain_variadic(args)
-        host = True
+        values, host = self._plain_variadic(args) if self.variadic else plain_values(args, self._statics), True
         if values is None:
-            if not self._has_tensor(args):
+            given = (*args[0], *args[1:]) if self.variadic else args
+            if not any(isinstance(argument, TensorBase) for argument in given):
                 return self._on_arrays(args)
-            values, host = self._convert(args)
+            values, host = self._convert(args, given)
         if interpreters():
             return interpret(self, Operands(args, values), lambda given: self.run(given.args, given.values, host))
         return self.run(args, values, host)
@@ -197,7 +197,7 @@ class Primitive(Body, functools.partial[Any]):
             if host:
                 out = self._forward(body, values) if self.variadic else body.forward(*values)
             else:
-                with on_device_of(check_devices(self._flat(values), self.name)):
+                with on_device_of(check_devices(values, self.name)):
                     out = self._forward(body, values)
         except CAUGHT as error:
             raise explain(error, values, self.name) from error
@@ -274,36 +274,33 @@ class Primitive(Body, functools.partial[Any]):
         operands = plain_values(args[0], ())
         return [tuple(operands), *args[1:]] if operands and STATIC.issuperset(map(type, args[1:])) else None
 
-    def _flat(self, args: Sequence[Any]) -> Sequence[Any]:
-        """The arguments, those of ``*xs`` one by one."""
-        return (*args[0], *args[1:]) if self.variadic else args
-
-    def _has_tensor(self, args: tuple[Any, ...]) -> bool:
-        return any(isinstance(argument, TensorBase) for argument in self._flat(args))
-
     def _on_arrays(self, args: tuple[Any, ...]) -> Any:
         """The result of the definition, of arrays."""
         try:
-            result = self._forward(self, args)
+            result = self._forward(self, args) if self.variadic else self.forward(*args)
         except (AttributeError, TypeError) as error:
-            if any(is_array(a) for a in self._flat(args)) or str(error).startswith(f"{self.name}: "):
+            given = args[0] if self.variadic else args
+            if any(is_array(a) for a in given) or str(error).startswith(f"{self.name}: "):
                 raise
-            kinds = ", ".join(type(a).__name__ for a in self._flat(args))
+            kinds = ", ".join(type(a).__name__ for a in given)
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self.has_saved else result
 
-    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
-        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory."""
-        values = [self._static(argument, position, args) for position, argument in enumerate(args)]
+    def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
+        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
+
+        `given`: the arguments, with ``*xs`` one by one.
+        """
+        values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
-        operands = [as_operand(operand, self._flat(args), self.name) for operand in inputs]
+        operands = [as_operand(operand, given, self.name) for operand in inputs]
         promote(operands or values, self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:
             for position, operand in zip(self.positions, operands, strict=True):
                 values[position] = operand
-        return values, check_devices(self._flat(values), self.name) is None
+        return values, check_devices(values, self.name) is None
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
@@ -317,7 +314,7 @@ class Primitive(Body, functools.partial[Any]):
             return value.item()
         if not self._differentiable:
             return as_operand(value, args, self.name) if isinstance(value, list) else value
-        return beside(value, self._flat(args)) if isinstance(value, np.ndarray) else value
+        return beside(value, args) if isinstance(value, np.ndarray) else value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and self._differentiable:

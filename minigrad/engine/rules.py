@@ -31,9 +31,10 @@ class Call(NamedTuple):
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
     adds: bool = False  # whether the rule adds into a buffer, which it is given first
 
-    def __call__(self, values: tuple[Any, ...], *buffer: Array) -> Any:
-        """What the rule returns for these values of g, needs and what was saved."""
-        return self.rule(*buffer, values[0]) if self.pick is None else self.rule(*buffer, *self.pick(values))
+
+def run_rule(call: Call, values: tuple[Any, ...], *buffer: Array) -> Any:
+    """What the rule returns for these values of g, needs and what was saved."""
+    return call.rule(*buffer, values[0]) if call.pick is None else call.rule(*buffer, *call.pick(values))
 
 
 class Plan(NamedTuple):

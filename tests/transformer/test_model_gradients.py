@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad
+from minigrad.engine.primitive import only_definitions
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
 from minigrad.functional.gelu import gelu_tanh
@@ -110,16 +111,23 @@ BROKEN = [
 @pytest.mark.parametrize("factor", [1.01, 0.999])
 def test_one_rule_that_is_a_little_wrong_is_found(operation, which, factor, monkeypatch):
     model = tiny_model(**SMOOTH)
-    monkeypatch.setattr(operation, "_plans", {})
-    if isinstance(which, int):
-        monkeypatch.setattr(operation, "_joint", scaled(operation._joint, which, factor))
-    elif which in operation._accumulating:
-        wrong = added_to(operation._accumulating[which], factor)
-        monkeypatch.setitem(operation._accumulating, which, wrong)
-    else:
-        monkeypatch.setitem(operation._rules, which, scaled(operation._rules[which], None, factor))
+    for body in (operation, *operation.bodies):
+        break_rule(body, which, factor, monkeypatch)
     with pytest.raises(AssertionError, match="the gradient is"):
         check_gradients(loss_of(model), dict(model.named_parameters()))
+    with pytest.raises(AssertionError, match="the gradient is"), only_definitions():
+        check_gradients(loss_of(model), dict(model.named_parameters()))
+
+
+def break_rule(body, which, factor, monkeypatch):
+    """Make one rule of a body wrong by `factor`, and let it work out anew how it calls its rules."""
+    monkeypatch.setattr(body, "plans", {})
+    if isinstance(which, int):
+        monkeypatch.setattr(body, "joint", scaled(body.joint, which, factor))
+    elif which in body.adding:
+        monkeypatch.setitem(body.adding, which, added_to(body.adding[which], factor))
+    else:
+        monkeypatch.setitem(body.rules, which, scaled(body.rules[which], None, factor))
 
 
 # ------------------------------------------------------------------ accumulation
