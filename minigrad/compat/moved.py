@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 from minigrad.namespace import Namespace
@@ -30,7 +31,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.modes": ("minigrad.engine.primitive", "minigrad.functional.compositions", "minigrad.device.local"),
     "minigrad.names": ("minigrad.compat.names",),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
-    "minigrad.observe": ("minigrad.inspect.observer", "minigrad.engine.interpreters"),
+    "minigrad.observe": ("minigrad.compat.observer", "minigrad.engine.interpreters"),
     "minigrad.operands": ("minigrad.engine.operands",),
     "minigrad.operators": ("minigrad.tensor.operators",),
     "minigrad.plan": ("minigrad.engine.rules",),
@@ -41,6 +42,14 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.transforms": ("minigrad.tensor.gradients",),
     "minigrad.trees": ("minigrad.func.trees",),
     "minigrad.writing": ("minigrad.device.writing",),
+    "minigrad.inspect.boxes": ("minigrad.inspect.graph",),
+    "minigrad.inspect.dot": ("minigrad.inspect.graph",),
+    "minigrad.inspect.drawing": ("minigrad.inspect.graph",),
+    "minigrad.inspect.entry": ("minigrad.inspect.recorder",),
+    "minigrad.inspect.listing": ("minigrad.inspect.recorder",),
+    "minigrad.inspect.profile_tables": ("minigrad.inspect.profile_report",),
+    "minigrad.inspect.profile_trace": ("minigrad.inspect.profile_report",),
+    "minigrad.inspect.spans": ("minigrad.inspect.profile_report",),
     "minigrad.optim.scaler": ("minigrad.precision.scaler",),
     "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
     "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
@@ -63,6 +72,10 @@ MOVED: dict[str, tuple[str, ...]] = {
 
 class MovedModule(Namespace):
     """An old module: it has each name that stood in it, from where it stands now."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)  # `importlib.util.find_spec` refuses a loaded module that has none
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""

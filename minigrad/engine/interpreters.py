@@ -120,13 +120,14 @@ def interpret(op: Primitive, operands: Operands, run: Callable[[Operands], Any])
 def _through(entries: Entries, op: Primitive, operands: Operands, run: Callable[[Operands], Any]) -> Any:
     if not entries:
         return run(operands)
-    entry, inner = entries[0], entries[1:]
-
-    def proceed(operands: Operands) -> Any:
-        return _through(inner, op, operands, run)
-
+    entry, inner, around = entries[0], entries[1:], interpreters()
     if entry.phase != REWRITE or entry.replaces_inside:
-        return entry.operation(op, operands, proceed)
+        return entry.operation(op, operands, lambda operands: _through(inner, op, operands, run))
+
+    def proceed(operands: Operands) -> Any:  # a checkpoint runs operations, which are rewritten, too
+        with Setting(_entries, lambda now: around):
+            return _through(inner, op, operands, run)
+
     with not_interpreting(entry):  # a replacement may use the operation that it replaces
         return entry.operation(op, operands, proceed)
 

@@ -26,7 +26,7 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
     return ops.where(counted, losses, 0.0)
 
 
-@primitive(floating=True, composition=cross_entropy_by_steps)
+@primitive(floating=True, composition=cross_entropy_by_steps, precision="float32")
 def row_losses(logits, target, counted, label_smoothing=0.0):
     """The loss of each row, 0 where it is not `counted`; ``log Σ eˣ`` is computed in blocks, and kept.
 

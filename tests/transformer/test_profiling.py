@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad.inspect.observer import observers
+from minigrad.engine.interpreters import interpreters
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
@@ -91,5 +91,5 @@ def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
     trace = tmp_path / "trace.json"
     with pytest.raises(RuntimeError, match="stop"):
         fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=trace)
-    assert observers() == ()
+    assert interpreters() == ()
     assert sum(count for (name, _), count in counted(trace).items() if name == "update") == 2
