@@ -9,11 +9,11 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
+from minigrad.kernels.host.indexing import add_at
+from minigrad.kernels.host.selection import keep_where
 from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.selection import keep_where
 from minigrad.tensor import as_tensor
 
 
