@@ -21,17 +21,17 @@ from minigrad.ops.selection import where
 
 def off_the_edge(g: Any, x: Any, regular: Any, instead: float = 1.0) -> Any:
     """x, but the constant `instead` where g is exactly 0 and x is not `regular`, so that the slope there is finite."""
-    if all_hold(regular):  # the usual case
+    if has_no_zeros(regular):  # the usual case
         return x
     return where((g != 0) | regular, x, instead)
 
 
-def all_hold(condition: Any) -> bool:
-    """Whether the condition, True or False or an array in host memory, holds everywhere.
+def has_no_zeros(x: Any) -> bool:
+    """Whether x is True, or an array in host memory without a 0 or a False.
 
     It is not checked on a GPU, where the check would synchronise, nor of a tensor.
     """
-    return condition is True or (type(condition) is np.ndarray and bool(condition.all()))
+    return x is True or (type(x) is np.ndarray and np.count_nonzero(x) == x.size)
 
 
 def finite(g: Any, x: Any) -> Any:
