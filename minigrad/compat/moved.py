@@ -19,7 +19,6 @@ from minigrad.namespace import Namespace
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.accumulate": (
-        "minigrad.engine.accumulate",
         "minigrad.engine.operands",
         "minigrad.tensor.gradients",
         "minigrad.engine.backward",
@@ -29,7 +28,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.autograd": ("minigrad.engine.backward", "minigrad.tensor.gradients"),
     "minigrad.bundle": ("minigrad.functional.bundle",),
     "minigrad.calls": (
-        "minigrad.engine.calls",
         "minigrad.arguments",
         "minigrad.engine.errors",
         "minigrad.compat.spellings",
@@ -62,7 +60,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.twin",),
     "minigrad.methods": ("minigrad.tensor.methods",),
     "minigrad.modes": (
-        "minigrad.engine.switches",
         "minigrad.engine.primitive",
         "minigrad.functional.compositions",
         "minigrad.device.local",
