@@ -1,7 +1,7 @@
 """Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning.
 
-For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up in
-the places that `MOVED` lists, and warns with the place where it stands now.
+For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up
+in the places that `MOVED` lists, and warns with the place where it stands now.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 from minigrad.namespace import Namespace
@@ -16,12 +17,12 @@ from minigrad.namespace import Namespace
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.accumulate": ("minigrad.engine.accumulate",),
-    "minigrad.array_like": ("minigrad.tensor.array_like",),
+    "minigrad.array_like": ("minigrad.tensor.conversion",),
     "minigrad.autograd": ("minigrad.engine.backward",),
     "minigrad.bundle": ("minigrad.functional.bundle",),
     "minigrad.calls": ("minigrad.engine.calls",),
     "minigrad.creation": ("minigrad.tensor.creation",),
-    "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
+    "minigrad.elementwise_methods": ("minigrad.tensor.methods",),
     "minigrad.gpu": ("minigrad.precision.gpu",),
     "minigrad.half": ("minigrad.precision.half",),
     "minigrad.hooks": ("minigrad.engine.hooks",),
@@ -32,7 +33,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.notebook": ("minigrad.tensor.notebook",),
     "minigrad.observe": ("minigrad.engine.observe",),
     "minigrad.operands": ("minigrad.engine.operands",),
-    "minigrad.operators": ("minigrad.tensor.operators",),
+    "minigrad.operators": ("minigrad.tensor.tensor",),
     "minigrad.plan": ("minigrad.engine.plan",),
     "minigrad.recompute": ("minigrad.func.checkpointing",),
     "minigrad.rules": ("minigrad.engine.rules",),
@@ -63,6 +64,10 @@ MOVED: dict[str, tuple[str, ...]] = {
 
 class MovedModule(Namespace):
     """An old module: it has each name that stood in it, from where it stands now."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)  # `importlib.util.find_spec` refuses a loaded module that has none
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""

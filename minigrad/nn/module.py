@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from minigrad.device import on_device_of, parse_device, to_device
+from minigrad.namespace import Answers
 from minigrad.nn.describe import describe
 from minigrad.nn.hooks import Hookable
 from minigrad.nn.parameter import Parameter
@@ -74,10 +75,8 @@ class Module(Hookable):
 
         def __getattr__(self, name):
             """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
-            from minigrad.compat.names import ON_MODULES
-
-            if name in ON_MODULES:
-                told = f"{type(self).__name__} has no {name!r}; here it is {ON_MODULES[name]}"
+            told = Answers.missing_on_module(type(self).__name__, name)
+            if told is not None:
                 raise AttributeError(told, name=name, obj=self)
             return object.__getattribute__(self, name)  # Python's own error, or that of a property that has failed
 
