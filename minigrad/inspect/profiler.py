@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import device_of, synchronize
+from minigrad.device.memory import pool_use
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.inspect.memory import arrays_in, owner
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls
 from minigrad.inspect.observer import Observer, observing
 from minigrad.inspect.profile_tables import Profile
 from minigrad.inspect.spans import Form, Span
-from minigrad.precision.gpu import pool_use
 
 
 class _Frame:

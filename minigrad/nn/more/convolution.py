@@ -1,4 +1,4 @@
-"""Layers along the time axis of (batch, channels, time): convolution and pooling; and layers that join and part axes."""
+"""Layers along the time axis of (batch, channels, time): convolution, pooling; and layers that join and part axes."""
 
 from __future__ import annotations
 
