@@ -1,8 +1,8 @@
 """A plugin for pytest: minigrad without the packages that work on it from outside, as if they were not installed.
 
 ``python -m pytest -p tests.page_alone tests/minigrad/ops`` runs what does not need them. A test, or a file of tests,
-that imports one of them by itself is skipped, and so is one whose calls need the spellings of `minigrad.compat`. Any other
-import of one fails, and its test with it.
+that imports one of them by itself is skipped, and so is one whose calls need the spellings of `minigrad.compat`. Any
+other import of one fails, and its test with it.
 """
 
 from __future__ import annotations
