@@ -142,7 +142,7 @@ class Profile:
         writer: what writes into it, within the block.
         samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
         pools: of each GPU that was seen (nanoseconds, bytes), after each operation: what arrays used of the memory that
-            CuPy's pool held, and what it held; see `minigrad.gpu.MemoryUse`.
+            CuPy's pool held, and what it held; see `minigrad.device.memory.MemoryUse`.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from minigrad.engine.primitive import Primitive
 from minigrad.inspect.memory import arrays_in, owner
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleWatcher
 from minigrad.inspect.profile_report import Form, Profile, Span
-from minigrad.precision.gpu import pool_use
+from minigrad.device.memory import pool_use
 
 
 class _Frame:
