@@ -207,7 +207,7 @@ class Primitive(Body, functools.partial[Any]):
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
             shares = shares or value is out
-        tensor = wrap(out, None, shared_version(out, self._flat(args)) if shares else None)
+        tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
