@@ -22,8 +22,7 @@ from minigrad.functional.dropout import check_probability, dropout_mask, dropout
 from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import exponentials, softmax
 from minigrad.functional.sums import row_dot
-from minigrad.ops.reduction import as_narrow, widened
-from minigrad.precision.half import product
+from minigrad.precision.half import as_narrow, product, widened
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:

@@ -9,11 +9,10 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
+from minigrad.kernels.host.indexing import add_at
 from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.selection import keep_where
 from minigrad.tensor import as_tensor
 
 
@@ -33,14 +32,14 @@ def lookup(input, weight, padding_idx=None):
 
 def lookup_gradient(g, input, weight_shape, padding_idx):
     if padding_idx is not None:
-        g = keep_where((input != padding_idx)[..., None], g)
+        g = ops.where((input != padding_idx)[..., None], g, 0.0)
     return put_into_zeros(g, input, weight_shape)
 
 
 def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
-        g = keep_where((input != padding_idx)[..., None], g)
+        g = ops.where((input != padding_idx)[..., None], g, 0.0)
     add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
 
 

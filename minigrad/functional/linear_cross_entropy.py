@@ -17,7 +17,6 @@ import numpy as np
 
 from minigrad.arguments import public
 from minigrad.device import xp
-from minigrad.device.writing import add_at
 from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import cross_entropy, row_losses
@@ -25,6 +24,7 @@ from minigrad.functional.rows import gather_rows
 from minigrad.functional.softmax import exponentials
 from minigrad.functional.sums import column_sums
 from minigrad.functional.targets import check_reduction, class_ids
+from minigrad.kernels.host.indexing import add_at
 from minigrad.tensor import as_tensor
 
 

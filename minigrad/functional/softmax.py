@@ -13,7 +13,7 @@ from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 from minigrad.functional.sums import has_blas, row_sums
-from minigrad.ops.reduction import as_narrow, widened
+from minigrad.precision.half import as_narrow, widened
 
 
 def softmax_by_steps(x: Any, axis: int = -1) -> Any:

@@ -11,7 +11,7 @@ from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import TensorBase
 from minigrad.engine.operands import numbers_on
 from minigrad.functional.embedding import check_ids
-from minigrad.ops.reduction import as_narrow, widened
+from minigrad.precision.half import as_narrow, widened
 from minigrad.tensor import as_tensor
 
 REDUCTIONS = ("mean", "sum", "none")

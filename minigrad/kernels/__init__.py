@@ -86,3 +86,5 @@ def compile_time() -> CompileTime:
 
 def install() -> None:
     """Register the bodies that run by default."""
+    for name in ("indexing", "matrices", "selection"):
+        importlib.import_module(f"minigrad.kernels.host.{name}").install()

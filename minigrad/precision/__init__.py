@@ -1,5 +1,6 @@
 """Mixed precision: float16 arithmetic with a float32 master copy, loss scaling, TF32."""
 
+from minigrad.precision import half
 from minigrad.precision.autocast import autocast
 from minigrad.precision.gpu import tf32
 
@@ -7,4 +8,5 @@ __all__ = ["autocast", "tf32"]
 
 
 def install() -> None:
-    """Nothing is put into operations from here yet."""
+    """Register the bodies for float16."""
+    half.install()
