@@ -28,7 +28,7 @@ class Operands(NamedTuple):
     """What an operation was given.
 
     Attributes:
-        args: the arguments as the caller gave them, in the order of the parameters; ``*xs`` one by one.
+        args: the arguments as the caller gave them, in the order of the parameters; ``*xs`` as one tuple.
         values: the same as arrays and plain values, of one dtype and device: what the operation runs on.
     """
 
