@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import device_of, synchronize
+from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import Operands, interpreting
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.inspect.memory import arrays_in, owner
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleWatcher
 from minigrad.inspect.profile_report import Form, Profile, Span
-from minigrad.device.memory import pool_use
 
 
 class _Frame:
