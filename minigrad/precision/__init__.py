@@ -7,4 +7,7 @@ __all__ = ["autocast", "tf32"]
 
 
 def install() -> None:
-    """Nothing is put into operations from here yet."""
+    """Register the bodies of float16."""
+    from minigrad.precision import half_functional
+
+    half_functional.install()
