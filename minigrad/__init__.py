@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from minigrad import functional, random
 from minigrad.device import DeviceError
-from minigrad.engine.grad import grad
-from minigrad.engine.primitive import Saved, primitive
-from minigrad.engine.switches import enable_grad, is_grad_enabled, no_grad
+from minigrad.engine.primitive import Saved, enable_grad, is_grad_enabled, no_grad, primitive
 from minigrad.functional.compositions import fused, tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.namespace import absent, answer
@@ -151,6 +149,7 @@ from minigrad.tensor.creation import (
     zeros,
     zeros_like,
 )
+from minigrad.tensor.gradients import grad
 
 if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below

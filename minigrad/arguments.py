@@ -14,7 +14,7 @@ import numpy as np
 
 from minigrad.engine.errors import CAUGHT, Spelling, in_name_of, misfit
 from minigrad.engine.interpreters import interpreters
-from minigrad.engine.primitive import parameter_names
+from minigrad.engine.rules import parameter_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from minigrad import random
 from minigrad.device import on_device_of, to_device, to_numpy
-from minigrad.engine.grad import grad
 from minigrad.engine.node import TensorBase
-from minigrad.engine.switches import enable_grad
+from minigrad.engine.primitive import enable_grad
 from minigrad.tensor import Tensor
+from minigrad.tensor.gradients import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minigrad.arguments import whole_number
-from minigrad.engine.backward import Receive, arrive
+from minigrad.engine.backward import Receive
+from minigrad.tensor.gradients import arrive
 
 T = TypeVar("T")
 

@@ -18,8 +18,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
 from minigrad.device import on_device_of
-from minigrad.engine.backward import Receive, backward
+from minigrad.engine.backward import Receive
 from minigrad.precision.scaler import scale_loss
+from minigrad.tensor.gradients import backward
 
 from transformer.model import Transformer
 

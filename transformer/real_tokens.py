@@ -14,8 +14,8 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
+from minigrad.device.local import Setting, Switch
 from minigrad.functional.compositions import composing
-from minigrad.engine.switches import Setting, Switch
 from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.more.rows import gather_rows, scatter_rows
 

@@ -15,16 +15,20 @@ from minigrad.namespace import Namespace
 
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
-    "minigrad.accumulate": ("minigrad.engine.accumulate",),
+    "minigrad.accumulate": ("minigrad.engine.operands", "minigrad.tensor.gradients", "minigrad.engine.backward"),
     "minigrad.array_like": ("minigrad.tensor.array_like",),
-    "minigrad.autograd": ("minigrad.engine.backward",),
+    "minigrad.autograd": ("minigrad.tensor.gradients", "minigrad.engine.backward"),
     "minigrad.bundle": ("minigrad.functional.bundle",),
-    "minigrad.calls": ("minigrad.engine.calls",),
+    "minigrad.calls": ("minigrad.arguments", "minigrad.engine.errors", "minigrad.compat.spellings"),
     "minigrad.creation": ("minigrad.tensor.creation",),
     "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
     "minigrad.gpu": ("minigrad.precision.gpu",),
     "minigrad.half": ("minigrad.precision.half",),
-    "minigrad.hooks": ("minigrad.engine.hooks",),
+    "minigrad.functional.attention": ("minigrad.kernels.host.attention",),
+    "minigrad.functional.embedding": ("minigrad.functional.more.one_hot",),
+    "minigrad.functional.loss": ("minigrad.kernels.host.loss",),
+    "minigrad.functional.normalization": ("minigrad.functional.more.rms_norm",),
+    "minigrad.functional.softmax": ("minigrad.kernels.host.softmax",),
     "minigrad.functional.activation": ("minigrad.functional.more.activation",),
     "minigrad.functional.convolution": ("minigrad.functional.more.convolution",),
     "minigrad.functional.grouped_query": ("minigrad.functional.attention",),
@@ -38,20 +42,21 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.functional.sums": ("minigrad.kernels.host.sums", "minigrad.kernels.bodies"),
     "minigrad.functional.targets": ("minigrad.functional.loss", "minigrad.functional.more.losses"),
     "minigrad.functional.windows": ("minigrad.functional.more.convolution",),
+    "minigrad.hooks": ("minigrad.tensor.hooks", "minigrad.engine.backward"),
     "minigrad.inner_call": ("minigrad.func.inner_call",),
     "minigrad.methods": ("minigrad.tensor.methods",),
-    "minigrad.modes": ("minigrad.engine.switches",),
+    "minigrad.modes": ("minigrad.engine.primitive", "minigrad.functional.compositions", "minigrad.device.local"),
     "minigrad.names": ("minigrad.compat.names",),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
-    "minigrad.observe": ("minigrad.engine.observe",),
+    "minigrad.observe": ("minigrad.inspect.observer", "minigrad.engine.interpreters"),
     "minigrad.operands": ("minigrad.engine.operands",),
     "minigrad.operators": ("minigrad.tensor.operators",),
-    "minigrad.plan": ("minigrad.engine.plan",),
+    "minigrad.plan": ("minigrad.engine.rules",),
     "minigrad.recompute": ("minigrad.func.checkpointing",),
-    "minigrad.rules": ("minigrad.engine.rules",),
-    "minigrad.signatures": ("minigrad.engine.signatures",),
+    "minigrad.rules": ("minigrad.engine.rules", "minigrad.engine.operands"),
+    "minigrad.signatures": ("minigrad.engine.rules",),
     "minigrad.tape": ("minigrad.engine.node",),
-    "minigrad.transforms": ("minigrad.engine.grad",),
+    "minigrad.transforms": ("minigrad.tensor.gradients",),
     "minigrad.trees": ("minigrad.func.trees",),
     "minigrad.writing": ("minigrad.device.writing",),
     "minigrad.optim.scaler": ("minigrad.precision.scaler",),
@@ -69,7 +74,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.operands",),
     # `minigrad.primitive`, `minigrad.tap` and `minigrad.autocast` are functions, and were modules beside that.
     "minigrad.autocast": ("minigrad.precision.autocast",),
-    "minigrad.primitive": ("minigrad.engine.primitive",),
+    "minigrad.primitive": ("minigrad.engine.primitive", "minigrad.engine.node"),
     "minigrad.tap": ("minigrad.functional.compositions",),
 }
 
@@ -90,5 +95,9 @@ class MovedModule(Namespace):
 
 
 def install() -> None:
-    """Let imports from the old places find what has moved."""
-    sys.modules.update({name: MovedModule(name) for name in MOVED})
+    """Let imports from the old places find what has moved; a module that still stands has its other names itself."""
+    for name in MOVED:
+        if name in sys.modules:
+            sys.modules[name].__class__ = MovedModule
+        else:
+            sys.modules[name] = MovedModule(name)

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import device_of, is_array, on_device_of, xp
-from minigrad.engine.hooks import run_hooks
+from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.operands import copy, match_input, numbers_on
-from minigrad.engine.primitive import only_definitions
+from minigrad.engine.operands import copy, match_input
+from minigrad.engine.primitive import no_grad, only_definitions
+from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -62,26 +62,29 @@ class Arriving:
                 else:
                     entry[0], entry[1] = entry[0] + value, True
 
-    def _enter(self, target: Any, value: Any, owned: bool) -> None:
-        self.entries[id(target)] = [value, owned, target]
+    def _enter(self, target: Any, value: Any, owned: bool) -> list[Any]:
+        entry = self.entries[id(target)] = [value, owned, target]
         if type(target) is Node:
             heapq.heappush(self.heap, (-target.number, target))
+        return entry
 
-    def buffer(self, target: Any, like: Array) -> Array:
-        """An array of the target's shape that we own, for rules that add into it."""
+    def added_by(self, call: Call, values: tuple[Any, ...], target: Any, plain: Call) -> Array:
+        """The sum so far for `target`, an array that we own, into which the rule has added; or what `plain` returns."""
+        if not all(entry.buffers for entry in interpreters()):
+            return plain(values)
         entry = self.entries.get(id(target))
-        namespace = xp(like)
         if entry is None:
-            self._enter(target, namespace.zeros(target.shape, target.dtype), True)
-            return self.entries[id(target)][0]
-        if not entry[1] or isinstance(entry[0], np.generic):
-            entry[0], entry[1] = namespace.array(entry[0]), True
+            entry = self._enter(target, xp(values[0]).zeros(target.shape, target.dtype), True)
+        elif not entry[1] or isinstance(entry[0], np.generic):
+            entry[0], entry[1] = xp(values[0]).array(entry[0]), True
+        call(values, entry[0])
         return entry[0]
 
     def latest(self) -> list[Any]:
         """Take out the entry of the newest node: its gradient is complete. Its hooks have run."""
-        _, node = heapq.heappop(self.heap)
-        return hooked(self.entries.pop(id(node)))
+        node = heapq.heappop(self.heap)[1]
+        entry = self.entries.pop(id(node))
+        return run_hooks(entry) if node._hooks else entry
 
     def expect(self, nodes: Iterable[Node]) -> None:
         """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
@@ -107,33 +110,23 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
 
     Args:
         roots: pairs of a target (node or leaf) and its gradient (raw arrays, or tensors under `create_graph`).
-        wanted: ids of the targets worth reaching, for `grad`; None for all, for `backward`, which also fills the
-            ``.grad`` of tensors that retain it.
-        captured: ids of nodes whose gradient is a result.
+        wanted: ids of the targets worth reaching; None for all.
+        captured: ids of nodes whose gradient is a result; where all targets are wanted, so are those that retain it.
         receive: takes the gradient of each leaf as soon as it is complete; the leaf is then no result.
 
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    arriving, results, retained = Arriving(create_graph), {}, []
+    arriving, results = Arriving(create_graph), {}
+    for root, gradient in roots:
+        arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
-    with contextlib.ExitStack() as around:
-        for root, gradient in roots:
-            arriving.add(root, gradient, False)
-            if type(root) is Node and root.primitive.around_pass is not None:
-                around.enter_context(root.primitive.around_pass())
-        if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
-            around.enter_context(only_watching())
-            around.enter_context(only_definitions())
-        if interpreters():
-            around.enter_context(span("backward"))
+    with surroundings_of(roots, create_graph):
         while arriving.heap:
-            g, owned, node = arriving.latest()
-            if id(node) in captured:
-                results[id(node)] = [g, owned, node]
-            if node.retained is not None and wanted is None:
-                retained.append((node.retained, g))
+            g, _, node = entry = arriving.latest()
+            if id(node) in captured or (wanted is None and node.retained is not None):
+                results[id(node)] = entry
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
@@ -144,57 +137,78 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if receive is not None:
                 for gradient, owned, leaf in arriving.complete(node):
                     receive(leaf, gradient, owned)
-    for tensor, g in retained:  # only now: a pass that fails on the way leaves every .grad as it was
-        deliver(tensor(), g, False)
     return {**arriving.entries, **results}
+
+
+def surroundings_of(roots: Sequence[tuple[Any, Any]], create_graph: bool) -> contextlib.AbstractContextManager[Any]:
+    """What a pass runs in: what its roots declare; recording of definitions alone under create_graph; a span."""
+    around = [root.primitive.around_pass() for root, _ in roots
+              if type(root) is Node and root.primitive.around_pass is not None]
+    if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
+        around += [only_watching(), only_definitions()]
+    if interpreters():
+        around.append(span("backward"))
+    stack = contextlib.ExitStack()
+    for context in around:
+        stack.enter_context(context)
+    return stack
 
 
 def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
     """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
-    plan, create_graph = node.plan, arriving.create_graph
     if interpreters():
         gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
+    fresh = node.plan.fresh and not arriving.create_graph
     for target, gradient in zip(node.parents, gradients, strict=True):
         if gradient is not None:
-            arriving.add(target, gradient, plan.fresh and not create_graph)
+            arriving.add(target, gradient, fresh)
 
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
-    plan, create_graph = node.plan, arriving.create_graph
-    if plan.recompute is not None or (create_graph and plan.expands):
-        expand(node, g, arriving, wanted)
-        return [None] * len(node.parents)
-    saved = saved_as_tensors(node) if create_graph else node.saved
-    values, in_place = (g, plan.needs, *saved), all(entry.buffers for entry in interpreters())
+    plan, again = node.plan, arriving.create_graph
+    if plan.recompute is not None or (again and plan.expands):
+        return expand(node, g, arriving, wanted)
+    values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     if plan.joint:
-        results = (plan.again if create_graph else plan.calls)[0](values)
-        if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
-            raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
-                            f"{len(plan.needs)} inputs (None where none is needed)")
-        results = [results[i] for i in plan.wanted]
-        return [match_input(result, target, node.primitive, name) if wanted is None or id(target) in wanted else None
-                for target, result, name in zip(node.parents, results, plan.names, strict=True)]
+        return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
-    for i, target in enumerate(node.parents):
-        call = plan.again[i] if create_graph or not in_place else plan.calls[i]
+    for target, call, name in zip(node.parents, plan.again if again else plan.calls, plan.names, strict=True):
         if wanted is not None and id(target) not in wanted:
             gradients.append(None)
         elif call.adds:
-            gradients.append(buffer := arriving.buffer(target, g))
-            call(values, buffer)
+            gradients.append(arriving.added_by(call, values, target, plan.again[len(gradients)]))
         else:
-            gradients.append(match_input(call(values), target, node.primitive, plan.names[i]))
+            gradients.append(matched(call(values), target, node, name))
     return gradients
+
+
+def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
+    """The gradients of the parents of `node`, from its one joint rule."""
+    plan = node.plan
+    results = (plan.again if again else plan.calls)[0](values)
+    if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
+        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
+                        f"{len(plan.needs)} inputs (None where none is needed)")
+    return [matched(results[i], target, node, name) if wanted is None or id(target) in wanted else None
+            for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
+
+
+def matched(gradient: Any, target: Any, node: Node, name: str) -> Any:
+    """What the rule for the input `name` returned, in its target's shape and dtype."""
+    like = target if type(target) is Node else target._data
+    if getattr(gradient, "shape", None) == like.shape and gradient.dtype == like.dtype:
+        return gradient
+    return match_input(gradient, like, node.primitive, name)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation
 
 
-def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
-    """Record what made `node` in its place, and send its gradient on to what that recorded."""
+def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[None]:
+    """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
     target = gradient_target((node.plan.recompute or composed)(node))
     for entry in interpreters():
@@ -204,6 +218,7 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> N
     if arriving.expected:
         arriving.expect(recorded_since(newest, target).values())
     arriving.add(target, g, False)
+    return [None] * len(node.parents)
 
 
 def composed(node: Node) -> Any:
@@ -254,104 +269,26 @@ def recorded_since(number: int, root: Any) -> dict[int, Any]:
     return found
 
 
-def boundary(root: Any, number: int) -> list[Any]:
-    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
-    newer = recorded_since(number, root)
-    below = {id(parent): parent for node in newer.values() for parent in node.parents}
-    return [target for key, target in below.items() if key not in newer]
+def run_hooks(entry: list[Any]) -> list[Any]:
+    """The entry ``[gradient, owned, target]`` after the hooks of its target, in the order of their registration.
 
-
-# --------------------------------------------------------------------------- from and to tensors
-
-
-def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
-    """Accumulate the gradient of `output` into ``.grad`` of every leaf (and `retain_grad` tensor) it depends on.
-
-    Args:
-        output: a recorded tensor.
-        gradient: what to start from, of output's shape; may be left out for a single element (then 1).
-        retain_graph: keep the saved values, so that the graph can be gone through again.
-        receive: called as ``receive(leaf, gradient, owned)`` for each leaf once its gradient is complete, often long
-            before the pass ends. No ``.grad`` is filled and no hook of a leaf runs: `arrive` does both.
-
-    Raises:
-        RuntimeError: nothing was recorded; the graph was used before; a saved value was changed in place.
-        ValueError: `gradient` is missing for several elements, or has another shape.
+    In an ordinary backward a hook gets a copy, so that nothing it does can reach memory that others see.
     """
-    require_recorded(output, "backward")
-    root = gradient_target(output)
-    start = root_gradient(output, gradient, "backward", create_graph=False)
-    results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set(), receive=receive)
-    if receive is None:
-        arrive(results.values())
-    elif root is output:  # a leaf, to which no node sent anything
-        receive(root, start, False)
-
-
-def arrive(entries: Iterable[list[Any]]) -> None:
-    """Fill ``.grad`` of the leaves of these entries ``[gradient, owned, leaf]``, after the hooks of all of them."""
-    for gradient, owned, leaf in [arrived(entry) for entry in entries]:
-        deliver(leaf, gradient, owned)
-
-
-def arrived(entry: list[Any]) -> list[Any]:
-    """The entry of a leaf at the end of a pass, after its hooks."""
-    entry = hooked(entry)
-    for interpreter in interpreters():
-        interpreter.leaf_reached(entry[2], entry[0])
-    return entry
-
-
-def hooked(entry: list[Any]) -> list[Any]:
-    """The entry ``[gradient, owned, target]``, after the hooks of its target."""
-    if getattr(entry[2], "_hooks", None):
-        return [run_hooks(entry[2], entry[0]), False, entry[2]]
-    return entry
-
-
-def deliver(leaf: Any, value: Any, owned: bool) -> None:
-    """Put a gradient into ``leaf.grad``: memory of its own the first time, added in place afterwards."""
-    if leaf is None:  # a retained tensor that nobody holds any more
-        return
-    if isinstance(value, TensorBase):
-        value = value._data
-    if leaf._grad is None:
-        leaf._grad = wrap(value if owned else copy(value))
-        return
-    buffer = leaf._grad._data
-    with on_device_of(buffer):
-        buffer += value
-    leaf._grad._version[0] += 1
-
-
-def root_gradient(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
-    """The gradient to start from: given by the caller, or 1 for an output with a single element."""
-    data = output._data
-    if gradient is None:
-        if data.size != 1:
-            raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
-                             f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
-        with on_device_of(data):
-            gradient = xp(data).ones(data.shape, data.dtype)
-    elif isinstance(gradient, TensorBase):
-        gradient = gradient if create_graph else gradient._data
-    elif not is_array(gradient):
-        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
-    if tuple(gradient.shape) != tuple(data.shape):
-        raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
-                         f"the output has shape {tuple(data.shape)}")
-    place = device_of(getattr(gradient, "_data", gradient))
-    if place != device_of(data):
-        raise ValueError(f"{operation}: the gradient is on {place}, the output on {device_of(data)}; "
-                         "move one with .to(device)")
-    if gradient.dtype != data.dtype:
-        with on_device_of(data):
-            gradient = gradient.astype(data.dtype)
-    return wrap(gradient) if create_graph and not isinstance(gradient, TensorBase) else gradient
-
-
-def require_recorded(output: Any, operation: str) -> None:
-    """RuntimeError unless `output` is the start of a recorded graph."""
-    if not output._requires_grad:
-        raise RuntimeError(f"{operation}: the output (shape {tuple(output._data.shape)}) was not recorded: no input "
-                           "requires a gradient, or it was computed under no_grad()")
+    gradient, _, target = entry
+    recorded = isinstance(gradient, TensorBase)
+    for hook in list(target._hooks.values()):
+        if recorded:
+            result = hook(gradient)
+        else:
+            with no_grad():
+                result = hook(wrap(copy(gradient)))
+        if result is None:
+            continue
+        shape, dtype = tuple(gradient.shape), gradient.dtype
+        if not isinstance(result, TensorBase) or tuple(result._data.shape) != shape:
+            got = f"shape {tuple(result._data.shape)}" if isinstance(result, TensorBase) else type(result).__name__
+            raise TypeError(f"tensor hook {getattr(hook, '__name__', hook)!r}: it must return None or a Tensor of the "
+                            f"gradient's shape {shape}, got {got}")
+        gradient = result if recorded else result._data
+        gradient = gradient if gradient.dtype == dtype else gradient.astype(dtype)
+    return [gradient, False, target]

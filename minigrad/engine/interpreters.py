@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from minigrad.device.local import Setting
 from minigrad.engine.node import Array, Node, TensorBase
-from minigrad.engine.switches import Setting
 
 if TYPE_CHECKING:
     from minigrad.engine.primitive import Primitive
@@ -83,6 +83,11 @@ class Interpreter:
 Entries = tuple[Interpreter, ...]
 _entries: ContextVar[Entries] = ContextVar("minigrad.interpreters", default=())
 interpreters = _entries.get
+
+
+# What a computation that is made again needs around it besides: functions that make contexts.
+surroundings: ContextVar[tuple[Callable[[], contextlib.AbstractContextManager[None]], ...]] = ContextVar(
+    "minigrad.surroundings", default=())
 
 
 def interpreting(entry: Interpreter) -> Setting[Entries]:

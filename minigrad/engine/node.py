@@ -7,12 +7,14 @@ which saved values the gradient rules will need, and the parents (nodes, or leaf
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from minigrad.engine.primitive import Plan, Primitive
+    from minigrad.engine.primitive import Primitive
+    from minigrad.engine.rules import Plan
 
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
@@ -20,14 +22,15 @@ Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 class TensorBase:
     """An array, whether it requires a gradient, and the node that made it. `minigrad.Tensor` adds the methods.
 
-    ``_version`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` is set
-    when a leaf gets its first hook.
+    ``_version`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` are those
+    of a leaf, None before the first one.
     """
 
     __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_version")
 
     _data: Array
     _grad: Any  # a tensor, or None
+    _hooks: dict[int, Any] | None
     _node: Node | None
     _requires_grad: bool
     _version: list[int]
@@ -51,7 +54,7 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
     tensor._node = node
     tensor._requires_grad = node is not None
     tensor._version = [0] if version is None else version
-    tensor._grad = None
+    tensor._grad = tensor._hooks = None
     return tensor
 
 
@@ -77,13 +80,12 @@ class Node:
     __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
                  "shape", "versions")
 
-    def __init__(self, primitive: Primitive, plan: Plan, parents: tuple[Any, ...], saved: tuple[Any, ...],
-                 versions: tuple[tuple[list[int], int, Array], ...], shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, primitive: Primitive, plan: Plan, parents: Sequence[Any], saved: Sequence[Any],
+                 versions: Sequence[tuple[list[int], int, Array]], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = next_number()
         self.primitive, self.plan, self.parents, self.saved, self.versions = primitive, plan, parents, saved, versions
         self.shape, self.dtype = shape, dtype
-        self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
-        self._hooks: dict[int, Any] | None = None
+        self.retained = self._hooks = None  # the weak reference of a tensor after retain_grad(), and hooks
 
     def check(self) -> None:
         """Raise if this node was freed by an earlier backward, or if a value that it saved has changed since."""

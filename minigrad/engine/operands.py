@@ -18,12 +18,12 @@ REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
-    """A differentiable argument that is not a tensor: NumPy scalars are weak, lists become arrays."""
-    if is_array(value):
-        return value
+    """A differentiable argument as the forward gets it: NumPy scalars are weak, lists become arrays."""
+    if isinstance(value, TensorBase):
+        return value._data
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int, float)) or is_array(value):
         return value
     if isinstance(value, (list, tuple)):
         like = next(a for a in args if isinstance(a, TensorBase))._data
@@ -72,35 +72,26 @@ def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     return anchor
 
 
-def promote(raw: list[Any], positions: Sequence[int], floating: bool, broadcasts: bool) -> None:
+def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
     """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do.
 
     Operands that broadcast are left to NumPy once all are floating. Any other forward may work in place on what the
     first operand gave, and so finds all of them in the widest dtype.
     """
-    first, mixed, weak_float = None, False, False
-    for position in positions:
-        dtype = getattr(raw[position], "dtype", None)
-        if dtype is None:
-            weak_float = weak_float or isinstance(raw[position], float)
-        elif first is None:
-            first = dtype
-        elif dtype is not first and dtype != first:
-            mixed = True
-    if first is None or (first.kind == "f" and not mixed):
+    dtypes = [getattr(operand, "dtype", None) for operand in operands]
+    known = [dtype for dtype in dtypes if dtype is not None]
+    if not known or (known[0].kind == "f" and all(dtype == known[0] for dtype in known)):
         return
-    dtypes = [getattr(raw[p], "dtype", None) for p in positions]
-    floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
+    floats = [dtype for dtype in known if dtype.kind == "f"]
     if floats:
         target = np.result_type(*floats)
-    elif floating or weak_float:
+    elif floating or any(isinstance(operand, float) for operand in operands):
         target = np.dtype(np.float32)
     else:
         return
-    for position in positions:
-        dtype = getattr(raw[position], "dtype", None)
+    for position, dtype in enumerate(dtypes):
         if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
-            raw[position] = asarray_on(device_of(raw[position]), raw[position], target)
+            operands[position] = asarray_on(device_of(operands[position]), operands[position], target)
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -120,19 +111,18 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     return gradient if gradient.shape == shape else gradient.reshape(shape)
 
 
-def match_input(gradient: Any, target: Any, primitive: Primitive, name: str) -> Any:
-    """What the rule for the input `name` returned, in its target's shape and dtype: summed over broadcast axes, cast."""
-    leaf = target._data if isinstance(target, TensorBase) else target
+def match_input(gradient: Any, like: Any, primitive: Primitive, name: str) -> Any:
+    """What the rule for the input `name` returned, in the input's shape and dtype: summed over broadcast axes, cast."""
     shape = getattr(gradient, "shape", None)
     if shape is None:
         raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{tuple(leaf.shape)}, not {gradient!r}")
-    if shape != leaf.shape:
-        if not primitive.broadcasts or not broadcasts_to(leaf.shape, shape):
+                        f"{tuple(like.shape)}, not {gradient!r}")
+    if shape != like.shape:
+        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
             raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                             f"input of shape {tuple(leaf.shape)}")
-        gradient = sum_to(gradient, leaf.shape)
-    return gradient if gradient.dtype == leaf.dtype else gradient.astype(leaf.dtype)
+                             f"input of shape {tuple(like.shape)}")
+        gradient = sum_to(gradient, like.shape)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 
 
 def copy(array: Array) -> Array:

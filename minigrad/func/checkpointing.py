@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
-from minigrad.engine.backward import boundary
+from minigrad.device.local import Setting
+from minigrad.engine.backward import recorded_since
 from minigrad.engine.interpreters import (
     Interpreter,
     Operands,
@@ -24,10 +25,11 @@ from minigrad.engine.interpreters import (
     interpret,
     interpreters,
     interpreting,
+    surroundings,
 )
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Plan, Primitive, body_kinds, primitive
-from minigrad.engine.switches import Setting, enable_grad, recording, surroundings
+from minigrad.engine.primitive import Primitive, body_kinds, enable_grad, primitive, recording
+from minigrad.engine.rules import Plan
 from minigrad.functional.bundle import bundle
 
 
@@ -176,3 +178,10 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
     output._node = Node(_checkpoint, _plan, parents, (segment,), versions, output._data.shape, output._data.dtype)
     output._requires_grad = True
     return output, in_place
+
+
+def boundary(root: Any, number: int) -> list[Any]:
+    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
+    newer = recorded_since(number, root)
+    below = {id(parent): parent for node in newer.values() for parent in node.parents}
+    return [target for key, target in below.items() if key not in newer]

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine import grad as gradients
+from minigrad.tensor import gradients
 from minigrad.engine.node import TensorBase
-from minigrad.engine.switches import enable_grad, is_grad_enabled
+from minigrad.engine.primitive import enable_grad, is_grad_enabled
 from minigrad.func.checkpointing import checkpoint
 from minigrad.func.inner_call import InnerCall
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like

@@ -17,8 +17,8 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.node import Saved, TensorBase
+from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
 from minigrad.functional.softmax import softmax

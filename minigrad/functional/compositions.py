@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from minigrad.device.local import Setting
 from minigrad.engine.errors import CAUGHT, in_name_of
 from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import Setting
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]

@@ -10,9 +10,9 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import in_precision, public
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.engine.node import TensorBase
+from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.operands import numbers_on
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
 from minigrad.tensor import as_tensor

@@ -6,7 +6,8 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.node import Saved
+from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 from minigrad.ops.linalg import rows
 

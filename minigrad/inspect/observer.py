@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minigrad.device.local import Setting
 from minigrad.engine.interpreters import Entries, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import Setting
 
 
 class Observer(Interpreter):
@@ -43,13 +43,12 @@ class Observer(Interpreter):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Run `op` between its two events."""
-        args = op.arguments(operands.args)
-        self.operation_begins(op, args)
+        self.operation_begins(op, operands.args)
         output = None
         try:
             output = proceed(operands)
         finally:
-            self.operation_ends(op, args, output)
+            self.operation_ends(op, operands.args, output)
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:

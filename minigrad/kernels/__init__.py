@@ -12,8 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
+from minigrad.device.local import Setting
 from minigrad.engine.primitive import body_kinds, only_definitions
-from minigrad.engine.switches import Setting
 from minigrad.kernels.bodies import JIT, faster_body
 from minigrad.kernels.checking import BodyCheck, BodyError, check_body
 from minigrad.kernels.paths import PathExplanation, Step, explain_path

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import FasterBody, Primitive
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.rules import FasterBody
 
 Function = Callable[..., Any]
 JIT = "jit"  # the kind of the compiled bodies

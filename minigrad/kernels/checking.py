@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minigrad.device.local import Setting
 from minigrad.engine.node import Saved
-from minigrad.engine.primitive import FasterBody, body_kinds, only_definitions
-from minigrad.engine.switches import Setting
+from minigrad.engine.primitive import body_kinds, only_definitions
+from minigrad.engine.rules import FasterBody
 from minigrad.tensor import Tensor
 
 TOLERANCE = {"d": 1e-12, "f": 2e-5, "e": 2e-2}  # of the largest element of a result, by the character of its dtype
@@ -58,7 +59,8 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
     primitive = body.primitive
     if not body.suits(*args):
         raise ValueError(f"{primitive.name}: the body of {body.forward.__module__} does not suit these arguments")
-    places = [i for i in primitive.input_positions(args) if getattr(args[i], "dtype", np.dtype(int)).kind == "f"]
+    places = [i for i, name in enumerate(primitive.parameters)
+              if name in primitive.inputs and getattr(args[i], "dtype", np.dtype(int)).kind == "f"]
     before = [np.array(a, copy=True) if isinstance(a, np.ndarray) else a for a in args]
     value_error = gradient_error = 0.0
     fresh, kept, kept_by_definition = True, 0, 0
@@ -111,7 +113,8 @@ class _alone:
 
 def _run(body: FasterBody, args: Sequence[Any], wanted: Sequence[int], gradient: Any) -> tuple[Any, Any, Any]:
     """The output as an array, the gradient to start from, and the node, None if no gradient is wanted."""
-    tensors = [_tensor(a, i in wanted) if i in body.primitive.input_positions(args) else a for i, a in enumerate(args)]
+    tensors = [_tensor(a, i in wanted) if name in body.primitive.inputs else a
+               for i, (name, a) in enumerate(zip(body.primitive.parameters, args, strict=True))]
     out = body.primitive(*tensors)
     array = out._data
     if gradient is None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from minigrad.device import is_array
 from minigrad.engine.interpreters import Interpreter, Operands, interpreting
-from minigrad.engine.primitive import Body, FasterBody, Primitive, body_kinds
+from minigrad.engine.primitive import Primitive, body_kinds
+from minigrad.engine.rules import Body, FasterBody
 
 
 class Step(NamedTuple):
@@ -75,7 +76,8 @@ class _Watcher(Interpreter):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """The output of `op`, after noting what runs it."""
-        arrays = tuple(f"{value.dtype}{tuple(value.shape)}" for value in operands.values if is_array(value))
+        flat = [v for value in operands.values for v in (value if isinstance(value, tuple) else (value,))]
+        arrays = tuple(f"{value.dtype}{tuple(value.shape)}" for value in flat if is_array(value))
         ran = op.body_for(operands.values)
         self.steps.append(Step(op.name, arrays, _place(ran), tuple(_declined(op, ran, operands.values))))
         return proceed(operands)

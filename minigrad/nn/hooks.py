@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from minigrad.engine.hooks import RemovableHandle
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import TensorBase
 from minigrad.functional.bundle import bundle
+from minigrad.tensor.hooks import RemovableHandle
 
 
 class Hookable:

@@ -20,10 +20,10 @@ import numpy as np
 
 from minigrad.arguments import public
 from minigrad.device import asarray_on, device_of, is_array
+from minigrad.device.local import Setting
 from minigrad.engine.interpreters import CAST, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.switches import Setting
 from minigrad.precision.half import HALF, SINGLE
 
 PRECISIONS = {"float16": HALF, "float32": SINGLE}
@@ -40,8 +40,13 @@ class Autocast(Interpreter):
             return op.composition(*operands.args)  # type: ignore[misc]
         if op.precision is None:
             return proceed(operands)
-        values = list(operands.values)
-        cast(values, op.input_positions(values), PRECISIONS[op.precision])
+        values, target = list(operands.values), PRECISIONS[op.precision]
+        if op.variadic:
+            xs = list(values[0])
+            cast(xs, range(len(xs)), target)
+            values[0] = tuple(xs)
+        else:
+            cast(values, op.positions, target)
         return proceed(operands._replace(values=values))
 
     def function(self, function: Callable[..., Any], args: list[Any]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
-from minigrad.engine.primitive import FasterBody, Saved
+from minigrad.engine.node import Saved
+from minigrad.engine.rules import FasterBody
 from minigrad.functional.attention import attention, attention_of_heads, join_heads, split_heads
 from minigrad.functional.linear import check_shapes as check_shapes_of_linear
 from minigrad.functional.linear import linear

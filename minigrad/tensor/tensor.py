@@ -22,12 +22,12 @@ from minigrad.device import (
     parse_device,
     to_device,
 )
-from minigrad.engine import backward as engine_backward
-from minigrad.engine.hooks import RemovableHandle, add_hook
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import numbers_on
-from minigrad.engine.switches import recording
+from minigrad.engine.primitive import recording
+from minigrad.tensor import gradients
 from minigrad.tensor.array_like import ArrayLike
+from minigrad.tensor.hooks import RemovableHandle, add_hook
 from minigrad.tensor.methods import Methods
 from minigrad.tensor.operators import Operators, index_on_device, unwrap_nested
 
@@ -87,7 +87,7 @@ class Tensor(ArrayLike, Operators, Methods):
         self._data = _to_array(data, dtype, device)
         self._node = None
         self._version = [0]
-        self._grad = None
+        self._grad = self._hooks = None
         self._requires_grad = False
         self.requires_grad = requires_grad
 
@@ -165,7 +165,7 @@ class Tensor(ArrayLike, Operators, Methods):
         if create_graph:
             raise TypeError("backward: create_graph would put a graph into .grad, and so a reference cycle; use "
                             "minigrad.grad(outputs, inputs, create_graph=True)")
-        engine_backward.backward(self, gradient, retain_graph)
+        gradients.backward(self, gradient, retain_graph)
 
     def retain_grad(self) -> None:
         """Let `backward` fill ``.grad`` of this tensor although it is not a leaf."""

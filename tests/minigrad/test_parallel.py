@@ -11,7 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, func, parallel
-from minigrad.engine.backward import backward
+from minigrad.tensor.gradients import backward
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.functional.compositions import composing
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.func.checkpointing import checkpoint
+from minigrad.functional.compositions import composing
 
 from tests.minigrad.ops.row import host
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, jit, nn
 from minigrad.device import on_device_of, xp
-from minigrad.engine.primitive import Primitive
 from minigrad.engine.interpreters import interpreters
+from minigrad.engine.primitive import Primitive
 from minigrad.functional.attention import attention
 from minigrad.functional.normalization import layer_norm
 from minigrad.tensor import as_tensor

@@ -12,7 +12,8 @@ import numpy as np
 
 from minigrad.arguments import public
 from minigrad.device import xp
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.node import Saved
+from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import check_reduction, class_ids, cross_entropy, row_losses, row_losses_gradient
 from minigrad.functional.more.rows import gather_rows

@@ -9,7 +9,8 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import in_precision, public
 from minigrad.device import xp
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.node import Saved
+from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 from minigrad.functional.normalization import check_shapes, row_means
 from minigrad.ops.linalg import rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention as attention_in_numpy
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_in_numpy
 from minigrad.functional.attention import split_heads

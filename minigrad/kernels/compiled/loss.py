@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.linear import check_shapes
-from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_in_numpy
 from minigrad.functional.loss import row_losses as row_losses_in_numpy
+from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_in_numpy
 from minigrad.kernels.compiled.kernel import Booleans, Ids, Matrix, Number, OutMatrix, OutVector, Vector, kernel
-from minigrad.kernels.host.linear_cross_entropy import linear_losses_gradient as linear_losses_gradient_in_numpy
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
 from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, is_mask
+from minigrad.kernels.host.linear_cross_entropy import linear_losses_gradient as linear_losses_gradient_in_numpy
 
 
 def are_ids(target: Any, rows: int, classes: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, Number, OutMatrix, OutVector, Vector, kernel

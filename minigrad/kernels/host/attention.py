@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention as attention_definition
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
 from minigrad.functional.attention import split_heads

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device.writing import add_at
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.linear import check_shapes
 from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_definition
 from minigrad.kernels.bodies import faster_body, masks_on_host, on_host

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device.writing import fill_rows
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.loss import row_losses as row_losses_definition
 from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.more.rms_norm import _rms_norm as rms_norm_definition
 from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_definition

@@ -9,9 +9,9 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, primitive
 from minigrad import functional as F
-from minigrad.inspect.observer import observers
 from minigrad.func import checkpoint
 from minigrad.inspect import AnomalyError, detect_anomaly
+from minigrad.inspect.observer import observers
 
 from tests.minigrad.inspect.steps import training_step
 

@@ -8,9 +8,9 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect
 from minigrad import functional as F
-from minigrad.inspect.observer import observers
 from minigrad.engine.primitive import Primitive
 from minigrad.func import checkpoint
+from minigrad.inspect.observer import observers
 
 from tests.minigrad.inspect.steps import training_step
 

@@ -12,8 +12,8 @@ import pytest
 import minigrad
 from minigrad import Tensor, gradcheck, inspect, jit, kernels, optim
 from minigrad import functional as F
-from minigrad.kernels import is_jit_on
 from minigrad.func.checkpointing import checkpoint
+from minigrad.kernels import is_jit_on
 
 from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
 

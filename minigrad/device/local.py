@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
@@ -88,25 +87,3 @@ class Switch:
     def set_to(self, value: bool) -> Setting[bool]:
         """A context manager, and decorator, within which the switch has this value."""
         return Setting(self._variable, lambda before: value)
-
-
-recording = Switch("minigrad.recording", default=True)
-
-# What a computation that is made again needs around it, beside interpreters and switches: functions that make contexts.
-surroundings: ContextVar[tuple[Callable[[], AbstractContextManager[None]], ...]] = ContextVar(
-    "minigrad.surroundings", default=())
-
-
-def no_grad() -> Setting[bool]:
-    """Record nothing inside: ``with no_grad(): …``, or as a decorator. Local to the current thread or task."""
-    return recording.set_to(False)
-
-
-def enable_grad() -> Setting[bool]:
-    """Record again inside a `no_grad` block."""
-    return recording.set_to(True)
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations are recorded here."""
-    return recording.get()

@@ -1,0 +1,223 @@
+"""Gradient rules: how they are declared, what each asks for, and how the backward pass calls them.
+
+`minigrad.engine.primitive` says what a rule is, and how one is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from minigrad.engine.node import Array, Node
+
+if TYPE_CHECKING:
+    from minigrad.engine.primitive import Primitive
+
+Function = Callable[..., Any]
+Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
+F = TypeVar("F", bound=Function)
+
+RESERVED = frozenset({"g", "out", "needs", "saved"})
+FACTS = {"_shape": "shape", "_shapes": "shape", "_dtype": "dtype", "_device": "device"}
+
+
+class Call(NamedTuple):
+    """One rule, ready to run: ``rule(*pick((g, needs, *saved)))``, or ``rule(g)`` if `pick` is None."""
+
+    rule: Function
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
+    adds: bool = False  # whether the rule adds into a buffer, which it is given first
+
+    def __call__(self, values: tuple[Any, ...], *buffer: Array) -> Any:
+        """What the rule returns for these values of g, needs and what was saved."""
+        return self.rule(*buffer, values[0]) if self.pick is None else self.rule(*buffer, *self.pick(values))
+
+
+class Plan(NamedTuple):
+    """What recording an operation keeps for a given set of inputs that need gradients, and how its rules are called.
+
+    Worked out once for each set and body.
+    """
+
+    needs: Any  # whether each input needs a gradient
+    wanted: tuple[int, ...]  # the inputs that do, by position
+    names: tuple[str, ...]  # and by name
+    keep: tuple[Source, ...] = ()
+    calls: tuple[Call, ...] = ()  # one for each of `wanted`, or a single joint one
+    again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
+    joint: bool = False
+    fresh: bool = False  # what the calls return shares memory with nothing else
+    expands: bool = False  # under create_graph the composition is recorded in the node's place
+    recompute: Callable[[Node], Any] | None = None  # in any backward this records what made the node, in its place
+
+
+class Needs:
+    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
+
+    def __init__(self, by_name: dict[str, bool]) -> None:
+        self.__dict__.update(by_name)
+
+    def __len__(self) -> int:
+        return len(self.__dict__)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self.__dict__.values())
+
+    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
+        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
+
+
+class Body:
+    """A forward on arrays and its gradient rules: the definition of a primitive, or a faster body for some operands.
+
+    ``fresh`` declares that each gradient which a rule returns is memory that nothing else refers to.
+    """
+
+    def __init__(self, primitive: Primitive, forward: Function, fresh: bool) -> None:
+        self.primitive, self.forward, self.fresh = primitive, forward, fresh
+        self.rules: dict[str, Function] = {}
+        self.adding: dict[str, Function] = {}
+        self.joint: Function | None = None
+        self.has_saved = False
+        self.plans: dict[tuple[bool, ...], Plan] = {}
+
+    def gradient(self, *unnamed: Any, **rules: Function) -> None:
+        """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
+        if unnamed or not rules:
+            name = self.primitive.name
+            form = ", ".join(f"{parameter}=lambda g, …: …" for parameter in self.primitive.parameters[:2])
+            raise TypeError(f"{name}: rules are given by the names of the inputs, {name}.gradient({form})")
+        self.primitive.declare_inputs(list(rules))
+        for name, rule in rules.items():
+            self.sources(rule)
+            self.rules[name] = rule
+
+    def accumulating_gradient(self, **rules: Function) -> None:
+        """Rules that *add into* a buffer of the input's shape: ``rule(buffer, g, …)`` returns nothing.
+
+        Used where the gradient touches few entries of a large input (indexing). The plain rule of the same input,
+        which must exist too, serves ``create_graph``.
+        """
+        for name, rule in rules.items():
+            if name not in self.rules:
+                raise TypeError(f"{self.primitive.name}: give the plain rule for {name!r} before the accumulating one")
+            self.sources(rule, skip=1)
+            self.adding[name] = rule
+        self.plans.clear()
+
+    def joint_gradient(self, *inputs: str) -> Callable[[F], F]:
+        """Decorate the one rule that returns the gradients of all `inputs`, in this order, None where not needed.
+
+        A joint rule works on raw arrays only if the primitive has a composition, which then serves ``create_graph``.
+        """
+        self.primitive.declare_inputs(inputs)
+
+        def register(rule: F) -> F:
+            self.joint, self.has_saved = rule, ("saved", -1) in self.sources(rule)
+            if self.has_saved and self.primitive.composition is None:
+                raise TypeError(f"{self.primitive.name}: a rule that uses saved values needs a composition to be "
+                                "differentiated again; pass composition=... to @primitive")
+            return rule
+
+        return register
+
+    def sources(self, rule: Function, skip: int = 0) -> list[Source]:
+        """What a rule asks for, by the names of its parameters; TypeError for a name that stands for nothing."""
+        return [self.source(name) for name in parameter_names(rule)[skip:]]
+
+    def source(self, name: str) -> Source:
+        """Where a rule's argument comes from: the value, shape, dtype or device of a parameter, or a reserved name."""
+        parameters = self.primitive.parameters
+        if name in RESERVED:
+            return name, -1
+        if name in parameters:
+            return "value", parameters.index(name)
+        for suffix, fact in FACTS.items():
+            stem = name.removesuffix(suffix)
+            if stem != name and stem in parameters:
+                return fact, parameters.index(stem)
+        raise TypeError(f"{self.primitive.name}: a gradient rule asks for {name!r}; it may ask for g, out, needs, "
+                        f"saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
+
+    def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> tuple[Call, ...]:
+        """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
+        if self.joint is not None:
+            return (Call(self.joint, self._pick(self.sources(self.joint), keep)),)
+        found = []
+        for name in names:
+            if name not in self.rules:
+                raise TypeError(f"{self.primitive.name}: the gradient rule for the argument {name!r} is missing")
+            adds = adding and name in self.adding
+            rule = self.adding[name] if adds else self.rules[name]
+            found.append(Call(rule, self._pick(self.sources(rule, skip=adds), keep), adds))
+        return tuple(found)
+
+    def _pick(self, sources: list[Source], keep: list[Source]) -> Any:
+        """A function from ``(g, needs, *saved)`` to the tuple of these sources; None for g alone."""
+        keep += [source for source in dict.fromkeys(sources) if source[0] not in ("g", "needs") and source not in keep]
+        places = [0 if kind == "g" else 1 if kind == "needs" else 2 + keep.index((kind, position))
+                  for kind, position in sources]
+        return None if places == [0] else picker(places)
+
+    def plan(self, needs: tuple[bool, ...]) -> Plan:
+        """The plan for these inputs that need a gradient."""
+        primitive = self.primitive
+        all_names = primitive.inputs if not primitive.variadic else (primitive.parameters[0],) * len(needs)
+        wanted = tuple(i for i, need in enumerate(needs) if need)
+        names, keep = tuple(all_names[i] for i in wanted), list[Source]()
+        calls = again = self.calls(names, keep, adding=True)
+        expands = primitive.joint is not None and primitive.composition is not None
+        if expands:  # the composition is called with every argument
+            keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
+        elif self is not primitive or self.adding:
+            again = primitive.calls(names, keep, adding=False)
+        by_name: Any = needs if primitive.variadic else Needs(dict(zip(all_names, needs, strict=True)))
+        self.plans[needs] = Plan(by_name, wanted, names, tuple(keep), calls, again, self.joint is not None, self.fresh,
+                               expands)
+        return self.plans[needs]
+
+
+class FasterBody(Body):
+    """A body for some operands, registered from outside. What it does not bring of the gradient is the definition's.
+
+    Args:
+        primitive: the operation; `forward` has its parameters.
+        suits: whether the forward takes these arguments: arrays and plain values, in order.
+        kind: "" for a body that runs wherever it suits; another one runs where `body_kinds` has its kind.
+        fresh: as for `Primitive`.
+    """
+
+    def __init__(self, primitive: Primitive, forward: Function, suits: Callable[..., bool], kind: str = "",
+                 fresh: bool = False) -> None:
+        if parameter_names(forward) != list(primitive.parameters):
+            raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")
+        super().__init__(primitive, forward, fresh)
+        self.suits, self.kind = suits, kind
+        self.rules, self.adding = dict(primitive.rules), dict(primitive.adding)
+        self.joint, self.has_saved = primitive.joint, primitive.has_saved
+
+
+def picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A function from a tuple to the tuple of its elements at these places."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return lambda values: tuple([values[place] for place in places])
+
+
+def parameter_names(function: Function) -> list[str]:
+    """The names of a function's parameters; read from its code if possible: `inspect.signature` is slow at import."""
+    if is_ordinary(function):
+        code = function.__code__
+        return list(code.co_varnames[:code.co_argcount])
+    return list(inspect.signature(function).parameters)
+
+
+def is_ordinary(function: Function) -> bool:
+    """Whether it is a Python function whose parameters can all be given by position."""
+    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
