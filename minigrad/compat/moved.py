@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 from minigrad.namespace import Namespace
@@ -100,4 +101,5 @@ def install() -> None:
         if name in sys.modules:
             sys.modules[name].__class__ = MovedModule
         else:
-            sys.modules[name] = MovedModule(name)
+            sys.modules[name] = module = MovedModule(name)
+            module.__spec__ = ModuleSpec(name, None)

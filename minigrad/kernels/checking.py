@@ -73,11 +73,15 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
             out, g, node = _run(body, args, wanted, start)
         if node is not None and node.plan not in body.plans.values():
             raise BodyError(f"{primitive.name}: another body ran")
+        _require_unchanged(primitive.name, args, before)
         value_error = max(value_error, _difference(primitive.name, "the value", out, expected, tolerance))
         if node is None:
             continue
         g_before = g.copy()
         gradients = _gradients(node, g)
+        _require_unchanged(primitive.name, args, before)
+        if not np.array_equal(g, g_before, equal_nan=True):
+            raise BodyError(f"{primitive.name}: a rule writes to the gradient of the output")
         for name, ours, other in zip(node.plan.names, gradients, right, strict=True):
             what = f"the gradient of {name}"
             gradient_error = max(gradient_error, _difference(primitive.name, what, ours, other, tolerance))
@@ -89,13 +93,15 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
         again = _gradients(node, g)
         if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(copies, again, strict=True)):
             raise BodyError(f"{primitive.name}: a second backward pass gives other gradients: a rule writes to what is saved")
-        if not np.array_equal(g, g_before, equal_nan=True):
-            raise BodyError(f"{primitive.name}: a rule writes to the gradient of the output")
         kept, kept_by_definition = max(kept, _bytes(node)), max(kept_by_definition, _bytes(theirs))
+    return BodyCheck(value_error, gradient_error, fresh, kept, kept_by_definition)
+
+
+def _require_unchanged(name: str, args: Sequence[Any], before: Sequence[Any]) -> None:
+    """BodyError unless the operands are what they were."""
     for argument, copy in zip(args, before, strict=True):
         if isinstance(argument, np.ndarray) and not np.array_equal(argument, copy, equal_nan=argument.dtype.kind == "f"):
-            raise BodyError(f"{primitive.name}: the body writes to an operand")
-    return BodyCheck(value_error, gradient_error, fresh, kept, kept_by_definition)
+            raise BodyError(f"{name}: the body writes to an operand")
 
 
 class _alone:
