@@ -76,7 +76,7 @@ def test_the_sources_are_not_read_past(facts, texts):
         ("minigrad.optim.adam", "cupy.multiply", ("out",)),  # multiply = namespace.multiply
         ("minigrad.precision.half", "cupy.matmul", ("out",)),
         ("minigrad.functional.more.losses", "cupy.log1p", ()),  # an argument of another function
-        ("minigrad.ops.rounding", "cupy.trunc", ()),
+        ("minigrad.ops.more.arithmetic", "cupy.trunc", ()),
         ("minigrad.device", "cupyx.scipy.special.erf", ()),  # getattr(special, name)
         ("minigrad.device", "cupy.cuda.Device.synchronize", ()),  # a method of what a function of ours returns
         ("minigrad.device", "cupy.cuda.runtime.getDeviceCount", ()),  # by importlib, and given as an argument

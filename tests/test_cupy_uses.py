@@ -147,7 +147,7 @@ def texts():
     [
         ("minigrad.optim.clip", "namespace.maximum(", "namespace.fmaximum2(", "cupy.fmaximum2 does not exist"),
         ("minigrad.optim.adam", "multiply = namespace.multiply", "multiply = namespace.multiplied", "cupy.multiplied"),
-        ("minigrad.ops.rounding", "_step(xp(x).trunc, x)", "_step(xp(x).truncate, x)", "cupy.truncate"),
+        ("minigrad.ops.more.arithmetic", "_step(xp(x).trunc, x)", "_step(xp(x).truncate, x)", "cupy.truncate"),
         ("minigrad.functional.more.losses", "xp(x).log1p, x", "xp(x).clip, x", "missing a required argument"),
         ("minigrad.device", 'special_function("erf", x)', 'special_function("erff", x)', "cupyx.scipy.special.erff"),
         ("minigrad.device", ".runtime.getDeviceCount()", ".runtime.deviceCount()", "cupy.cuda.runtime.deviceCount"),

@@ -1,7 +1,8 @@
 """Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning.
 
 For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up in
-the places that `MOVED` lists, and warns with the place where it stands now.
+the places that `MOVED` lists, and warns with the place where it stands now. A module that stands where it stood, and
+that some names have left, gets a ``__getattr__`` that does the same with the places that `LEFT` lists.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from typing import Any
 
@@ -25,11 +27,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
     "minigrad.gpu": ("minigrad.precision.gpu",),
     "minigrad.half": ("minigrad.precision.half",),
-    "minigrad.functional.attention": ("minigrad.kernels.host.attention",),
-    "minigrad.functional.embedding": ("minigrad.functional.more.one_hot",),
-    "minigrad.functional.loss": ("minigrad.kernels.host.loss",),
-    "minigrad.functional.normalization": ("minigrad.functional.more.rms_norm",),
-    "minigrad.functional.softmax": ("minigrad.kernels.host.softmax",),
     "minigrad.functional.activation": ("minigrad.functional.more.activation",),
     "minigrad.functional.convolution": ("minigrad.functional.more.convolution",),
     "minigrad.functional.grouped_query": ("minigrad.functional.attention",),
@@ -61,6 +58,18 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.trees": ("minigrad.func.trees",),
     "minigrad.writing": ("minigrad.device.writing",),
     "minigrad.optim.scaler": ("minigrad.precision.scaler",),
+    "minigrad.ops.diagonals": ("minigrad.ops.more.diagonals",),
+    "minigrad.ops.hyperbolic": ("minigrad.ops.more.trigonometric",),
+    "minigrad.ops.joining": ("minigrad.ops.shape", "minigrad.ops.more.shape"),
+    "minigrad.ops.norms": ("minigrad.ops.more.reduction",),
+    "minigrad.ops.powers": ("minigrad.ops.exponential", "minigrad.ops.more.exponential"),
+    "minigrad.ops.products": ("minigrad.ops.more.products",),
+    "minigrad.ops.repetition": ("minigrad.ops.more.shape",),
+    "minigrad.ops.rounding": ("minigrad.ops.more.arithmetic", "minigrad.ops.selection"),
+    "minigrad.ops.scan": ("minigrad.ops.more.scan",),
+    "minigrad.ops.scattering": ("minigrad.ops.more.places",),
+    "minigrad.ops.sorting": ("minigrad.ops.more.sorting",),
+    "minigrad.ops.trigonometric": ("minigrad.ops.more.trigonometric",),
     "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
     "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
     "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
@@ -79,27 +88,62 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.tap": ("minigrad.functional.compositions",),
 }
 
+# A module that is still there -> where the names stand that have left it.
+LEFT: dict[str, tuple[str, ...]] = {
+    "minigrad.functional.attention": ("minigrad.kernels.host.attention",),
+    "minigrad.functional.embedding": ("minigrad.functional.more.one_hot",),
+    "minigrad.functional.loss": ("minigrad.kernels.host.loss",),
+    "minigrad.functional.normalization": ("minigrad.functional.more.rms_norm",),
+    "minigrad.functional.softmax": ("minigrad.kernels.host.softmax",),
+    "minigrad.ops.arithmetic": ("minigrad.ops.more.arithmetic",),
+    "minigrad.ops.exponential": ("minigrad.ops.more.exponential",),
+    "minigrad.ops.indexing": ("minigrad.ops.more.places",),
+    "minigrad.ops.linalg": ("minigrad.ops.more.einsum", "minigrad.kernels.host.matrices"),
+    "minigrad.ops.reduction": ("minigrad.ops.more.reduction", "minigrad.precision.half"),
+    "minigrad.ops.selection": ("minigrad.kernels.host.selection",),
+    "minigrad.ops.shape": ("minigrad.ops.more.shape",),
+}
+
 
 class MovedModule(Namespace):
     """An old module: it has each name that stood in it, from where it stands now."""
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""
-        if not name.startswith("__"):
-            for place in MOVED[self.__name__]:
-                module = importlib.import_module(place)
-                if name in vars(module):
-                    warnings.warn(f"{self.__name__}.{name} stands in {place} now; this old place answers for one "
-                                  "release", DeprecationWarning, stacklevel=2)
-                    return vars(module)[name]
-        return super().__getattr__(name)
+        place = place_of(name, MOVED[self.__name__])
+        return super().__getattr__(name) if place is None else moved(self.__name__, name, place)
+
+
+def place_of(name: str, places: tuple[str, ...]) -> str | None:
+    """The first of the modules `places` that has the name; None if there is none."""
+    if name.startswith("__"):
+        return None
+    return next((place for place in places if name in vars(importlib.import_module(place))), None)
+
+
+def moved(old: str, name: str, place: str) -> Any:
+    """The object that has moved from the module `old` to `place`, with a DeprecationWarning for who imports it."""
+    warnings.warn(f"{old}.{name} stands in {place} now; this old place answers for one release", DeprecationWarning,
+                  stacklevel=3)
+    return vars(sys.modules[place])[name]
+
+
+def finder(module: str) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a module that names have left."""
+
+    def find(name: str) -> Any:
+        place = place_of(name, LEFT[module])
+        if place is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return moved(module, name, place)
+
+    return find
 
 
 def install() -> None:
-    """Let imports from the old places find what has moved; a module that still stands has its other names itself."""
+    """Let imports from the old places find what has moved."""
     for name in MOVED:
-        if name in sys.modules:
-            sys.modules[name].__class__ = MovedModule
-        else:
-            sys.modules[name] = module = MovedModule(name)
-            module.__spec__ = ModuleSpec(name, None)
+        sys.modules[name] = module = MovedModule(name)
+        module.__spec__ = ModuleSpec(name, None)
+    for name in LEFT:
+        vars(importlib.import_module(name))["__getattr__"] = finder(name)

@@ -3,7 +3,7 @@
 Given arrays they return arrays, given tensors they return tensors (and record, when a gradient is needed).
 """
 
-from minigrad.ops.arithmetic import add, addcdiv, addcmul, div, lerp, mul, neg, reciprocal, remainder, square, sub
+from minigrad.ops.arithmetic import add, div, mul, neg, reciprocal, square, sub
 from minigrad.ops.comparison import (
     equal,
     greater,
@@ -19,38 +19,70 @@ from minigrad.ops.comparison import (
     not_equal,
 )
 from minigrad.ops.conversion import astype, zeros_like
-from minigrad.ops.diagonals import diag, diagonal, trace, tril, triu
-from minigrad.ops.exponential import erf, exp, exp2, expm1, log, log1p, log2, log10, logaddexp, sigmoid
-from minigrad.ops.hyperbolic import acosh, arccosh, arcsinh, arctanh, asinh, atanh, cosh, sinh, tanh
-from minigrad.ops.indexing import argwhere, gather, getitem, index_select, masked_select, nonzero, put_into_zeros, take
-from minigrad.ops.joining import chunk, concatenate, hstack, split, stack, unbind, vstack
-from minigrad.ops.linalg import einsum, matmul
-from minigrad.ops.norms import norm
-from minigrad.ops.powers import hypot, power, rsqrt, sqrt
-from minigrad.ops.products import dot, inner, kron, outer, tensordot
-from minigrad.ops.reduction import all, any, argmax, argmin, logsumexp, max, mean, min, prod, std, sum, var
-from minigrad.ops.repetition import meshgrid, repeat, repeat_interleave, tile
-from minigrad.ops.rounding import ceil, floor, floor_divide, round, sign, trunc
-from minigrad.ops.scan import cumprod, cumsum, linear_recurrence, logcumsumexp
-from minigrad.ops.scattering import bincount, index_add, index_put, masked_fill, scatter, scatter_add
-from minigrad.ops.selection import absolute, clip, maximum, minimum, nan_to_num, relu, where
+from minigrad.ops.exponential import erf, exp, log, power, sigmoid, sqrt
+from minigrad.ops.indexing import gather, getitem, put_into_zeros, take
+from minigrad.ops.linalg import matmul
+from minigrad.ops.more.arithmetic import addcdiv, addcmul, ceil, floor, floor_divide, lerp, remainder, round, trunc
+from minigrad.ops.more.diagonals import diag, diagonal, trace, tril, triu
+from minigrad.ops.more.einsum import einsum
+from minigrad.ops.more.exponential import exp2, expm1, hypot, log1p, log2, log10, logaddexp, rsqrt
+from minigrad.ops.more.places import (
+    argwhere,
+    bincount,
+    index_add,
+    index_put,
+    index_select,
+    masked_fill,
+    masked_select,
+    nonzero,
+    scatter,
+    scatter_add,
+)
+from minigrad.ops.more.products import dot, inner, kron, outer, tensordot
+from minigrad.ops.more.reduction import norm, prod, std, var
+from minigrad.ops.more.scan import cumprod, cumsum, linear_recurrence, logcumsumexp
+from minigrad.ops.more.shape import flip, hstack, meshgrid, moveaxis, pad, repeat, repeat_interleave, roll, tile, vstack
+from minigrad.ops.more.sorting import argsort, median, sort, topk
+from minigrad.ops.more.trigonometric import (
+    acos,
+    acosh,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
+)
+from minigrad.ops.reduction import all, any, argmax, argmin, logsumexp, max, mean, min, sum
+from minigrad.ops.selection import absolute, clip, maximum, minimum, nan_to_num, relu, sign, where
 from minigrad.ops.shape import (
     broadcast_to,
+    chunk,
+    concatenate,
     expand_dims,
     flatten,
-    flip,
-    moveaxis,
-    pad,
     ravel,
     reshape,
-    roll,
+    split,
     squeeze,
+    stack,
     swapaxes,
     to_device,
     transpose,
+    unbind,
 )
-from minigrad.ops.sorting import argsort, median, sort, topk
-from minigrad.ops.trigonometric import acos, arccos, arcsin, arctan, arctan2, asin, atan, atan2, cos, sin, tan
 
 __all__ = [
     "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh",

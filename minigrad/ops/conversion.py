@@ -6,7 +6,7 @@ from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 
 
-@primitive
+@primitive(fresh=True)
 def astype(x, dtype):
     """x in another dtype (a copy); the gradient is cast back."""
     return x.astype(dtype)

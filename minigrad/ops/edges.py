@@ -27,8 +27,11 @@ def off_the_edge(g: Any, x: Any, regular: Any, instead: float = 1.0) -> Any:
 
 
 def has_no_zeros(x: Any) -> bool:
-    """Whether x is in host memory and no element is 0; on a GPU nobody asks, since the answer would take a wait."""
-    return type(x) is np.ndarray and np.count_nonzero(x) == x.size
+    """Whether x is True, or an array in host memory without a 0 or a False.
+
+    It is not checked on a GPU, where the check would synchronise, nor of a tensor.
+    """
+    return x is True or (type(x) is np.ndarray and np.count_nonzero(x) == x.size)
 
 
 def finite(g: Any, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, and what is made of them.
+"""Exponentials, logarithms, powers and roots.
 
 An exponential overflows: ``exp(1000)`` is ∞, and so is its slope. These rules leave ``0 · ∞ = NaN`` as it is, for the
 sake of their speed: guard the argument too, ``where(x < 9, exp(where(x < 9, x, 0)), 0)``, or `clip` it.
@@ -12,12 +12,13 @@ from typing import Any
 from minigrad import device
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import isinf
-from minigrad.ops.edges import off_the_edge
+from minigrad.ops.comparison import isfinite
+from minigrad.ops.conversion import zeros_like
+from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.selection import where
 
 
-@primitive(floating=True)
+@primitive(floating=True, fresh=True)
 def exp(x):
     """``eˣ``.
 
@@ -30,25 +31,7 @@ def exp(x):
 exp.gradient(x=lambda g, out: g * out)
 
 
-@primitive(floating=True)
-def exp2(x):
-    """``2ˣ``. Where it overflows even a gradient of 0 becomes NaN, as with `exp`, which says what to do."""
-    return xp(x).exp2(x)
-
-
-exp2.gradient(x=lambda g, out: g * (out * math.log(2)))
-
-
-@primitive(floating=True)
-def expm1(x):
-    """``eˣ - 1``, exact near x = 0."""
-    return xp(x).expm1(x)
-
-
-expm1.gradient(x=lambda g, x: g * exp(x))  # not out + 1, which has lost the digits of eˣ where x is far below 0
-
-
-@primitive(floating=True)
+@primitive(floating=True, fresh=True)
 def log(x):
     """The natural logarithm. A gradient of exactly 0 stays 0 where x is not positive."""
     return xp(x).log(x)
@@ -57,34 +40,56 @@ def log(x):
 log.gradient(x=lambda g, x: g / off_the_edge(g, x, x > 0))
 
 
-@primitive(floating=True)
-def log2(x):
-    """The logarithm to base 2. A gradient of exactly 0 stays 0 where x is not positive."""
-    return xp(x).log2(x)
+@primitive(broadcasts=True, fresh=True)
+def power(x, y):
+    """``x ** y``, broadcasting.
+
+    Its gradient is finite, to every order, where the mathematical one is: at x = 0 too. A gradient of exactly 0 stays 0
+    at a pole (``x**-1`` at 0) and outside the domain (``x**0.5`` at -1).
+    """
+    return x ** y
 
 
-log2.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(2)))
+power.gradient(x=lambda g, x, y: base_slope(g, x, y) if isinstance(y, (int, float)) else base_slopes(g, x, y),
+               y=lambda g, x, out: exponent_slope(g, x, out))
 
 
-@primitive(floating=True)
-def log10(x):
-    """The logarithm to base 10. A gradient of exactly 0 stays 0 where x is not positive."""
-    return xp(x).log10(x)
+def base_slope(g: Any, x: Any, y: float) -> Any:
+    """``g · y · x**(y-1)``; of the exponent 0 it is 0, where ``0 · 0**-1`` would be NaN."""
+    if y == 0:
+        return g * zeros_like(x)
+    whole = float(y).is_integer()
+    if whole and y > 0:
+        return g * y * x ** (y - 1)
+    regular = x != 0 if whole else x > 0 if y < 1 else x >= 0
+    return g * y * off_the_edge(g, x, regular) ** (y - 1)
 
 
-log10.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(10)))
+def base_slopes(g: Any, x: Any, y: Any) -> Any:
+    """``g · y · x**(y-1)`` for an array of exponents; 0 where an exponent of 0 meets a power that is infinite."""
+    constant = (x == 0) & (y == 0)
+    power = finite(g, x ** where(constant, 1.0, y - 1))
+    return g * y * where((y == 0) & ~isfinite(power), 0.0, where(constant, 0.0, power))
 
 
-@primitive(floating=True)
-def log1p(x):
-    """``log(1 + x)``, exact near x = 0. A gradient of exactly 0 stays 0 where x is not above -1."""
-    return xp(x).log1p(x)
+def exponent_slope(g: Any, x: Any, out: Any) -> Any:
+    """``g · out · log x``; 0 at x = 0, where ``0**y`` does not change with y > 0."""
+    if isinstance(x, (int, float)):
+        return g * out * (0.0 if x == 0 else math.log(x) if x > 0 else math.nan)
+    regular = (g != 0) | (x > 0)
+    return g * where(regular, out, 0.0) * log(where(regular & (x != 0), x, 1.0))
 
 
-log1p.gradient(x=lambda g, x: g / (1 + off_the_edge(g, x, x > -1, 0.0)))
+@primitive(floating=True, fresh=True)
+def sqrt(x):
+    """The square root. A gradient of exactly 0 stays 0 where x is not positive."""
+    return xp(x).sqrt(x)
 
 
-@primitive(floating=True)
+sqrt.gradient(x=lambda g, out: g * 0.5 / off_the_edge(g, out, out > 0))
+
+
+@primitive(floating=True, fresh=True)
 def sigmoid(x):
     """``1 / (1 + e⁻ˣ)``; far below 0 it has all its digits, too."""
     return device.expit(x)
@@ -93,27 +98,7 @@ def sigmoid(x):
 sigmoid.gradient(x=lambda g, out: g * (out - out * out))
 
 
-@primitive(broadcasts=True, floating=True)
-def logaddexp(x, y):
-    """``log(eˣ + eʸ)`` without overflow, broadcasting.
-
-    Its slopes are the softmax weights of x and y; where both are -∞, they are 0.
-    """
-    return xp(x if hasattr(x, "dtype") else y).logaddexp(x, y)
-
-
-logaddexp.gradient(x=lambda g, x, y: g * weight_of_first(x, y),
-                   y=lambda g, x, y: g * weight_of_first(y, x))
-
-
-def weight_of_first(x: Any, y: Any) -> Any:
-    """``eˣ / (eˣ + eʸ) = sigmoid(x - y)``; of two equal infinities the difference would be NaN."""
-    infinite = isinf(x) & (x == y)
-    weight = sigmoid(where(infinite, 0.0, x) - where(infinite, 0.0, y))
-    return where(infinite & (x < 0), 0.0, weight)
-
-
-@primitive(floating=True)
+@primitive(floating=True, fresh=True)
 def erf(x):
     """The error function, ``2/√π ∫₀ˣ exp(-t²) dt``."""
     return device.erf(x)

@@ -1,4 +1,4 @@
-"""Reading at places: ``x[index]``, take, gather (take_along_axis), and where there is something to read: nonzero.
+"""Reading at places: ``x[index]``, take, gather (take_along_axis).
 
 Reading at places and adding at places are each other's transpose, and so each other's rule.
 """
@@ -14,7 +14,7 @@ from minigrad.device import device_of, is_array, is_host, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
-from minigrad.ops.shape import broadcast_to, require_arrays, reshape
+from minigrad.ops.shape import reshape
 
 
 def is_basic(index: Any) -> bool:
@@ -24,7 +24,7 @@ def is_basic(index: Any) -> bool:
                or (isinstance(part, (int, np.integer)) and not isinstance(part, bool)) for part in parts)
 
 
-@primitive
+@primitive(fresh=True)
 def getitem(x, index):
     """``x[index]``: slices, ints, integer arrays, boolean masks, Ellipsis and None; a view where NumPy gives one."""
     return x[index]
@@ -74,7 +74,7 @@ def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
     return indices if stays else to_device(values, device)
 
 
-@primitive
+@primitive(fresh=True)
 def _take(x, indices, axis):
     return xp(x).take(x, indices, axis=axis)
 
@@ -103,17 +103,6 @@ def require_axis(axis: Any, operation: str, order: str) -> None:
                         f"{type(axis).__name__} in its place")
 
 
-@public
-def index_select(input: Any, axis: int, index: Any) -> Any:
-    """The slices at `index`, integers of one dimension, along `axis`: PyTorch's order of the arguments of `take`."""
-    require_axis(axis, "index_select", "input, axis, index")
-    index = indices_on_device(index, input, axis, "index_select")
-    if len(index.shape) != 1:
-        raise ValueError(f"index_select: the index must have one dimension, got shape {tuple(index.shape)}; take has "
-                         "any")
-    return _take(input, index, axis)
-
-
 def along(indices: Any, axis: int) -> tuple[Any, ...]:
     """The index that picks, for each place in `indices`, the element at ``indices[place]`` along `axis`."""
     namespace, ndim = xp(indices), indices.ndim
@@ -122,7 +111,7 @@ def along(indices: Any, axis: int) -> tuple[Any, ...]:
                  for i, n in enumerate(indices.shape))
 
 
-@primitive
+@primitive(fresh=True)
 def gather_at(x, indices, axis):
     """`gather` of indices that are known to fit."""
     return x[along(indices, axis)]
@@ -151,53 +140,3 @@ def check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, opera
     if not fits:
         raise ValueError(f"{operation}: indices of shape {tuple(indices)} do not fit an input of shape {tuple(shape)}; "
                          f"they need as many dimensions, none of them longer, but for axis {axis}")
-
-
-def require_mask(mask: Any, operation: str) -> None:
-    """TypeError unless the mask is a boolean tensor or array."""
-    require_arrays(operation, mask)
-    if mask.dtype.kind != "b":
-        raise TypeError(f"{operation}: the mask must be boolean, got {mask.dtype}")
-
-
-@public
-def masked_select(x: Any, mask: Any) -> Any:
-    """The elements of x, in one dimension, where the boolean `mask` is true; x and the mask broadcast.
-
-    How many there are is known to the device alone: on a GPU this waits for it.
-    """
-    require_arrays("masked_select", x)
-    require_mask(mask, "masked_select")
-    try:
-        shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
-    except ValueError:
-        raise ValueError(f"masked_select: the mask has shape {tuple(mask.shape)}, which does not broadcast with "
-                         f"{tuple(x.shape)}") from None
-    if device_of(raw(mask)) != device_of(raw(x)):
-        mask = to_device(raw(mask), device_of(raw(x)))
-    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
-
-
-@primitive
-def argwhere(x):
-    """The places, (how many, ndim) int64, of the elements that are not 0, in their order. Has no gradient.
-
-    How many there are is known to the device alone: on a GPU this waits for it.
-    """
-    return xp(x).argwhere(x)
-
-
-argwhere.no_gradient()
-
-
-@public
-def nonzero(x: Any) -> tuple[Any, ...]:
-    """The places of the elements that are not 0, for each axis its indices, as in NumPy: ``x[nonzero(x)]`` reads them.
-
-    (PyTorch's is our `argwhere`.)
-    """
-    require_arrays("nonzero", x)
-    if not len(x.shape):
-        raise ValueError("nonzero: needs at least one dimension, got a 0-d operand")
-    places = argwhere(x)
-    return tuple([places[:, i] for i in range(len(x.shape))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ import numpy as np
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isfinite
-from minigrad.ops.rounding import sign
 
 
-@primitive(broadcasts=True)
+@primitive(broadcasts=True, fresh=True)
 def where(condition, x, y):
     """x where the condition holds, y elsewhere; all three broadcast. The condition is boolean and has no gradient.
 
@@ -29,41 +27,21 @@ def where(condition, x, y):
     return out.astype(np.float32) if only_numbers and out.dtype.kind == "f" else out
 
 
-def keep_where(condition: Any, g: Any, holds: bool = True) -> Any:
-    """``where(condition, g, 0)``, or, where it `holds` not, ``where(condition, 0, g)``; for rules.
-
-    NumPy's ``where`` is slow on scattered conditions, and a product is not; but a product makes NaN of an infinite g.
-    So large host arrays are multiplied, and the product holds if the sum of its squares shows that it is finite.
-    """
-    if type(g) is np.ndarray and g.size >= 4096:
-        with np.errstate(over="ignore", invalid="ignore"):  # what they would warn of is looked at here
-            product = g * (condition if holds else ~condition)
-            flat = product.ravel("K")
-            squares = np.dot(flat, flat)
-        if math.isfinite(squares):
-            return product
-    choose = where if type(g) is not np.ndarray else np.where
-    return choose(condition, g, 0.0) if holds else choose(condition, 0.0, g)
-
-
-where.gradient(x=lambda g, condition: keep_where(condition, g),
-               y=lambda g, condition: keep_where(condition, g, False))
+where.gradient(x=lambda g, condition: where(condition, g, 0.0),
+               y=lambda g, condition: where(condition, 0.0, g))
 where.advise(condition="the condition must be boolean, such as x > 0")
 
 
-@primitive
+@primitive(fresh=True)
 def relu(x):
     """``max(x, 0)``; the gradient at 0 is 0."""
-    if type(x) is np.ndarray and x.size >= 4096:
-        # Between arrays NumPy's maximum is vectorised, beside a number it is not: a row of zeros takes half the time.
-        return np.maximum(x, np.zeros(x.shape[-1:], x.dtype))
     return xp(x).maximum(x, 0)
 
 
-relu.gradient(x=lambda g, out: keep_where(out > 0, g))
+relu.gradient(x=lambda g, out: where(out > 0, g, 0.0))
 
 
-@primitive
+@primitive(fresh=True)
 def absolute(x):
     """``|x|``; the gradient at 0 is 0."""
     return xp(x).abs(x)
@@ -72,21 +50,29 @@ def absolute(x):
 absolute.gradient(x=lambda g, x: g * sign(x))
 
 
-@primitive(broadcasts=True)
+@primitive
+def sign(x):
+    """-1, 0 or 1. No gradient."""
+    return xp(x).sign(x)
+
+
+sign.no_gradient()
+
+
+@primitive(broadcasts=True, fresh=True)
 def maximum(x, y):
     """The larger of x and y; where they are equal, each gets half of the gradient."""
     return xp(x if hasattr(x, "dtype") else y).maximum(x, y)
 
 
-@primitive(broadcasts=True)
+@primitive(broadcasts=True, fresh=True)
 def minimum(x, y):
     """The smaller of x and y; where they are equal, each gets half of the gradient."""
     return xp(x if hasattr(x, "dtype") else y).minimum(x, y)
 
 
 def _share(g: Any, wins: Any, ties: Any) -> Any:
-    if type(ties) is np.ndarray and not np.count_nonzero(ties):  # the usual case, and host memory
-        return keep_where(wins, g)
+    """g to the winner, half of it to each where the two tie."""
     return where(wins, g, where(ties, g * 0.5, 0.0))
 
 
@@ -96,7 +82,7 @@ minimum.gradient(x=lambda g, x, y: _share(g, x < y, x == y),
                  y=lambda g, x, y: _share(g, y < x, x == y))
 
 
-@primitive(broadcasts=True)
+@primitive(broadcasts=True, fresh=True)
 def clip(x, min=None, max=None):
     """x kept within [min, max], broadcasting; a bound is a number, a tensor, or None for no bound.
 
@@ -109,24 +95,24 @@ def clip(x, min=None, max=None):
 
 def clip_gradient(g, x, min, max):
     if min is not None:
-        g = keep_where(x >= min, g)
-    return g if max is None else keep_where(x <= max, g)
+        g = where(x >= min, g, 0.0)
+    return g if max is None else where(x <= max, g, 0.0)
 
 
 def clip_gradient_of_min(g, x, min, max):
     below = x < min
-    return keep_where(below if max is None else below & (min <= max), g)
+    return where(below if max is None else below & (min <= max), g, 0.0)
 
 
 def clip_gradient_of_max(g, x, min, max):
     raised = x if min is None else maximum(x, min)
-    return keep_where(raised > max, g)
+    return where(raised > max, g, 0.0)
 
 
 clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
 
 
-@primitive
+@primitive(fresh=True)
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     """x with the numbers `nan`, `posinf` and `neginf` in place of NaN, ∞ and -∞.
 
@@ -136,4 +122,4 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return xp(x).nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-nan_to_num.gradient(x=lambda g, x: keep_where(isfinite(x), g))
+nan_to_num.gradient(x=lambda g, x: where(isfinite(x), g, 0.0))

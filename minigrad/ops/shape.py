@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad import device as devices
@@ -90,23 +89,6 @@ def require_arrays(operation: str, *operands: Any) -> None:
 
 
 @public
-def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """x with the axes `source` (an int or several) moved to the places `destination`, as in NumPy. A view."""
-    ndim = len(x.shape)
-    ends = [tuple(a) if isinstance(a, Sequence) else (a,) for a in (source, destination)]
-    for axes in ends:
-        for a in axes:
-            single_axis(a, x.shape, "moveaxis")
-        if len({a % ndim for a in axes}) < len(axes):
-            raise ValueError(f"moveaxis: {axes} names an axis twice")
-    if len(ends[0]) != len(ends[1]):
-        raise ValueError(f"moveaxis: source and destination must be as many, got {ends[0]} and {ends[1]}")
-    moved = {to % ndim: of % ndim for of, to in zip(*ends, strict=True)}
-    others = iter([a for a in range(ndim) if a not in moved.values()])
-    return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
-
-
-@public
 def ravel(x: Any) -> Any:
     """x in one dimension; a view where possible."""
     require_arrays("ravel", x)
@@ -127,43 +109,97 @@ def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
     return reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 
-@primitive
-def pad(x, widths, value=0):
-    """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
-    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
-        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
-                         f"got {widths}")
-    return xp(x).pad(x, widths, mode="constant", constant_values=value)
-
-
-pad.gradient(x=lambda g, x_shape, widths:
-             g[tuple(slice(before, before + n) for (before, _), n in zip(widths, x_shape, strict=True))])
+# --------------------------------------------------------------------------- joining, and cutting into pieces
 
 
 @primitive
-def flip(x, axis=None):
-    """x reversed along `axis` (all axes if None). A view."""
-    return xp(x).flip(x, axis)
+def _concatenate(*xs, axis):
+    return xp(xs[0]).concatenate(xs, axis=axis)
 
 
-flip.gradient(x=lambda g, axis: flip(g, axis))
+@_concatenate.joint_gradient("xs")
+def concatenate_gradient(g, xs_shapes, axis, needs):
+    # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
+    before = (slice(None),) * (axis % len(xs_shapes[0]))
+    gradients, start = [], 0
+    for shape, needed in zip(xs_shapes, needs, strict=True):
+        stop = start + shape[axis]
+        gradients.append(g[(*before, slice(start, stop))] if needed else None)
+        start = stop
+    return gradients
 
 
-@primitive
-def roll(x, shift, axis=None):
-    """x with its elements moved on by `shift` along `axis`, those at the end to the start; flattened if it is None.
+@public
+def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
+    """The tensors (or arrays) joined along an existing axis, ``concatenate([a, b], axis=1)``; the other axes agree.
 
-    `shift` and `axis` may be tuples, as in NumPy.
+    With None for the axis they are flattened first, as in NumPy.
     """
-    shift = tuple(map(operator.index, shift)) if isinstance(shift, (tuple, list)) else operator.index(shift)
-    return xp(x).roll(x, shift, axis)
+    tensors = sequence_of_arrays(tensors, "concatenate")
+    if axis is None:
+        tensors, axis = [reshape(t, (-1,)) for t in tensors], 0
+    single_axis(axis, tensors[0].shape, "concatenate")
+    return _concatenate(*tensors, axis=axis)
 
 
-roll.gradient(x=lambda g, shift, axis: roll(g, _back(shift), axis))
+@public
+def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """The tensors (or arrays), all of one shape, joined along a new axis."""
+    tensors = sequence_of_arrays(tensors, "stack")
+    shapes = {tuple(t.shape) for t in tensors}
+    if len(shapes) > 1:
+        raise ValueError(f"stack: the tensors must have one shape, got {sorted(shapes)}")
+    return _concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
 
 
-def _back(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
-    return tuple([-n for n in shift]) if isinstance(shift, (tuple, list)) else -shift
+def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
+    """The tensors or arrays as a list; TypeError for anything else, ValueError if there are none."""
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
+        raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
+                        f"not a {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise ValueError(f"{operation}: needs at least one tensor")
+    require_arrays(operation, *found)
+    return found
+
+
+@public
+def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
+    """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
+    single_axis(axis, x.shape, "split")
+    length = x.shape[axis]
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str):
+        sizes = whole_number(sizes, "the size of a piece", "split")
+        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
+    sizes = [whole_number(size, "a size", "split", least=None) for size in sizes]
+    if any(size < 0 for size in sizes) or sum(sizes) != length:
+        raise ValueError(f"split: the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
+    before, pieces, start = (slice(None),) * (axis % len(x.shape)), [], 0
+    for size in sizes:
+        pieces.append(x[(*before, slice(start, start + size))])
+        start += size
+    return tuple(pieces)
+
+
+@public
+def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+    """x cut along `axis` into `chunks` pieces, the last smaller or missing if it must be, as in PyTorch. Views."""
+    single_axis(axis, x.shape, "chunk")
+    chunks = whole_number(chunks, "chunks", "chunk")
+    size = -(-x.shape[axis] // chunks)
+    return split(x, size if size else [0] * chunks, axis)
+
+
+@public
+def unbind(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of x along `axis`, each without it. Views."""
+    single_axis(axis, x.shape, "unbind")
+    before = (slice(None),) * (axis % len(x.shape))
+    return tuple([x[(*before, i)] for i in range(x.shape[axis])])
+
+
+# --------------------------------------------------------------------------- another device
 
 
 @primitive

@@ -1,5 +1,6 @@
 """Mixed precision: float16 arithmetic with a float32 master copy, loss scaling, TF32."""
 
+from minigrad.precision import half, half_functional
 from minigrad.precision.autocast import autocast
 from minigrad.precision.gpu import tf32
 
@@ -7,7 +8,6 @@ __all__ = ["autocast", "tf32"]
 
 
 def install() -> None:
-    """Register the bodies of float16."""
-    from minigrad.precision import half_functional
-
+    """Register the bodies for float16."""
+    half.install()
     half_functional.install()

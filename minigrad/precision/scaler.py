@@ -13,8 +13,8 @@ from minigrad.arguments import whole_number
 from minigrad.device import device_of, is_host, on_device_of, to_device, to_numpy, xp
 from minigrad.engine.interpreters import span
 from minigrad.engine.primitive import primitive
-from minigrad.ops.reduction import widened
 from minigrad.optim.optimizer import Optimizer
+from minigrad.precision.half import widened
 from minigrad.tensor import Tensor
 
 LARGEST, SMALLEST = (float(limit) for limit in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))

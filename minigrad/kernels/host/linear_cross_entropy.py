@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device.writing import add_at
 from minigrad.engine.node import Saved
 from minigrad.functional.linear import check_shapes
 from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_definition
 from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.host.indexing import add_at
 from minigrad.kernels.host.softmax import exponentials
 from minigrad.kernels.host.sums import column_sums
 

@@ -1,11 +1,16 @@
 """What holds for every row of the table: values, gradients of both orders, strides, dtypes, memory."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
+from minigrad.device import is_array, xp
 from minigrad.engine import backward as autograd
+from minigrad.engine.interpreters import Interpreter, interpreting
+from minigrad.engine.primitive import only_definitions, primitive
 
 from tests.minigrad.ops.row import host
 from tests.minigrad.ops.rows import ROWS
@@ -177,6 +182,80 @@ def test_gradients_share_no_memory(row):
         if i >= 2:  # the output may be a view of an input
             assert not any(np.shares_memory(a, b) for b in arrays[i + 1:])
         assert i < 2 + len(tensors) or a.flags.writeable
+
+
+class Ownership(Interpreter):
+    """Raises where a gradient is declared fresh and shares memory with an operand, a saved value, g or another one."""
+
+    buffers = False  # what a rule adds into is the engine's
+
+    def __init__(self):
+        self.operands = []
+
+    def operation(self, op, operands, proceed):
+        self.operands += arrays_in(operands.values)
+        return proceed(operands)
+
+    def rules(self, node, g, proceed):
+        saved = arrays_in(node.saved)
+        gradients = proceed(g)
+        if node.plan.fresh:
+            found = [gradient for gradient in gradients if is_array(gradient)]
+            others = [g, *saved, *self.operands]
+            for i, gradient in enumerate(found):
+                shared = any(may_share_memory(gradient, other) for other in [*others, *found[i + 1:]])
+                repeated = any(n > 1 and not stride for n, stride in zip(gradient.shape, gradient.strides, strict=True))
+                if gradient.size and (shared or repeated):
+                    raise AssertionError(f"{node.primitive.name}: a gradient is declared fresh, and is not")
+        return gradients
+
+
+def arrays_in(values):
+    """The arrays among saved values or operands."""
+    if is_array(values):
+        return [values]
+    if isinstance(values, mg.Saved):
+        values = vars(values).values()
+    elif not isinstance(values, (tuple, list)):
+        return []
+    return [array for value in values for array in arrays_in(value)]
+
+
+def may_share_memory(a, b):
+    if hasattr(a, "_host"):  # an array of the stand-in
+        return hasattr(b, "_host") and np.may_share_memory(a._host, b._host)
+    return xp(a) is xp(b) and xp(a).may_share_memory(a, b)
+
+
+@pytest.mark.parametrize("definitions", [False, True], ids=["bodies", "definitions"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+@every_differentiable_row
+def test_gradients_that_are_declared_fresh_are(row, dtype, definitions, device):
+    with interpreting(Ownership()), only_definitions() if definitions else contextlib.nullcontext():
+        tensors = row.tensors(device, dtype)
+        out = row.op(*tensors)
+        out.backward(Tensor(cotangent(out), device=out.device))
+
+
+WRONGLY_FRESH = {
+    "g": lambda g, x, y: (g, g * x),
+    "a view of g": lambda g, x, y: (g.reshape(-1).reshape(g.shape), g * x),
+    "a saved value": lambda g, x, y: (y, g * x),
+    "one array twice": lambda g, x, y: (gradient := g * x, gradient),
+    "one number everywhere": lambda g, x, y: (g * y, xp(g).broadcast_to(g.sum(), g.shape)),
+}
+
+
+@pytest.mark.parametrize("rule", WRONGLY_FRESH)
+def test_a_wrong_declaration_is_found(rule, device):
+    @primitive(fresh=True)
+    def wrong(x, y):
+        return x * y
+
+    wrong.joint_gradient("x", "y")(WRONGLY_FRESH[rule])
+    x, y = (Tensor(np.ones((2, 3)), device=device, requires_grad=True) for _ in range(2))
+    with interpreting(Ownership()), pytest.raises(AssertionError, match="declared fresh"):
+        wrong(x, y).sum().backward()
 
 
 SEVERAL_OF_ONE_SHAPE = [row for row in DIFFERENTIABLE if len({a.shape for a in row.arrays}) == 1 < len(row.arrays)]

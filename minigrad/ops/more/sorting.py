@@ -13,7 +13,8 @@ from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.indexing import gather_at
-from minigrad.ops.reduction import Axis, axes_last, keep_reduced, mean
+from minigrad.ops.more.reduction import axes_last
+from minigrad.ops.reduction import Axis, keep_reduced, mean
 from minigrad.ops.selection import where
 from minigrad.ops.shape import require_arrays, reshape
 

@@ -1,4 +1,4 @@
-"""Writing at places, and adding there: each op makes a new tensor of what it is given, and changes nothing."""
+"""Reading and writing at places: the places of what is not 0, masks, scatter. Each op makes a new tensor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,74 @@ from minigrad.ops.indexing import (
     put_into_zeros,
     raw,
     require_axis,
-    require_mask,
+    take,
 )
-from minigrad.ops.joining import concatenate
 from minigrad.ops.selection import where
-from minigrad.ops.shape import broadcast_to, require_arrays, reshape
+from minigrad.ops.shape import broadcast_to, concatenate, require_arrays, reshape
+
+
+@public
+def index_select(input: Any, axis: int, index: Any) -> Any:
+    """The slices at `index`, integers of one dimension, along `axis`: PyTorch's order of the arguments of `take`."""
+    require_axis(axis, "index_select", "input, axis, index")
+    index = indices_on_device(index, input, axis, "index_select")
+    if len(index.shape) != 1:
+        raise ValueError(f"index_select: the index must have one dimension, got shape {tuple(index.shape)}; take has "
+                         "any")
+    return take(input, index, axis)
+
+
+def require_mask(mask: Any, operation: str) -> None:
+    """TypeError unless the mask is a boolean tensor or array."""
+    require_arrays(operation, mask)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"{operation}: the mask must be boolean, got {mask.dtype}")
+
+
+@public
+def masked_select(x: Any, mask: Any) -> Any:
+    """The elements of x, in one dimension, where the boolean `mask` is true; x and the mask broadcast.
+
+    How many there are is known to the device alone: on a GPU this waits for it.
+    """
+    require_arrays("masked_select", x)
+    require_mask(mask, "masked_select")
+    try:
+        shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    except ValueError:
+        raise ValueError(f"masked_select: the mask has shape {tuple(mask.shape)}, which does not broadcast with "
+                         f"{tuple(x.shape)}") from None
+    if device_of(raw(mask)) != device_of(raw(x)):
+        mask = to_device(raw(mask), device_of(raw(x)))
+    return getitem(broadcast_to(x, shape), broadcast_to(mask, shape))
+
+
+@primitive
+def argwhere(x):
+    """The places, (how many, ndim) int64, of the elements that are not 0, in their order. Has no gradient.
+
+    How many there are is known to the device alone: on a GPU this waits for it.
+    """
+    return xp(x).argwhere(x)
+
+
+argwhere.no_gradient()
+
+
+@public
+def nonzero(x: Any) -> tuple[Any, ...]:
+    """The places of the elements that are not 0, for each axis its indices, as in NumPy: ``x[nonzero(x)]`` reads them.
+
+    (PyTorch's is our `argwhere`.)
+    """
+    require_arrays("nonzero", x)
+    if not len(x.shape):
+        raise ValueError("nonzero: needs at least one dimension, got a 0-d operand")
+    places = argwhere(x)
+    return tuple([places[:, i] for i in range(len(x.shape))])
+
+
+# --------------------------------------------------------------------------- writing
 
 
 @primitive

@@ -9,8 +9,8 @@ from minigrad.arguments import single_axis
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.exponential import exp
+from minigrad.ops.more.shape import flip, pad
 from minigrad.ops.selection import where
-from minigrad.ops.shape import flip, pad
 
 
 def _require_axis(x: Any, axis: Any, operation: str) -> None:
@@ -19,7 +19,7 @@ def _require_axis(x: Any, axis: Any, operation: str) -> None:
     single_axis(axis, x.shape, operation)
 
 
-@primitive
+@primitive(fresh=True)
 def cumsum(x, axis):
     """The running sum along `axis`."""
     _require_axis(x, axis, "cumsum")
@@ -30,7 +30,7 @@ def cumsum(x, axis):
 cumsum.gradient(x=lambda g, axis: flip(cumsum(flip(g, axis), axis), axis))
 
 
-@primitive
+@primitive(fresh=True)
 def linear_recurrence(factors, x, axis):
     """``out₀ = x₀`` and ``outₜ = factorsₜ · outₜ₋₁ + xₜ`` along `axis`, a step after the other; factors₀ is not used.
 
@@ -66,7 +66,7 @@ def delay(x: Any, axis: int, first: float) -> Any:
     return pad(x, widths, first)[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
 
 
-@primitive
+@primitive(fresh=True)
 def cumprod(x, axis):
     """The running product along `axis`. Its gradient divides by nothing: it is right beside zeros, to every order."""
     _require_axis(x, axis, "cumprod")
@@ -77,7 +77,7 @@ def cumprod(x, axis):
 cumprod.gradient(x=lambda g, x, out, axis: delay(out, axis, 1.0) * recurrence_from_the_end(x, g, axis))
 
 
-@primitive(floating=True)
+@primitive(floating=True, fresh=True)
 def logcumsumexp(x, axis):
     """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow. A run of -inf from the start gives -inf, gradient 0."""
     _require_axis(x, axis, "logcumsumexp")

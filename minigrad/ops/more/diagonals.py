@@ -8,7 +8,8 @@ from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.shape import moveaxis, require_arrays, reshape
+from minigrad.ops.more.shape import moveaxis
+from minigrad.ops.shape import require_arrays, reshape
 
 
 def _require_matrices(x: Any, operation: str) -> None:
@@ -16,7 +17,7 @@ def _require_matrices(x: Any, operation: str) -> None:
         raise ValueError(f"{operation}: needs at least two dimensions, got shape {tuple(x.shape)}")
 
 
-@primitive
+@primitive(fresh=True)
 def tril(x, k=0):
     """x with everything above the k-th diagonal of its last two axes set to 0."""
     _require_matrices(x, "tril")
@@ -26,7 +27,7 @@ def tril(x, k=0):
 tril.gradient(x=lambda g, k: tril(g, k))
 
 
-@primitive
+@primitive(fresh=True)
 def triu(x, k=0):
     """x with everything below the k-th diagonal of its last two axes set to 0."""
     _require_matrices(x, "triu")

@@ -1,7 +1,11 @@
-"""Repeating: elements, whole tensors, and axes to a grid. What was repeated gets the sum of its repeats' gradients."""
+"""The rarer ways to move elements about, and to repeat them. Each is linear, and its rule is its transpose.
+
+What was repeated gets the sum of its repeats' gradients.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +15,83 @@ from minigrad.arguments import public, single_axis
 from minigrad.device import is_array, to_numpy, xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
-from minigrad.ops.shape import broadcast_to, require_arrays, reshape
+from minigrad.ops.shape import broadcast_to, concatenate, require_arrays, reshape, sequence_of_arrays, transpose
+
+
+@public
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """x with the axes `source` (an int or several) moved to the places `destination`, as in NumPy. A view."""
+    ndim = len(x.shape)
+    ends = [tuple(a) if isinstance(a, Sequence) else (a,) for a in (source, destination)]
+    for axes in ends:
+        for a in axes:
+            single_axis(a, x.shape, "moveaxis")
+        if len({a % ndim for a in axes}) < len(axes):
+            raise ValueError(f"moveaxis: {axes} names an axis twice")
+    if len(ends[0]) != len(ends[1]):
+        raise ValueError(f"moveaxis: source and destination must be as many, got {ends[0]} and {ends[1]}")
+    moved = {to % ndim: of % ndim for of, to in zip(*ends, strict=True)}
+    others = iter([a for a in range(ndim) if a not in moved.values()])
+    return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
 
 
 @primitive
+def pad(x, widths, value=0):
+    """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
+    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
+        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
+                         f"got {widths}")
+    return xp(x).pad(x, widths, mode="constant", constant_values=value)
+
+
+pad.gradient(x=lambda g, x_shape, widths:
+             g[tuple(slice(before, before + n) for (before, _), n in zip(widths, x_shape, strict=True))])
+
+
+@primitive
+def flip(x, axis=None):
+    """x reversed along `axis` (all axes if None). A view."""
+    return xp(x).flip(x, axis)
+
+
+flip.gradient(x=lambda g, axis: flip(g, axis))
+
+
+@primitive(fresh=True)
+def roll(x, shift, axis=None):
+    """x with its elements moved on by `shift` along `axis`, those at the end to the start; flattened if it is None.
+
+    `shift` and `axis` may be tuples, as in NumPy.
+    """
+    shift = tuple(map(operator.index, shift)) if isinstance(shift, (tuple, list)) else operator.index(shift)
+    return xp(x).roll(x, shift, axis)
+
+
+roll.gradient(x=lambda g, shift, axis: roll(g, _back(shift), axis))
+
+
+def _back(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
+    return tuple([-n for n in shift]) if isinstance(shift, (tuple, list)) else -shift
+
+
+@public
+def vstack(tensors: Sequence[Any]) -> Any:
+    """The tensors (or arrays) as rows, one below the other: joined along the first axis, once they are at least 2-D."""
+    tensors = sequence_of_arrays(tensors, "vstack")
+    return concatenate([reshape(t, (1, -1)) if len(t.shape) < 2 else t for t in tensors], 0)
+
+
+@public
+def hstack(tensors: Sequence[Any]) -> Any:
+    """The tensors (or arrays) side by side: joined along the second axis, 1-D ones along their only one."""
+    tensors = [reshape(t, (1,)) if not len(t.shape) else t for t in sequence_of_arrays(tensors, "hstack")]
+    return concatenate(tensors, 0 if len(tensors[0].shape) == 1 else 1)
+
+
+# --------------------------------------------------------------------------- repeating
+
+
+@primitive(fresh=True)
 def repeat_each(x, times, axis):
     return xp(x).repeat(x, times, axis)
 

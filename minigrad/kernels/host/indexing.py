@@ -1,0 +1,65 @@
+"""Adding rows at integer places: what goes to one row is summed first, by a product with a sparse matrix."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import writing
+from minigrad.engine.rules import FasterBody
+from minigrad.ops.indexing import getitem, put_into_zeros
+
+
+def add_at(array: Any, index: Any, values: Any) -> None:
+    """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
+
+    On any device, of any index. Where it picks rows of a float32 or float64 host array, it takes a tenth of the time of
+    ``np.add.at``.
+    """
+    if type(array) is np.ndarray and picks_rows(array.shape, array.dtype, index):
+        add_rows(array, index, values)
+    else:
+        writing.add_at(array, index, values)
+
+
+def picks_rows(shape: tuple[int, ...], dtype: Any, index: Any) -> bool:
+    """Whether `index`, into a host array of this shape and dtype, is made of whole numbers that pick rows."""
+    return isinstance(index, np.ndarray) and index.dtype.kind == "i" and len(shape) > 1 and dtype.char in "fd"
+
+
+def add_rows(array: Any, index: Any, values: Any) -> None:
+    """Add to rows of `array`, each row once: ``Sᵀ values``, where S is sparse.
+
+    S has a one for each entry of `index`, in the column of its row.
+    """
+    rows, values = index.reshape(-1), np.broadcast_to(values, index.shape + array.shape[1:])
+    rows, columns = np.unique(np.where(rows < 0, rows + len(array), rows), return_inverse=True)
+    if rows.size and not 0 <= rows[0] <= rows[-1] < len(array):
+        raise IndexError(f"add_at: a row is out of range for an array of shape {array.shape}")
+    ones, ends = np.ones(columns.size, array.dtype), np.arange(columns.size + 1)
+    sparse = importlib.import_module("scipy.sparse")
+    selection = sparse.csr_array((ones, columns, ends), shape=(columns.size, rows.size))
+    values = values.reshape(columns.size, math.prod(array.shape[1:]))
+    array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
+
+
+def rows_into_zeros(values, index, shape):
+    """`put_into_zeros` of rows."""
+    out = np.zeros(shape, values.dtype)
+    add_rows(out, index, values)
+    return out
+
+
+def install() -> None:
+    """Register the bodies."""
+    reads = FasterBody(getitem, getitem.forward, fresh=True,
+                       suits=lambda x, index: type(x) is np.ndarray and picks_rows(x.shape, x.dtype, index))
+    reads.gradient(x=lambda g, x_shape, index: rows_into_zeros(g, index, x_shape))
+    reads.accumulating_gradient(x=lambda buffer, g, index: add_rows(buffer, index, g))
+    getitem.add_body(reads)
+    put_into_zeros.add_body(FasterBody(
+        put_into_zeros, rows_into_zeros,
+        suits=lambda values, index, shape: type(values) is np.ndarray and picks_rows(shape, values.dtype, index)))

@@ -1,0 +1,1 @@
+"""The operations that a Transformer does without, by kind."""

@@ -1,0 +1,102 @@
+"""Exponentials and logarithms to other bases and near 0, sums of exponentials, and roots of quotients and sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minigrad.device import xp
+from minigrad.engine.primitive import primitive
+from minigrad.ops.comparison import isinf
+from minigrad.ops.edges import finite, off_the_edge
+from minigrad.ops.exponential import exp, sigmoid
+from minigrad.ops.selection import where
+
+
+@primitive(floating=True, fresh=True)
+def exp2(x):
+    """``2ˣ``. Where it overflows even a gradient of 0 becomes NaN, as with `exp`, which says what to do."""
+    return xp(x).exp2(x)
+
+
+exp2.gradient(x=lambda g, out: g * (out * math.log(2)))
+
+
+@primitive(floating=True, fresh=True)
+def expm1(x):
+    """``eˣ - 1``, exact near x = 0."""
+    return xp(x).expm1(x)
+
+
+expm1.gradient(x=lambda g, x: g * exp(x))  # not out + 1, which has lost the digits of eˣ where x is far below 0
+
+
+@primitive(floating=True, fresh=True)
+def log2(x):
+    """The logarithm to base 2. A gradient of exactly 0 stays 0 where x is not positive."""
+    return xp(x).log2(x)
+
+
+log2.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(2)))
+
+
+@primitive(floating=True, fresh=True)
+def log10(x):
+    """The logarithm to base 10. A gradient of exactly 0 stays 0 where x is not positive."""
+    return xp(x).log10(x)
+
+
+log10.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(10)))
+
+
+@primitive(floating=True, fresh=True)
+def log1p(x):
+    """``log(1 + x)``, exact near x = 0. A gradient of exactly 0 stays 0 where x is not above -1."""
+    return xp(x).log1p(x)
+
+
+log1p.gradient(x=lambda g, x: g / (1 + off_the_edge(g, x, x > -1, 0.0)))
+
+
+@primitive(broadcasts=True, floating=True, fresh=True)
+def logaddexp(x, y):
+    """``log(eˣ + eʸ)`` without overflow, broadcasting.
+
+    Its slopes are the softmax weights of x and y; where both are -∞, they are 0.
+    """
+    return xp(x if hasattr(x, "dtype") else y).logaddexp(x, y)
+
+
+logaddexp.gradient(x=lambda g, x, y: g * weight_of_first(x, y),
+                   y=lambda g, x, y: g * weight_of_first(y, x))
+
+
+def weight_of_first(x: Any, y: Any) -> Any:
+    """``eˣ / (eˣ + eʸ) = sigmoid(x - y)``; of two equal infinities the difference would be NaN."""
+    infinite = isinf(x) & (x == y)
+    weight = sigmoid(where(infinite, 0.0, x) - where(infinite, 0.0, y))
+    return where(infinite & (x < 0), 0.0, weight)
+
+
+@primitive(floating=True, fresh=True)
+def rsqrt(x):
+    """``1 / √x``. A gradient of exactly 0 stays 0 where x is not positive."""
+    return 1 / xp(x).sqrt(x)
+
+
+def rsqrt_gradient(g, out):
+    out = finite(g, out)
+    return g * -0.5 * (out * out * out)
+
+
+rsqrt.gradient(x=rsqrt_gradient)
+
+
+@primitive(broadcasts=True, floating=True, fresh=True)
+def hypot(x, y):
+    """``√(x² + y²)`` without overflow, broadcasting; the gradient at (0, 0) is 0, as that of ``|x|`` at 0 is."""
+    return xp(x if hasattr(x, "dtype") else y).hypot(x, y)
+
+
+hypot.gradient(x=lambda g, x, out: g * (x / where(out == 0, math.inf, out)),
+               y=lambda g, y, out: g * (y / where(out == 0, math.inf, out)))
