@@ -153,7 +153,7 @@ def texts():
         ("minigrad.device", ".runtime.getDeviceCount()", ".runtime.deviceCount()", "cupy.cuda.runtime.deviceCount"),
         ("minigrad.device.writing", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
          "too many positional arguments"),
-        ("minigrad.functional.loss", "namespace.exp(shifted, out=", "namespace.exp(shifted, where=", "'where'"),
+        ("minigrad.functional.loss", "namespace.exp(shifted)", "namespace.exp(shifted, where=top)", "'where'"),
         ("minigrad.precision.gpu", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),
         ("minigrad.precision.gpu", "setMathMode(handle, before)", "setMathMode(before)", "missing a required argument"),
     ],

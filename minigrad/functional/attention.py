@@ -1,7 +1,7 @@
 """Scaled dot-product attention, of one head and of several (Vaswani et al. 2017, arXiv:1706.03762, section 3.2).
 
-Shapes: B stands for a batch, H for the heads, T for the queries, S for the keys and values, d for the features of a query and
-of a key, v for those of a value. Leading axes, such as (B, H), are "…".
+Shapes: B stands for a batch, H for the heads, T for the queries, S for the keys and values, d for the features of a
+query and of a key, v for those of a value. Leading axes, such as (B, H), are "…".
 
 One convention for masks: boolean, **True = may attend**, broadcastable to (…, T, S). A query that may attend to nothing
 has zero weights, zero output and zero gradient.
@@ -237,8 +237,9 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
 # --------------------------------------------------------------------------- masks
 
 
-def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int, ...], operation: str) -> tuple[Any, Any]:
-    """The mask and the mask of dropout, checked and where the query is; the latter is drawn if p > 0 and none is given."""
+def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int, ...],
+                operation: str) -> tuple[Any, Any]:
+    """The mask and that of dropout, checked and where the query is; the latter is drawn if it is None and p > 0."""
     check_probability(p, operation)
     mask = check_mask(mask, query, shape, operation)
     if dropped is None and p > 0:
@@ -292,8 +293,8 @@ def fold(queries: Any, group: int) -> Any:
     """The G heads of queries that share a head of keys and values, as G·T queries of one head.
 
     Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245): head h of the queries attends to head ``h // G`` of
-    the keys, as if each key head stood G times in a row. Nothing is repeated: a key does not depend on which head a query
-    is from, so attention to the folded queries is ordinary. The gradients of keys and values sum over the group.
+    the keys, as if each key head stood G times in a row. Nothing is repeated: a key does not depend on which head a
+    query is from, so attention to the folded queries is ordinary. The gradients of keys and values sum over the group.
     """
     *lead, heads, length, width = queries.shape
     return queries.reshape((*lead, heads // group, group * length, width))  # (…, H, T, n) -> (…, H/G, G·T, n)

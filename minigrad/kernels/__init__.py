@@ -1,10 +1,10 @@
-"""Faster bodies for the hot operations: they run in place of definitions, are registered from here, and held to them by tests.
+"""Faster bodies for the hot operations, which run in place of their definitions and are held to them by tests.
 
-`minigrad.kernels.host` has those that run by default. `minigrad.kernels.compiled` has those that need Numba: optional, off until
-`jit` switches them on, and imported by the first `jit`; `compile_time` says what making them ready has cost.
+`minigrad.kernels.host` has those that run by default. `minigrad.kernels.compiled` has those that need Numba: optional,
+off until `jit` switches them on, and imported by the first `jit`; `compile_time` says what making them ready has cost.
 
-`explain_path` tells which bodies a computation ran. `only_definitions` switches all off. `faster_body` registers one, and
-`check_body` holds it to the definition (docs/kernels.md).
+`explain_path` tells which bodies a computation ran. `only_definitions` switches all off. `faster_body` registers one,
+and `check_body` holds it to the definition (docs/kernels.md).
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = ""
 
     Args:
         primitive: the operation; the decorated function has its parameters.
-        suits: whether the body takes these arguments, which are raw arrays and plain values, in order. The first sentence of
-            its docstring says it in words, for `minigrad.explain_path`.
+        suits: whether the body takes these arguments, which are raw arrays and plain values, in order. The first
+            sentence of its docstring says it in words, for `minigrad.explain_path`.
         kind: "" for a body that runs wherever it suits, "jit" for one that runs where `minigrad.jit` is on.
         fresh: each gradient that a rule returns is memory of its own; see `minigrad.primitive`.
     """

@@ -40,9 +40,9 @@ class BodyCheck(NamedTuple):
 def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: float | None = None) -> BodyCheck:
     """Hold `body` to the definition of its operation, on arguments that suit it.
 
-    It checks the value and the gradients, for all inputs at once and for each alone, that neither way writes to what it is
-    given, that a second backward pass over the same node gives the same gradients, and, for a body that declares `fresh`, that no
-    gradient shares memory with another, the gradient of the output, a saved value or an operand.
+    It checks the value and the gradients, for all inputs at once and for each alone, that neither way writes to what it
+    is given, that a second backward pass over the same node gives the same gradients, and, for a body that declares
+    `fresh`, that no gradient shares memory with another, the gradient of the output, a saved value or an operand.
 
     Args:
         args: raw arrays and plain values, in the order of the operation's parameters. Floating inputs get gradients.
@@ -92,7 +92,8 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
         copies = [ours.copy() for ours in gradients]
         again = _gradients(node, g)
         if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(copies, again, strict=True)):
-            raise BodyError(f"{primitive.name}: a second backward pass gives other gradients: a rule writes to what is saved")
+            raise BodyError(f"{primitive.name}: a second backward pass gives other gradients: a rule writes to what "
+                            "is saved")
         kept, kept_by_definition = max(kept, _bytes(node)), max(kept_by_definition, _bytes(theirs))
     return BodyCheck(value_error, gradient_error, fresh, kept, kept_by_definition)
 
@@ -100,7 +101,8 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
 def _require_unchanged(name: str, args: Sequence[Any], before: Sequence[Any]) -> None:
     """BodyError unless the operands are what they were."""
     for argument, copy in zip(args, before, strict=True):
-        if isinstance(argument, np.ndarray) and not np.array_equal(argument, copy, equal_nan=argument.dtype.kind == "f"):
+        floating = isinstance(argument, np.ndarray) and argument.dtype.kind == "f"
+        if isinstance(argument, np.ndarray) and not np.array_equal(argument, copy, equal_nan=floating):
             raise BodyError(f"{name}: the body writes to an operand")
 
 
@@ -160,16 +162,19 @@ def _gradients(node: Any, g: Any) -> list[Any]:
 def _difference(name: str, what: str, ours: Any, theirs: Any, tolerance: float | None) -> float:
     """The largest difference, relative to the largest element; BodyError if it is too large."""
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        raise BodyError(f"{name}: {what} is {ours.dtype}{ours.shape}, that of the definition {theirs.dtype}{theirs.shape}")
+        raise BodyError(f"{name}: {what} is {ours.dtype}{ours.shape}, that of the definition "
+                        f"{theirs.dtype}{theirs.shape}")
     finite = np.isfinite(theirs)
     if not np.array_equal(ours[~finite], theirs[~finite], equal_nan=True) or not np.isfinite(ours[finite]).all():
         raise BodyError(f"{name}: {what} is infinite or NaN in other places than that of the definition")
-    largest = max(1e-3, float(np.abs(theirs[finite]).max(initial=0)))
-    difference = float(np.abs(ours[finite] - theirs[finite]).max(initial=0)) / largest
+    difference = 0.0
+    if finite.any():
+        largest = max(1e-3, float(np.abs(theirs[finite]).max()))
+        difference = float(np.abs(ours[finite] - theirs[finite]).max()) / largest
     allowed = TOLERANCE.get(ours.dtype.char, 0.0) if tolerance is None else tolerance
     if difference > allowed:
-        raise BodyError(f"{name}: {what} differs from that of the definition by {difference:.1e} of the largest element, "
-                        f"{allowed:.0e} allowed")
+        raise BodyError(f"{name}: {what} differs from that of the definition by {difference:.1e} of the largest "
+                        f"element, {allowed:.0e} allowed")
     return difference
 
 

@@ -1,7 +1,7 @@
 """Bodies of `minigrad.functional` for float16 arrays, in host memory and on a GPU.
 
-Sums are taken in float32 and rounded once, matrix products of the host go through float32 and its BLAS, and a softmax is computed in
-float32 between two float16 products.
+Sums are taken in float32 and rounded once, matrix products of the host go through float32 and its BLAS, and a softmax
+is computed in float32 between two float16 products.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def linear_forward(input, weight, bias=None):
     return out.reshape(*input.shape[:-1], weight.shape[0])
 
 
-LINEAR_RULES = {
+LINEAR_RULES: dict[str, Any] = {
     "input": lambda g, weight: product(rows(g), weight).reshape((*g.shape[:-1], weight.shape[1])),
     "weight": lambda g, input: product(rows(g).mT, rows(input)),
     "bias": lambda g: total(rows(g), 0),
@@ -138,14 +138,14 @@ def suits_heads(query, key, value, mask, dropped, p, scale, num_heads):
 
 
 def heads_forward(query, key, value, mask, dropped, p, scale, num_heads):
-    heads = [split_heads(x, num_heads) for x in (query, key, value)]
-    out, saved = attention_forward(*heads, mask, dropped, p, scale)
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    out, saved = attention_forward(query, key, value, mask, dropped, p, scale)
     return join_heads(out), saved
 
 
 def heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
-    heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
-    return [join_heads(gradient) for gradient in attention_gradient(*heads, dropped, p, scale, saved)]
+    g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
+    return [join_heads(x) for x in attention_gradient(g, query, key, value, dropped, p, scale, saved)]
 
 
 # --------------------------------------------------------------------------- normalization
@@ -230,7 +230,7 @@ def conv1d_gradient_weight(g, input, weight_shape, stride, padding, dilation, gr
     return product(side_by_side(by_group(g, groups)), side_by_side(cut).mT).reshape(weight_shape)
 
 
-CONV1D_RULES = {
+CONV1D_RULES: dict[str, Any] = {
     "input": conv1d_gradient_input,
     "weight": conv1d_gradient_weight,
     "bias": lambda g: total(g, (*range(len(g.shape) - 2), -1)),
@@ -248,12 +248,13 @@ def install() -> None:
         body = FasterBody(primitive, forward, suits, fresh=True)
         body.gradient(**rules)
         primitive.add_body(body)
-    for primitive, forward, suits, rule in (
+    joint: tuple[Any, ...] = (
         (attention, attention_forward, suits_attention, attention_gradient),
         (attention_of_heads, heads_forward, suits_heads, heads_gradient),
         (layer_norm, layer_norm_forward, suits_layer_norm, layer_norm_gradient),
         (_rms_norm, rms_norm_forward, suits_rms_norm, rms_norm_gradient),
-    ):
+    )
+    for primitive, forward, suits, rule in joint:
         body = FasterBody(primitive, forward, suits, fresh=True)
         body.joint_gradient(*primitive.inputs)(rule)
         primitive.add_body(body)

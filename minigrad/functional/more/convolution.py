@@ -1,7 +1,7 @@
 """Convolution and pooling along the last axis: what one does with the windows that slide along it.
 
-Window l of length K reads ``x[…, l·stride + k·dilation]`` for k = 0 … K-1. A convolution multiplies the windows by a kernel, as
-networks mean it: not reversed (a cross-correlation). Pooling takes their maximum or mean.
+Window l of length K reads ``x[…, l·stride + k·dilation]`` for k = 0 … K-1. A convolution multiplies the windows by a
+kernel, as networks mean it: not reversed (a cross-correlation). Pooling takes their maximum or mean.
 """
 
 from __future__ import annotations

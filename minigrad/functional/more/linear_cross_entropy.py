@@ -1,7 +1,7 @@
 """The last layer of a model and its loss as one operation: the cross-entropy of ``H Wᵀ + b``.
 
-As defined here it computes what `linear` and `cross_entropy` do. As one operation it has a faster body, whose gradient needs no
-array of the logits' shape: `minigrad.kernels.host.linear_cross_entropy`.
+As defined here it computes what `linear` and `cross_entropy` do. As one operation it has a faster body, whose gradient
+needs no array of the logits' shape: `minigrad.kernels.host.linear_cross_entropy`.
 """
 
 from __future__ import annotations

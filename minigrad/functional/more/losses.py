@@ -1,9 +1,9 @@
 """Losses element by element: of a difference, and between probabilities.
 
-The losses of a difference d = input - target are squared, absolute, or join the two (Huber 1964); the kinked ones have the
-subgradient 0 at d = 0. The losses between probabilities are binary cross-entropy, of probabilities and of logits, and the
-Kullback-Leibler divergence. Where a probability is 0 its logarithm is not finite: here ``0 · log 0 = 0``, the limit, and the
-binary cross-entropy of probabilities keeps its logarithms above a bound.
+The losses of a difference d = input - target are squared, absolute, or join the two (Huber 1964); the kinked ones have
+the subgradient 0 at d = 0. The losses between probabilities are binary cross-entropy, of probabilities and of logits,
+and the Kullback-Leibler divergence. Where a probability is 0 its logarithm is not finite: here ``0 · log 0 = 0``, the
+limit, and the binary cross-entropy of probabilities keeps its logarithms above a bound.
 
 Each is a composition, so its gradient is that of its steps.
 """

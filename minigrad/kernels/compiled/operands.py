@@ -31,8 +31,8 @@ def rule_of(body: FasterBody, name: str) -> Callable[[Function], Function]:
 def are_floating(*operands: Any) -> bool:
     """Whether all are float32, or all float64, arrays in host memory, and none is empty."""
     first = operands[0]
-    return all(type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative and x.dtype == first.dtype and x.size > 0
-               for x in operands)
+    return all(type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative and x.dtype == first.dtype
+               and x.size > 0 for x in operands)
 
 
 def are_dense(*operands: Any) -> bool:

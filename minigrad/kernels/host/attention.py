@@ -1,7 +1,7 @@
 """Attention in place, and of several heads where they lie.
 
-The heads lie side by side in the features of a token: (B, T, D) is read as (B, T, H, D/H). The products take each head where it
-lies, a row being D features long of which D/H are its own, and write their results side by side again.
+The heads lie side by side in the features of a token: (B, T, D) is read as (B, T, H, D/H). The products take each head
+where it lies, a row being D features long of which D/H are its own, and write their results side by side again.
 """
 
 from __future__ import annotations

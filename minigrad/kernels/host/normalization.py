@@ -34,7 +34,7 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
 
 @layer_norm.joint_gradient("input", "weight", "bias")
 def layer_norm_gradient(g, input, weight, saved, needs):
-    # as in the definition, with mean(dx̂) = mean(g · weight) and mean(dx̂ · x̂) = mean(g x̂ · weight) as products with weight
+    # The definition's steps; the two means are products with the weight: Σ g · weight and Σ g x̂ · weight, over D.
     normalized = input - saved.mean
     normalized *= saved.rstd
     grad_bias = column_sums(rows(g)) if needs.bias else None

@@ -74,7 +74,8 @@ def rows_of_attention():
             yield Row(attention_of_heads, title, lambda x, m=mask, d=dropped: (
                 x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), m, d, 0.3, 0.5, 2))
     yield Row(attention, "large scores", lambda x: (100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0))
-    yield Row(attention, "long rows", lambda x: (x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0))
+    yield Row(attention, "long rows", lambda x: (
+        x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0))
     yield Row(attention, "no keys", lambda x: (x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0))
     yield Row(attention, "views", lambda x: (
         *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0))
@@ -83,7 +84,8 @@ def rows_of_attention():
 def rows_of_losses():
     for smoothing in (0.0, 0.2):
         yield Row(row_losses, f"smoothing {smoothing}", lambda x, s=smoothing: (x(6, 37), IDS, COUNTED, s))
-        yield Row(row_losses, f"large logits, {smoothing}", lambda x, s=smoothing: (300 + 30 * x(6, 37), IDS, COUNTED, s))
+        yield Row(row_losses, f"large logits, {smoothing}", lambda x, s=smoothing: (
+            300 + 30 * x(6, 37), IDS, COUNTED, s))
         yield Row(row_losses, f"blocks, {smoothing}", lambda x, s=smoothing: (x(6, 50_000), IDS, COUNTED, s))
         yield Row(linear_losses, f"smoothing {smoothing}", lambda x, s=smoothing: (x(6, 5), x(37, 5), None, IDS, s))
         yield Row(linear_losses, f"bias, {smoothing}", lambda x, s=smoothing: (x(6, 5), x(37, 5), x(37), IDS, s))
@@ -94,7 +96,8 @@ def rows_of_losses():
 
 ROWS = [
     *[Row(op, f"{shape}", lambda x, s=shape: (x(*s), -1)) for op in (F.softmax, F.log_softmax) for shape in SHAPES],
-    *[Row(op, f"axis {axis}", lambda x, a=axis: (x(2, 3, 19), a)) for op in (F.softmax, F.log_softmax) for axis in (0, 1, 2)],
+    *[Row(op, f"axis {axis}", lambda x, a=axis: (x(2, 3, 19), a))
+      for op in (F.softmax, F.log_softmax) for axis in (0, 1, 2)],
     *[Row(op, "odd rows", lambda x: (with_odd_rows(x(6, 9)), -1)) for op in (F.softmax, F.log_softmax)],
     *[Row(op, "empty", lambda x: (x(0, 4), -1)) for op in (F.softmax, F.log_softmax)],
     *[Row(F.layer_norm, f"{s}", lambda x, s=s: (x(*s), x(s[-1]), x(s[-1]), 1e-5)) for s in SHAPES if s[-1] > 1],
@@ -151,6 +154,8 @@ def test_other_operands_run_the_definition(row):
     args = arguments(row, np.float32)
     floating = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
     for body in bodies(row.op):
+        if row.op is relu and not body.kind:
+            continue  # it takes every host array
         assert not body.suits(*[a.astype(np.float16) if i in floating else a for i, a in enumerate(args)])
         for j in floating[1:]:
             assert not body.suits(*[a.astype(np.float64) if i == j else a for i, a in enumerate(args)])
