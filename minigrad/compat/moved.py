@@ -71,7 +71,6 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.ops.sorting": ("minigrad.ops.more.sorting",),
     "minigrad.ops.trigonometric": ("minigrad.ops.more.trigonometric",),
     "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
-    "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
     "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
     "minigrad.kernels.jit_cache": ("minigrad.kernels.compiled.cache",),
     "minigrad.kernels.jit_dropout": ("minigrad.kernels.compiled.dropout",),
