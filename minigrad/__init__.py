@@ -155,6 +155,7 @@ if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
+    from minigrad.kernels import explain_path as explain_path
     from minigrad.kernels import jit as jit
     from minigrad.precision import autocast as autocast
     from minigrad.precision import tf32 as tf32
@@ -163,24 +164,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "acos", "acosh", "addcdiv", "addcmul", "arange",
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere",
-    "asin", "asinh", "atan", "atan2", "atanh", "autocast", "bincount", "broadcast_to", "ceil", "chunk", "clip",
-    "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad", "erf", "exp",
-    "exp2", "expand_dims", "expm1", "eye", "flatten", "flip", "floor", "floor_divide", "from_dlpack", "from_numpy",
-    "full", "full_like", "functional", "fused", "gather", "grad", "gradcheck", "gradgradcheck", "hstack", "hypot",
-    "index_add", "index_put", "index_select", "inner", "is_grad_enabled", "isfinite", "isinf", "isnan", "jit", "kron",
-    "lerp", "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logsumexp", "manual_seed",
-    "masked_fill", "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum",
-    "moveaxis", "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive",
-    "prod", "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll",
-    "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "sum", "swapaxes", "take", "tan", "tanh", "tap", "tapping", "tensordot", "tf32", "tile",
-    "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "var", "vstack", "where", "zeros", "zeros_like",
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort",
+    "argwhere", "asin", "asinh", "atan", "atan2", "atanh", "autocast", "bincount", "broadcast_to", "ceil", "chunk",
+    "clip", "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "dot", "einsum", "enable_grad",
+    "erf", "exp", "exp2", "expand_dims", "explain_path", "expm1", "eye", "flatten", "flip", "floor", "floor_divide",
+    "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused", "gather", "grad", "gradcheck",
+    "gradgradcheck", "hstack", "hypot", "index_add", "index_put", "index_select", "inner", "is_grad_enabled",
+    "isfinite", "isinf", "isnan", "jit", "kron", "lerp", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
+    "logcumsumexp", "logsumexp", "manual_seed", "masked_fill", "masked_select", "matmul", "max", "maximum", "mean",
+    "median", "meshgrid", "min", "minimum", "moveaxis", "nan_to_num", "no_grad", "nonzero", "norm", "ones",
+    "ones_like", "outer", "pad", "power", "primitive", "prod", "random", "ravel", "reciprocal", "relu", "remainder",
+    "repeat", "repeat_interleave", "reshape", "roll", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign",
+    "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sum", "swapaxes", "take", "tan",
+    "tanh", "tap", "tapping", "tensordot", "tf32", "tile", "topk", "trace", "transpose", "tril", "triu", "trunc",
+    "unbind", "var", "vstack", "where", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "tf32": "precision", "jit": "kernels",
+_PLACES = {"autocast": "precision", "tf32": "precision", "explain_path": "kernels", "jit": "kernels",
            "detect_anomaly": "inspect", "profile": "inspect"}
 
 answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")

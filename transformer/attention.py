@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
-from minigrad.functional.multi_head import join_heads, split_heads
+from minigrad.functional.attention import join_heads, split_heads
 from minigrad.nn import init
 
 from transformer.real_tokens import RealTokens

@@ -17,7 +17,7 @@ from minigrad import functional as F
 from minigrad.device.local import Setting, Switch
 from minigrad.functional.compositions import composing
 from minigrad.functional.dropout import dropout_mask
-from minigrad.functional.rows import gather_rows, scatter_rows
+from minigrad.functional.more.rows import gather_rows, scatter_rows
 
 _leaves_out = Switch("transformer.leaves_out_padding", True)
 MOST = 0.9  # of all places: with more real tokens, laying them out costs more than leaving out the others saves

@@ -1,6 +1,12 @@
-"""What networks use: each function a readable composition and, where it is hot, a fused twin held to it by tests."""
+"""What networks use. Each hot function is a composition of small steps, and one operation with its gradient by hand."""
 
-from minigrad.functional.activation import (
+from minigrad.functional.attention import multi_head_attention, scaled_dot_product_attention
+from minigrad.functional.dropout import dropout, dropout_with_mask
+from minigrad.functional.embedding import embedding
+from minigrad.functional.gelu import gelu
+from minigrad.functional.linear import linear
+from minigrad.functional.loss import cross_entropy, nll_loss
+from minigrad.functional.more.activation import (
     celu,
     elu,
     hardsigmoid,
@@ -8,30 +14,29 @@ from minigrad.functional.activation import (
     leaky_relu,
     logsigmoid,
     mish,
-    relu,
     relu6,
     selu,
-    sigmoid,
     silu,
     softplus,
     softsign,
-    tanh,
 )
-from minigrad.functional.attention import scaled_dot_product_attention
-from minigrad.functional.convolution import conv1d
-from minigrad.functional.dropout import dropout, dropout_with_mask
-from minigrad.functional.embedding import embedding, one_hot
-from minigrad.functional.gelu import gelu
-from minigrad.functional.likelihood import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
-from minigrad.functional.linear import linear
-from minigrad.functional.linear_cross_entropy import linear_cross_entropy
-from minigrad.functional.loss import cross_entropy, nll_loss
-from minigrad.functional.multi_head import multi_head_attention
-from minigrad.functional.normalization import layer_norm, rms_norm
-from minigrad.functional.pooling import avg_pool1d, max_pool1d
-from minigrad.functional.regression import huber_loss, l1_loss, mse_loss, smooth_l1_loss
-from minigrad.functional.similarity import cosine_similarity, normalize
+from minigrad.functional.more.convolution import avg_pool1d, conv1d, max_pool1d
+from minigrad.functional.more.linear_cross_entropy import linear_cross_entropy
+from minigrad.functional.more.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
+from minigrad.functional.more.one_hot import one_hot
+from minigrad.functional.more.rms_norm import rms_norm
+from minigrad.functional.more.similarity import cosine_similarity, normalize
+from minigrad.functional.normalization import layer_norm
 from minigrad.functional.softmax import log_softmax, softmax
+from minigrad.ops import relu, sigmoid, tanh
 
 __all__ = [
     "avg_pool1d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "cosine_similarity",

@@ -1,44 +1,45 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762, equation 1).
+"""Scaled dot-product attention, of one head and of several (Vaswani et al. 2017, arXiv:1706.03762, section 3.2).
 
-One convention for masks: boolean, **True = may attend**, broadcastable to (batch, heads, queries, keys). A query that
-may attend to nothing has zero weights, zero output and zero gradient.
+Shapes: B stands for a batch, H for the heads, T for the queries, S for the keys and values, d for the features of a
+query and of a key, v for those of a value. Leading axes, such as (B, H), are "…".
+
+One convention for masks: boolean, **True = may attend**, broadcastable to (…, T, S). A query that may attend to nothing
+has zero weights, zero output and zero gradient.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public
+from minigrad.arguments import public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.engine.node import Saved, TensorBase
+from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
-from minigrad.functional.grouped_query import fold, fold_mask, group_size, unfold
-from minigrad.functional.softmax import exponentials, softmax
-from minigrad.functional.sums import row_dot
-from minigrad.precision.half import as_narrow, product, widened
+from minigrad.functional.softmax import softmax
 
-
-def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
-    """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, queries, keys)."""
-    scores = tap("scores", ops.matmul(query, key.mT))  # (B, H, T, D/H) @ (B, H, D/H, S) -> (B, H, T, S)
-    scaled = tap("scaled", scores * scale)
-    if mask is None:
-        return tap("weights", softmax(scaled, axis=-1))
-    note("mask", mask)
-    return tap("weights", softmax(tap("masked", ops.where(mask, scaled, -math.inf)), axis=-1))
+# --------------------------------------------------------------------------- in small steps
 
 
 def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
     """attention as a composition of small operations."""
     weights = attention_weights(query, key, mask, scale)
     return tap("context", ops.matmul(drop(weights, dropped, p), value))
+
+
+def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
+    """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, T, S)."""
+    scores = tap("scores", ops.matmul(query, key.mT))  # (…, T, d) @ (…, d, S) -> (…, T, S)
+    scaled = tap("scaled", scores * scale)
+    if mask is None:
+        return tap("weights", softmax(scaled, axis=-1))
+    note("mask", mask)
+    return tap("weights", softmax(tap("masked", ops.where(mask, scaled, -math.inf)), axis=-1))
 
 
 def drop(weights: Any, dropped: Any, p: float) -> Any:
@@ -49,60 +50,201 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
     return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
 
 
-@primitive(floating=True, composition=attention_by_steps, precision="float16")
+# --------------------------------------------------------------------------- as one operation, on heads
+
+
+@primitive(floating=True, composition=attention_by_steps, precision="float16", fresh=True)
 def attention(query, key, value, mask, dropped, p, scale):
-    """``A V`` with ``A = softmax(Q Kᵀ · scale)``; keeps the weights A for the backward pass."""
-    return attend(query, key, value, mask, dropped, p, scale)
+    """``O = A' V`` with ``A = softmax(scale · Q Kᵀ)``, and A' = A after dropout; keeps A for the backward pass.
 
-
-def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-           out: Any = None) -> tuple[Any, Saved]:
-    """The forward on arrays (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
-    scaled = query * scale
-    weights = widened(product(scaled, key.mT))  # S = scale · Q Kᵀ, as softmax wants it; from here on, in place
-    if weights.size:
-        weights, total, _ = exponentials(weights, mask, lambda: widened(product(scaled, key.mT)))
-        weights /= total
-    weights = as_narrow(weights, query)
-    if dropped is None:
-        out = product(weights, value, out)
-    else:
-        out = product(weights * dropped, value, out)  # A' V, without the factor 1/(1 - p) of dropout
-        out *= 1 / (1 - p)
-    return out, Saved(weights=weights)
+    Args:
+        query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), of the same leading axes.
+        mask: True where a query may attend to a key, or None.
+        dropped: the mask of dropout, True = kept, or None.
+        p: the probability with which it was drawn.
+    """
+    # 1. The scores: how well each query fits each key.
+    scores = query @ key.mT * scale  # S: (…, T, d) @ (…, d, S) -> (…, T, S)
+    # 2. The mask: e^-inf = 0, so the softmax gives no weight to such a key.
+    if mask is not None:
+        scores = xp(scores).where(mask, scores, scores.dtype.type(-math.inf))
+    # 3. The softmax: the weights of a query are positive and sum to 1.
+    weights = softmax(scores, -1)  # A: (…, T, S)
+    # 4. Dropout: some weights are zeroed, the others scaled up.
+    kept = weights if dropped is None else weights * dropped / (1 - p)  # A'
+    # 5. The output: for each query the mean of the values, by its weights.
+    return kept @ value, Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
 
 
 @attention.joint_gradient("query", "key", "value")
-def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
-    return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
-
-
-def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
-                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any]:
-    """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
-    # Capital letters as in the paper: A the weights, A' the weights after dropout, S the scaled scores.
-    out_query, out_key, out_value = out
-    kept = weights
-    if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
-        kept, g = weights * dropped, g * (1 / (1 - p))
-    # forward: O = A' V                     so here: dV = A'ᵀ dO,  dA' = dO Vᵀ      (…, S, v) and (…, T, S)
-    grad_value = product(kept.mT, g, out_value) if needs.value else None
-    if not (needs.query or needs.key):
-        return None, None, grad_value
-    grad_weights = product(g, value.mT)
-    # forward: A' = A ∘ M / (1 - p)         so here: dA = dA' ∘ M / (1 - p), whose factor is in dO
-    if dropped is not None:
-        grad_weights *= dropped
-    # forward: A = softmax(S), row by row   so here: dS = A ∘ (dA - Σⱼ A dA); 0 wherever A is: in masked cells too
-    grad_weights -= row_dot(weights, grad_weights)
-    grad_weights *= weights
-    # forward: S = scale · Q Kᵀ             so here: dQ = scale · dS K,  dK = scale · dSᵀ Q      (…, T, d) and (…, S, d)
-    grad_query = product(grad_weights, key, out_query) if needs.query else None
-    grad_key = product(grad_weights.mT, query, out_key) if needs.key else None
-    for gradient in (grad_query, grad_key):
-        if gradient is not None:
-            gradient *= scale
+def attention_gradient(g, query, key, value, dropped, p, scale, saved):
+    """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""
+    weights = saved.weights
+    kept = weights if dropped is None else weights * dropped / (1 - p)
+    # 5. forward: O = A' V                   so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
+    grad_value = kept.mT @ g  # (…, S, T) @ (…, T, v) -> (…, S, v)
+    grad_kept = g @ value.mT  # (…, T, v) @ (…, v, S) -> (…, T, S)
+    # 4. forward: A' = A ∘ M / (1 - p)       so here: dA = dA' ∘ M / (1 - p)
+    grad_weights = grad_kept if dropped is None else grad_kept * dropped / (1 - p)
+    # 3. forward: A = softmax(S), by rows    so here: dS = A ∘ (dA - Σⱼ A dA)
+    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
+    # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
+    # 1. forward: S = scale · Q Kᵀ           so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
+    grad_query = grad_scores @ key * scale  # (…, T, S) @ (…, S, d) -> (…, T, d)
+    grad_key = grad_scores.mT @ query * scale  # (…, S, T) @ (…, T, d) -> (…, S, d)
     return grad_query, grad_key, grad_value
+
+
+# --------------------------------------------------------------------------- several heads, side by side
+
+
+def split_heads(x: Any, num_heads: int) -> Any:
+    """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
+    batch, length, features = x.shape
+    x = x.reshape((batch, length, num_heads, features // num_heads))  # (B, T, H, D/H)
+    return x.swapaxes(1, 2)  # (B, H, T, D/H)
+
+
+def join_heads(x: Any) -> Any:
+    """The inverse of `split_heads`: (B, H, T, D/H) → (B, T, D)."""
+    batch, heads, length, features = x.shape
+    return x.swapaxes(1, 2).reshape((batch, length, heads * features))
+
+
+def heads_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+                   num_heads: int) -> Any:
+    """attention_of_heads as a composition: split, attend, join."""
+    return tap("concatenated", join_heads(attention_by_steps(*tapped_heads(query, key, value, num_heads), mask, dropped,
+                                                             p, scale)))
+
+
+def tapped_heads(query: Any, key: Any, value: Any, num_heads: int) -> tuple[Any, Any, Any]:
+    """All three split into heads, and visible to `tap`."""
+    return (tap("queries", split_heads(query, num_heads)), tap("keys", split_heads(key, num_heads)),
+            tap("values", split_heads(value, num_heads)))
+
+
+@primitive(floating=True, composition=heads_by_steps, precision="float16", fresh=True)
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
+    """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
+    heads = [split_heads(x, num_heads) for x in (query, key, value)]
+    out, saved = attention.forward(*heads, mask, dropped, p, scale)
+    return join_heads(out), saved
+
+
+attention_of_heads.name = "attention"  # profiles and memory meters list both forms under one name
+
+
+@attention_of_heads.joint_gradient("query", "key", "value")
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
+    # forward: split, attend, join          so here: split, the gradients of attention, join
+    heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
+    return [join_heads(gradient) for gradient in attention_gradient(*heads, dropped, p, scale, saved)]
+
+
+# --------------------------------------------------------------------------- what people call
+
+
+@public
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                                 is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
+                                 dropped: Any = None, return_weights: bool = False) -> Any:
+    """``softmax(Q Kᵀ / √d) V``.
+
+    Args:
+        query: (…, T, d)
+        key: (…, S, d)
+        value: (…, S, d_v)
+        attn_mask: boolean, True = may attend, broadcastable to (…, T, S); a NumPy array is sent to where the query is.
+        dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
+        is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
+        scale: in place of ``1/√d``.
+        enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
+            (see `fold`).
+        dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
+        return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
+
+    Returns:
+        (…, T, d_v), or that and the weights.
+
+    Raises:
+        TypeError: a mask that is not boolean.
+        ValueError: shapes that do not fit, a probability outside [0, 1).
+    """
+    ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
+    if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
+                         f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
+    group = group_size(query, key, value) if enable_gqa else 1
+    shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
+    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
+    if is_causal:
+        mask = causal_mask(query, shape) if mask is None else mask & causal_mask(query, shape)
+    scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
+    if group > 1:
+        mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
+        query = fold(query, group)
+    if return_weights:
+        weights = attention_weights(query, key, mask, scale)
+        out = tap("context", ops.matmul(drop(weights, dropped, dropout_p), value))
+        return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
+    same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+    form = attention if same_lead else attention_by_steps  # only the steps broadcast leading axes
+    out = form(query, key, value, mask, dropped, dropout_p, scale)
+    return out if group == 1 else unfold(out, group)
+
+
+@public
+def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_mask: Any = None,
+                         dropout_p: float = 0.0, *, dropped: Any = None, return_weights: bool = False) -> Any:
+    """``Concat(head₁, …, head_H)`` with ``headᵢ = softmax(Qᵢ Kᵢᵀ / √(D/H)) Vᵢ``, of projected queries, keys and values.
+
+    Args:
+        query: (B, T, D); features i·D/H to (i + 1)·D/H are head i's.
+        key: (B, S, D)
+        value: (B, S, V)
+        num_heads: H, a divisor of D and of V.
+        attn_mask: boolean, True = may attend, broadcastable to (B, H, T, S).
+        dropout_p, dropped: as for `scaled_dot_product_attention`; `dropped` broadcasts to (B, H, T, S).
+        return_weights: also return the weights before dropout, (B, H, T, S); gradients flow through them too.
+
+    Returns:
+        (B, T, V), or that and the weights.
+
+    Raises:
+        TypeError: a mask that is not boolean.
+        ValueError: shapes that do not fit, a probability outside [0, 1).
+    """
+    num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
+    shapes = [tuple(x.shape) for x in (query, key, value)]
+    query_fits = [len(shape) for shape in shapes] == [3, 3, 3] and shapes[0][::2] == shapes[1][::2]
+    if not query_fits or shapes[1][:2] != shapes[2][:2] or query.shape[-1] % num_heads or value.shape[-1] % num_heads:
+        raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
+                         f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
+    batch, length, features = query.shape
+    if return_weights:
+        check_probability(dropout_p, "multi_head_attention")
+        heads = tapped_heads(query, key, value, num_heads)
+        context, weights = scaled_dot_product_attention(*heads, attn_mask, dropout_p, dropped=dropped,
+                                                        return_weights=True)
+        return tap("concatenated", join_heads(context)), weights
+    shape = (batch, num_heads, length, key.shape[-2])
+    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
+    scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
+    return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads)
+
+
+# --------------------------------------------------------------------------- masks
+
+
+def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int, ...],
+                operation: str) -> tuple[Any, Any]:
+    """The mask and that of dropout, checked and where the query is; the latter is drawn if it is None and p > 0."""
+    check_probability(p, operation)
+    mask = check_mask(mask, query, shape, operation)
+    if dropped is None and p > 0:
+        return mask, dropout_mask(shape, p, query.device)
+    return mask, check_mask(dropped, query, shape, f"{operation} (dropped)")
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
@@ -126,62 +268,11 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     return mask
 
 
-@public
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-                                 is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
-                                 dropped: Any = None, return_weights: bool = False) -> Any:
-    """``softmax(Q Kᵀ / √d) V``.
-
-    Args:
-        query: (…, T, d)
-        key: (…, S, d)
-        value: (…, S, d_v)
-        attn_mask: boolean, True = may attend, broadcastable to (…, T, S); a NumPy array is sent to where the query is.
-        dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
-        is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
-        scale: in place of ``1/√d``.
-        enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
-            (`minigrad.functional.grouped_query`).
-        dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
-        return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
-
-    Returns:
-        (…, T, d_v), or that and the weights.
-
-    Raises:
-        TypeError: a mask that is not boolean.
-        ValueError: shapes that do not fit, a probability outside [0, 1).
-    """
-    ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
-    if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
-                         f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
-    check_probability(dropout_p, "scaled_dot_product_attention")
-    group = group_size(query, key, value) if enable_gqa else 1
-    shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
-    mask = check_mask(attn_mask, query, shape, "scaled_dot_product_attention")
-    if is_causal:
-        raw = query._data if isinstance(query, TensorBase) else query
-        with on_device_of(raw):
-            namespace = xp(raw)
-            causal = namespace.tril(namespace.ones(shape[-2:], dtype=bool))
-            mask = causal if mask is None else mask & causal
-    if dropped is None and dropout_p > 0:
-        dropped = dropout_mask(shape, dropout_p, query.device)
-    elif dropped is not None:
-        dropped = check_mask(dropped, query, shape, "scaled_dot_product_attention (dropped)")
-    scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
-    if group > 1:
-        mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
-        query = fold(query, group)
-    if return_weights:
-        weights = attention_weights(query, key, mask, scale)
-        out = tap("context", ops.matmul(drop(weights, dropped, dropout_p), value))
-        return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
-    same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
-    form = attention if same_lead else attention_by_steps  # the fused twin has no broadcasting of its own
-    out = form(query, key, value, mask, dropped, dropout_p, scale)
-    return out if group == 1 else unfold(out, group)
+def causal_mask(query: Any, shape: tuple[int, ...]) -> Any:
+    """True where a key stands no later than the query: (T, S), the last axes of `shape`, where the query is."""
+    raw = query._data if isinstance(query, TensorBase) else query
+    with on_device_of(raw):
+        return xp(raw).tril(xp(raw).ones(shape[-2:], dtype=bool))
 
 
 def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]:
@@ -193,3 +284,57 @@ def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]
         raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
                          f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
                          "several heads of queries share a head of keys and values") from None
+
+
+# --------------------------------------------------------------------------- grouped queries
+
+
+def fold(queries: Any, group: int) -> Any:
+    """The G heads of queries that share a head of keys and values, as G·T queries of one head.
+
+    Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245): head h of the queries attends to head ``h // G`` of
+    the keys, as if each key head stood G times in a row. Nothing is repeated: a key does not depend on which head a
+    query is from, so attention to the folded queries is ordinary. The gradients of keys and values sum over the group.
+    """
+    *lead, heads, length, width = queries.shape
+    return queries.reshape((*lead, heads // group, group * length, width))  # (…, H, T, n) -> (…, H/G, G·T, n)
+
+
+def unfold(queries: Any, group: int) -> Any:
+    """What `fold` did, undone."""
+    *lead, shared, length, width = queries.shape
+    return queries.reshape((*lead, shared * group, length // group, width))  # (…, H/G, G·T, n) -> (…, H, T, n)
+
+
+def fold_mask(mask: Any, group: int, length: int) -> Any:
+    """A mask that broadcasts to (…, H, T, S) as one that broadcasts to (…, H/G, G·T, S), for queries of `length` T."""
+    if mask is None or mask.ndim < 2:
+        return mask
+    lead, heads = (mask.shape[:-3], mask.shape[-3]) if mask.ndim > 2 else ((), 1)
+    rows, keys = mask.shape[-2:]
+    if heads == rows == 1:
+        return mask  # it looks at the keys alone
+    with on_device_of(mask._data if isinstance(mask, TensorBase) else mask):
+        split = (heads // group, group, rows, keys) if heads > 1 else (1, 1, rows, keys)
+        full = (*lead, split[0], group, length, keys)
+        whole = ops.broadcast_to(ops.reshape(mask, (*lead, *split)), full)
+        return whole.reshape((*lead, split[0], group * length, keys))  # (…, H/G, G, T, S) -> (…, H/G, G·T, S)
+
+
+def group_size(query: Any, key: Any, value: Any) -> int:
+    """G, the heads of queries (…, H, T, d) to each head of keys and values (…, H/G, S, d).
+
+    Raises ValueError unless the keys have as many heads as the values, and the queries a multiple of that.
+    """
+    shapes = f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
+    if min(query.ndim, key.ndim, value.ndim) < 3:
+        raise ValueError("scaled_dot_product_attention: enable_gqa needs an axis of heads, query (…, H, T, d) and key "
+                         f"and value (…, H/G, S, d), {shapes}")
+    heads, shared = query.shape[-3], key.shape[-3]
+    if value.shape[-3] != shared:
+        raise ValueError(f"scaled_dot_product_attention: key has {shared} heads and value {value.shape[-3]}; they need "
+                         f"as many, {shapes}")
+    if not shared or heads % shared:
+        raise ValueError(f"scaled_dot_product_attention: the {heads} heads of the query cannot share the {shared} "
+                         f"heads of key and value; enable_gqa needs a multiple, {shapes}")
+    return int(heads // shared)

@@ -16,7 +16,7 @@ from minigrad.ops import astype, concatenate, reshape
 
 
 @primitive
-def gate(x):  # type: ignore[no-untyped-def]
+def gate(x):
     """x itself, at a place of its own in the graph."""
     return x
 

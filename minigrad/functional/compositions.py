@@ -1,13 +1,13 @@
 """A function as a composition of small steps: how to run it, and how to look at its steps.
 
-A primitive may name its ``composition``, the same function written with smaller operations. Within ``fused(False)`` that
-runs in its place: `Compositions` is the interpreter that puts it there.
+A primitive may name its ``composition``, the same function written with smaller operations. Within ``fused(False)``
+that runs in its place: `Compositions` is the interpreter that puts it there.
 
 A composition names its steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the call returns its
-argument and costs one look at a context variable. Inside, the visitor sees every named tensor in order, may keep it (and,
-after ``retain_grad()`` and a backward, its gradient), and may return another tensor to use in its place: that is how a
-finite difference nudges an inner value. If it returns nothing, the tensor goes on as it is. What a step needs beside
-tensors, such as a mask, goes to a second function, through `note`.
+argument and costs one look at a context variable. Inside, the visitor sees every named tensor in order, may keep it
+(and, after ``retain_grad()`` and a backward, its gradient), and may return another tensor to use in its place: that is
+how a finite difference nudges an inner value. If it returns nothing, the tensor goes on as it is. What a step needs
+beside tensors, such as a mask, goes to a second function, through `note`.
 """
 
 from __future__ import annotations

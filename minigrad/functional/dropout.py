@@ -15,12 +15,10 @@ def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
     return ops.where(mask, input / (1 - p), 0.0)
 
 
-@primitive(floating=True, composition=dropout_by_steps)
+@primitive(floating=True, composition=dropout_by_steps, fresh=True)
 def dropout_with_mask(input, mask, p):
     """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere."""
-    out = input * mask
-    out *= 1 / (1 - p)
-    return out
+    return input * mask * (1 / (1 - p))
 
 
 dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p))

@@ -21,7 +21,7 @@ def gelu_exact_by_steps(x: Any) -> Any:
     return x * tap("normal_cdf", 0.5 * (1 + ops.erf(x * _ROOT_HALF)))
 
 
-@primitive(floating=True, composition=gelu_exact_by_steps)
+@primitive(floating=True, composition=gelu_exact_by_steps, fresh=True)
 def gelu_exact(x):
     """``x Φ(x)``, Φ the distribution function of the standard normal."""
     return x * (0.5 * (1 + device.erf(x * _ROOT_HALF)))
@@ -36,7 +36,7 @@ def gelu_tanh_by_steps(x: Any) -> Any:
     return 0.5 * x * (1 + tap("tanh", ops.tanh(_SLOPE * (x + _CUBIC * x * x * x))))
 
 
-@primitive(floating=True, composition=gelu_tanh_by_steps)
+@primitive(floating=True, composition=gelu_tanh_by_steps, fresh=True)
 def gelu_tanh(x):
     """``x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))``."""
     return 0.5 * x * (1 + xp(x).tanh(_SLOPE * (x + _CUBIC * x * x * x)))

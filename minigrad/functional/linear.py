@@ -6,9 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.engine.primitive import primitive
-from minigrad.functional.sums import column_sums
-from minigrad.ops.linalg import batched_matmul, rows
-from minigrad.precision.half import product
+from minigrad.ops.linalg import rows
 from minigrad.tensor import as_tensor
 
 
@@ -28,9 +26,9 @@ def linear_by_steps(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + bias
 
 
-@primitive(composition=linear_by_steps, precision="float16")
+@primitive(composition=linear_by_steps, precision="float16", fresh=True)
 def linear(input, weight, bias=None):
-    """``input @ weight.T + bias``, as one 2-D matrix product over all rows.
+    """``input @ weight.T + bias``.
 
     Args:
         input: (…, in_features)
@@ -41,13 +39,11 @@ def linear(input, weight, bias=None):
         (…, out_features)
     """
     check_shapes(input, weight, bias)
-    out = product(rows(input), weight.mT)
-    if bias is not None:
-        out += bias
-    return out.reshape(*input.shape[:-1], weight.shape[0])
+    out = input @ weight.mT  # (…, D) @ (D, E) -> (…, E)
+    return out if bias is None else out + bias
 
 
 # forward: Y = X Wᵀ + b.  With G = dY:  dX = G W,  dW = Gᵀ X,  db = Σ_rows G.
-linear.gradient(input=lambda g, weight: batched_matmul(rows(g), weight).reshape((*g.shape[:-1], weight.shape[1])),
-                weight=lambda g, input: batched_matmul(rows(g).mT, rows(input)),
-                bias=lambda g: column_sums(rows(g)))
+linear.gradient(input=lambda g, weight: g @ weight,  # (…, E) @ (E, D) -> (…, D)
+                weight=lambda g, input: rows(g).mT @ rows(input),  # (E, N) @ (N, D) -> (E, D), N rows in all
+                bias=lambda g: rows(g).sum(axis=0))

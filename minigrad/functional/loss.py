@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.arguments import in_precision, public
-from minigrad.device import is_host, xp
-from minigrad.device.writing import fill_rows
-from minigrad.engine.primitive import Saved, primitive
+from minigrad.device import is_array, is_host, on_device_of, to_device, xp
+from minigrad.engine.node import Saved, TensorBase
+from minigrad.engine.operands import numbers_on
+from minigrad.engine.primitive import primitive
+from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
-from minigrad.functional.targets import check_reduction, class_ids, class_weights, weighted_mean
 from minigrad.tensor import as_tensor
 
-BLOCK = 1 << 17  # elements of the logits worked on at a time on the host: small enough to stay in the cache
+REDUCTIONS = ("mean", "sum", "none")
 
 
 def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
@@ -26,68 +29,37 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
     return ops.where(counted, losses, 0.0)
 
 
-@primitive(floating=True, composition=cross_entropy_by_steps, precision="float32")
+@primitive(floating=True, composition=cross_entropy_by_steps, precision="float32", fresh=True)
 def row_losses(logits, target, counted, label_smoothing=0.0):
-    """The loss of each row, 0 where it is not `counted`; ``log Σ eˣ`` is computed in blocks, and kept.
+    """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row.
 
-    With L = log Σⱼ exp xⱼ and q = (1 - ε)·onehot(target) + ε/C:  loss = -Σ q log p = L - Σⱼ qⱼ xⱼ.
+    With q = (1 - ε)·onehot(target) + ε/C:  loss = -Σ q log p = L - Σⱼ qⱼ xⱼ.
+
+    Args:
+        logits: x, (N, C)
+        target: N ids in [0, C)
+        counted: N booleans
+        label_smoothing: ε
     """
-    namespace, rows = xp(logits), logits.shape[0]
-    total = namespace.empty(rows, logits.dtype)
-    uniform = namespace.empty(rows, logits.dtype) if label_smoothing else None
-    top = logits.max(axis=1, keepdims=True) if rows else namespace.zeros((0, 1), logits.dtype)
-    for block in blocks(logits):
-        shifted = logits[block] - top[block]
-        if uniform is not None:
-            uniform[block] = shifted.mean(axis=1)
-        namespace.exp(shifted, out=shifted)
-        total[block] = shifted.sum(axis=1)
-    log_total, top = namespace.log(total), top[:, 0]
-    picked = logits[namespace.arange(rows), target] - top  # from here on all is relative to the row's maximum, so that
-    losses = log_total - (1 - label_smoothing) * picked    # large logits do not swallow the digits of a small loss
-    if uniform is not None:
-        losses -= label_smoothing * uniform
-    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top)
+    namespace, row = xp(logits), xp(logits).arange(logits.shape[0])
+    top = logits.max(axis=1, keepdims=True) if logits.size else namespace.zeros((len(row), 1), logits.dtype)
+    shifted = logits - top  # relative to the maximum, large logits do not swallow the digits of a small loss
+    log_total = namespace.log(namespace.exp(shifted).sum(axis=1))
+    losses = log_total - (1 - label_smoothing) * shifted[row, target]
+    if label_smoothing:
+        losses = losses - label_smoothing * shifted.mean(axis=1)
+    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top[:, 0])
 
 
 @row_losses.joint_gradient("logits")
 def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
-    # forward: loss = L(x) - Σ q x, counted rows only      so here: dx = g · (softmax(x) - q), 0 for the other rows
-    namespace, g = xp(logits), g[:, None]
-    gradient = namespace.empty_like(logits)
-    for block in blocks(logits):
-        part = gradient[block]
-        namespace.subtract(logits[block], saved.log_total[block, None], out=part)
-        namespace.exp(part, out=part)
-        if label_smoothing:
-            part -= label_smoothing / logits.shape[1]
-        part[namespace.arange(part.shape[0]), target[block]] -= 1 - label_smoothing
-        part *= g[block]
-    fill_rows(gradient, ~counted, 0)  # not a factor of 0: what is not counted may be NaN
-    return (gradient,)
-
-
-def blocks(logits: Any) -> list[slice]:
-    """The rows in blocks of about `BLOCK` elements on the host, all at once on a GPU."""
-    rows, classes = logits.shape
-    step = max(1, BLOCK // max(1, classes)) if is_host(logits) else max(1, rows)
-    return [slice(start, start + step) for start in range(0, rows, step)]
-
-
-def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, label_smoothing: float) -> Any:
-    """The losses of all rows with the classes weighted: ``-Σⱼ qⱼ wⱼ log pⱼ``, q as in `row_losses`."""
-    log_probabilities = log_softmax(ops.where(counted[:, None], logits, 0.0), axis=-1)
-    losses = negative_log_likelihoods(log_probabilities, target, counted, weight)
-    if not label_smoothing:
-        return losses
-    uniform = ops.where(counted, (log_probabilities * weight).mean(axis=-1), 0.0)
-    return (1 - label_smoothing) * losses - label_smoothing * uniform
-
-
-def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, weight: Any = None) -> Any:
-    """``-w[target] · log p[target]`` of each row, 0 where it is not `counted`."""
-    picked = ops.where(counted, ops.gather(log_probabilities, 1, target[:, None]).squeeze(1), 0.0)
-    return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
+    # forward: loss = L(x) - Σ q x, counted rows only      so here: dx = g · (p - q), p = softmax(x) = exp(x - L)
+    namespace = xp(logits)
+    difference = namespace.exp(logits - saved.log_total[:, None])  # p
+    if label_smoothing:
+        difference -= label_smoothing / logits.shape[1]
+    difference[namespace.arange(logits.shape[0]), target] -= 1 - label_smoothing
+    return (namespace.where(counted[:, None], g[:, None] * difference, logits.dtype.type(0)),)
 
 
 @in_precision("float32")
@@ -130,6 +102,22 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     return weighted_mean(losses, as_tensor(counted))
 
 
+def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, label_smoothing: float) -> Any:
+    """The losses of all rows with the classes weighted: ``-Σⱼ qⱼ wⱼ log pⱼ``, q as in `row_losses`."""
+    log_probabilities = log_softmax(ops.where(counted[:, None], logits, 0.0), axis=-1)
+    losses = negative_log_likelihoods(log_probabilities, target, counted, weight)
+    if not label_smoothing:
+        return losses
+    uniform = ops.where(counted, (log_probabilities * weight).mean(axis=-1), 0.0)
+    return (1 - label_smoothing) * losses - label_smoothing * uniform
+
+
+def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, weight: Any = None) -> Any:
+    """``-w[target] · log p[target]`` of each row, 0 where it is not `counted`."""
+    picked = ops.where(counted, ops.gather(log_probabilities, 1, target[:, None]).squeeze(1), 0.0)
+    return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
+
+
 @in_precision("float32")
 @public
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
@@ -159,3 +147,61 @@ def reduce_rows(losses: Any, target: Any, counted: Any, weight: Any, reduction: 
     if reduction == "sum":
         return losses.sum()
     return weighted_mean(losses, as_tensor(counted) if weight is None else ops.take(weight, target, axis=0) * counted)
+
+
+def weighted_mean(losses: Any, weights: Any) -> Any:
+    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already.
+
+    float16 ends at 65504, which sums of many losses exceed and their mean does not: it is computed in float32.
+    """
+    if losses.dtype == np.float16:
+        return weighted_mean(losses.astype(np.float32), weights.astype(np.float32)).astype(np.float16)
+    count = weights.sum()
+    return losses.sum() / ops.where(ops.equal(count, 0), 1, count)
+
+
+def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """ValueError unless `reduction` is one of the `allowed`."""
+    if reduction not in allowed:
+        raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, got "
+                         f"{reduction!r}")
+
+
+def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:
+    """Target ids (…) for logits of `shape` (…, C), as flat arrays on `device`: the ids, 0 where ignored; which count.
+
+    Raises TypeError for targets that are not integers, ValueError for a shape that does not fit, IndexError for an id
+    out of range (of those on the host).
+    """
+    ids = target._data if isinstance(target, TensorBase) else target
+    ids = ids if is_array(ids) else np.asarray(ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
+    if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
+        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, got {tuple(shape)} and {tuple(ids.shape)}")
+    ids = ids.reshape(-1)
+    if is_host(ids):
+        check_ids(ids[ids != ignore_index], shape[-1], operation)
+        ids = to_device(ids, device)
+    with on_device_of(ids):
+        counted = ids != ignore_index
+        return xp(ids).where(counted, ids, 0), counted
+
+
+def class_weights(weight: Any, input: Any, operation: str) -> Any:
+    """The weights of the classes, (C,), as a tensor where the input (…, C) is."""
+    weight = constant_like(weight, input, operation)
+    if weight.dtype.kind != "f":
+        raise TypeError(f"{operation}: weight must be floating, one number for each class, got {weight.dtype}")
+    if weight.shape != input.shape[-1:]:
+        raise ValueError(f"{operation}: weight.shape == (input.shape[-1],), got {weight.shape} and "
+                         f"{tuple(input.shape)}")
+    return weight
+
+
+def constant_like(values: Any, input: Any, operation: str) -> Any:
+    """A tensor as it is; an array or numbers as a tensor where `input` is, in its dtype (float32 if that is none)."""
+    if isinstance(values, TensorBase):
+        return values
+    dtype = input.dtype if input.dtype.kind == "f" else np.float32
+    return as_tensor(numbers_on(input.device, values, dtype, operation))

@@ -1,19 +1,14 @@
-"""softmax and log_softmax: the composition one steps through, and its fused twin."""
+"""softmax and log_softmax: each as a composition of small steps, and as one operation with its gradient by hand."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from minigrad import ops
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.functional.sums import has_blas, row_sums
-from minigrad.precision.half import as_narrow, widened
 
 
 def softmax_by_steps(x: Any, axis: int = -1) -> Any:
@@ -27,7 +22,7 @@ def softmax_by_steps(x: Any, axis: int = -1) -> Any:
     return exponentials / ops.where(total == 0, 1.0, total)
 
 
-@primitive(floating=True, composition=softmax_by_steps, precision="float32")
+@primitive(floating=True, composition=softmax_by_steps, precision="float32", fresh=True)
 def softmax(x, axis=-1):
     """``out = eˣ / Σ eˣ`` along `axis`: positive, summing to 1. A row of -inf alone (nothing allowed) gives zeros.
 
@@ -37,73 +32,23 @@ def softmax(x, axis=-1):
     """
     if not x.size:
         return x.copy()
-    wide = widened(x)
-    if axis in (-1, x.ndim - 1):  # `least`: so that small probabilities do not vanish
-        out, total, _ = exponentials(wide.copy() if wide is x else wide, None, lambda: widened(x), least=1e-2)
-    else:
-        out, total, _ = shifted_exponentials(wide, axis)
-    out /= total
-    return as_narrow(out, x)
-
-
-SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fraction of the time that exp takes
-
-
-def exponentials(x: Any, mask: Any, again: Callable[[], Any], least: float = 1e-10) -> tuple[Any, Any, Any]:
-    """The numerators and the denominators of a softmax along the last axis, 0 where the boolean `mask` is False.
-
-    A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that in short
-    rows takes NumPy as long as exp itself. It is needed only where a sum would overflow or vanish: so a short row is
-    first taken as it is, and rows whose sum turns out too large or too small are computed once more.
-
-    Args:
-        x: (…, D), at least one element; overwritten.
-        mask: broadcastable to x, or None.
-        again: computes x anew.
-        least: the smallest sum of plain exponentials to go on with. What is 1e-38 / least times as likely as all else,
-            or less, counts as 0 in float32; attention and losses, which go on with sums, do not see that.
-
-    Returns:
-        ``exp(x - shift)`` (…, D), its sums (…, 1), 1 where nothing is allowed, and the shift: a number, or (…, 1).
-    """
-    if not has_blas(x):
-        return shifted_exponentials(x if mask is None else masked(x, mask), out=x)
-    if mask is not None:
-        x += np.where(mask, x.dtype.type(0), x.dtype.type(-math.inf))
-    if x.shape[-1] >= SHORT:
-        out, total, top = shifted_exponentials(x, out=x)
-        if mask is not None and np.isnan(top).any():  # of an infinity, or a NaN, that was to be masked
-            return shifted_exponentials(masked(again(), mask), out=x)
-        return out, total, top
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = row_sums(np.exp(x, out=x))
-    in_range = (total > least) & (total < 1e15)
-    if in_range.all():
-        return x, total, 0.0
-    shifted, sums, top = shifted_exponentials(again() if mask is None else masked(again(), mask))
-    np.copyto(x, shifted, where=~in_range)
-    np.copyto(total, sums, where=~in_range)
-    return x, total, np.where(in_range, x.dtype.type(0), top)
-
-
-def shifted_exponentials(x: Any, axis: int = -1, out: Any = None) -> tuple[Any, Any, Any]:
-    """``exp(x - max x)``, its sums along `axis`, 1 for a row of -inf alone (that gives zeros), and the maxima."""
-    namespace = xp(x)
-    top = x.max(axis=axis, keepdims=True)
-    top = namespace.where(top == -math.inf, x.dtype.type(0), top)
-    out = namespace.subtract(x, top, out=out)
-    namespace.exp(out, out=out)
-    total = row_sums(out) if axis == -1 else out.sum(axis=axis, keepdims=True)
-    return out, namespace.where(total == 0, x.dtype.type(1), total), top
-
-
-def masked(x: Any, mask: Any) -> Any:
-    """x where the mask is True, -inf elsewhere."""
-    return xp(x).where(mask, x, x.dtype.type(-math.inf))
+    exponentials = xp(x).exp(x - maximum(x, axis))
+    return exponentials / nonzero(exponentials.sum(axis=axis, keepdims=True))
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
 softmax.gradient(x=lambda g, out, axis: out * (g - (g * out).sum(axis=axis, keepdims=True)))
+
+
+def maximum(x: Any, axis: int) -> Any:
+    """The maximum along `axis`, which is kept; 0 for -inf, so that ``x - maximum(x)`` has no ``inf - inf``."""
+    top = x.max(axis=axis, keepdims=True)
+    return xp(x).where(top == -math.inf, x.dtype.type(0), top)
+
+
+def nonzero(total: Any) -> Any:
+    """The sums of exponentials, 1 in place of 0: that of a row of -inf alone."""
+    return xp(total).where(total == 0, total.dtype.type(1), total)
 
 
 def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
@@ -116,7 +61,7 @@ def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
     return shifted - ops.log(ops.where(total == 0, 1.0, total))
 
 
-@primitive(floating=True, composition=log_softmax_by_steps, precision="float32")
+@primitive(floating=True, composition=log_softmax_by_steps, precision="float32", fresh=True)
 def log_softmax(x, axis=-1):
     """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow. A row of -inf stays so.
 
@@ -124,15 +69,10 @@ def log_softmax(x, axis=-1):
         x: any shape, floating.
         axis: the axis along which softmax sums to 1.
     """
-    namespace = xp(x)
     if not x.size:
         return x.copy()
-    wide = widened(x)
-    top = wide.max(axis=axis, keepdims=True)
-    out = wide - namespace.where(top == -math.inf, wide.dtype.type(0), top)  # first: both may be large and cancel
-    total = namespace.exp(out).sum(axis=axis, keepdims=True)
-    out -= namespace.log(namespace.where(total == 0, wide.dtype.type(1), total))
-    return as_narrow(out, x)
+    shifted = x - maximum(x, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
+    return shifted - xp(x).log(nonzero(xp(x).exp(shifted).sum(axis=axis, keepdims=True)))
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.

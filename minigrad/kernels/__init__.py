@@ -1,7 +1,10 @@
-"""Compiled bodies for the hot functions: optional, off until asked for, and held to the NumPy bodies by tests.
+"""Faster bodies for the hot operations, which run in place of their definitions and are held to them by tests.
 
-`jit` switches them on; `compile_time` says what making them ready has cost. The kernels themselves need Numba: they are
-in ``minigrad/kernels/jit*.py``, which the first `jit` imports.
+`minigrad.kernels.host` has those that run by default. `minigrad.kernels.compiled` has those that need Numba: optional,
+off until `jit` switches them on, and imported by the first `jit`; `compile_time` says what making them ready has cost.
+
+`explain_path` tells which bodies a computation ran. `only_definitions` switches all off. `faster_body` registers one,
+and `check_body` holds it to the definition (docs/kernels.md).
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ from typing import Any, NamedTuple
 
 from minigrad.device.local import Setting
 from minigrad.engine.primitive import body_kinds, only_definitions
+from minigrad.kernels.bodies import JIT, faster_body
+from minigrad.kernels.checking import BodyCheck, BodyError, check_body
+from minigrad.kernels.paths import PathExplanation, Step, explain_path
 
-__all__ = ["CompileTime", "compile_time", "compiled_before", "is_jit_on", "jit", "load", "only_definitions"]
-
-JIT = "jit"  # the kind of the compiled bodies
+__all__ = [
+    "BodyCheck", "BodyError", "CompileTime", "PathExplanation", "Step", "check_body", "compile_time", "compiled_before",
+    "explain_path", "faster_body", "is_jit_on", "jit", "load", "only_definitions",
+]
 
 
 def jit(enabled: bool = True) -> Setting[Any]:
@@ -41,7 +48,7 @@ def is_jit_on() -> bool:
 
 
 def load() -> None:
-    """Import the kernels, which gives every function that has one its twin. ImportError if Numba is missing."""
+    """Import the compiled kernels, which registers their bodies. ImportError if Numba is missing."""
     try:
         importlib.import_module("minigrad.kernels.compiled.all")
     except ModuleNotFoundError as error:
@@ -86,5 +93,6 @@ def compile_time() -> CompileTime:
 
 def install() -> None:
     """Register the bodies that run by default."""
+    importlib.import_module("minigrad.kernels.host.all")
     for name in ("indexing", "matrices", "selection"):
         importlib.import_module(f"minigrad.kernels.host.{name}").install()

@@ -152,7 +152,7 @@ def install() -> None:
     """Register the bodies."""
     give_body(batched_matmul, lambda x, y: is_half(x) and is_half(y), matmul_in_single,
               x=matmul_gradient_x, y=matmul_gradient_y)
-    body = give_body(einsum._einsum, lambda *arguments: all(is_half(x) for x in arguments[:-1]), einsum_in_single)
+    body = give_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single)
     body.joint_gradient("xs")(einsum_gradient)
     give_body(sum, lambda x, axis, keepdims: is_half(x), sum_in_single)
     give_body(mean, lambda x, axis, keepdims: is_half_anywhere(x), x=mean_gradient)

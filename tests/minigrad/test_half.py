@@ -5,7 +5,7 @@ import pytest
 
 from minigrad import Tensor, einsum, matmul
 from minigrad import functional as F
-from minigrad.functional.sums import column_sums
+from minigrad.kernels.host.sums import column_sums
 from minigrad.precision.half import product, total
 
 ROUNDING = 2.0**-11  # of float16, relative: half a unit in the last place

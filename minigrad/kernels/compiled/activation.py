@@ -9,10 +9,15 @@ import numpy as np
 from minigrad.functional.gelu import gelu_tanh as gelu_tanh_in_numpy
 from minigrad.kernels.compiled.kernel import OutVector, Vector, helper, kernel
 from minigrad.kernels.compiled.math import exp
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, rule_of
+from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, rule_of
 from minigrad.ops.selection import relu as relu_in_numpy
 
 SLOPE, CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+def suits(x):
+    """It takes float32 and float64 arrays in host memory, C-contiguous and not empty."""
+    return are_dense(x)
 
 
 @kernel
@@ -21,7 +26,7 @@ def relu_gradient_of_elements(g: Vector, out: Vector, grad: OutVector):
         grad[i] = g[i] if out[i] > 0 else 0
 
 
-@compiled_body(relu_in_numpy, is_dense)
+@compiled_body(relu_in_numpy, suits)
 def relu(x):
     return relu_in_numpy.forward(x)  # a single pass already
 
@@ -56,7 +61,7 @@ def gelu_tanh_gradient_of_elements(g: Vector, x: Vector, grad: OutVector):
         grad[i] = g[i] * (s + x[i] * (2 * s * (1 - s)) * (slope * (1 + 3 * cubic * square)))
 
 
-@compiled_body(gelu_tanh_in_numpy, is_dense)
+@compiled_body(gelu_tanh_in_numpy, suits)
 def gelu_tanh(x):
     out = np.empty_like(x)
     gelu_tanh_of_elements(x.reshape(-1), out.reshape(-1))

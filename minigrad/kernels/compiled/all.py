@@ -1,4 +1,4 @@
-"""All kernels: importing this module compiles nothing, but gives each function that has a compiled twin its twin."""
+"""All compiled bodies: importing this module compiles nothing, but registers them."""
 
 from minigrad.kernels.compiled import (
     activation,

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention as attention_in_numpy
-from minigrad.functional.multi_head import attention_of_heads as attention_of_heads_in_numpy
-from minigrad.functional.multi_head import split_heads
+from minigrad.functional.attention import attention_of_heads as attention_of_heads_in_numpy
+from minigrad.functional.attention import split_heads
 from minigrad.kernels.compiled.kernel import HeadBooleans, Heads, Number, OutHeads, helper, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_floating
+from minigrad.kernels.compiled.operands import are_floating, compiled_body, dense
 
 AT_ONCE = 4096  # scores: a block of rows that stays in the nearest cache
 
@@ -95,7 +95,7 @@ def four_axes(mask: Any, keys: int) -> Any:
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float, out: Any = None) -> Any:
-    """The forward on (B, H, T, d), (B, H, S, d) and (B, H, S, v): the twin of `minigrad.functional.attention`'s."""
+    """The forward on (B, H, T, d), (B, H, S, d) and (B, H, S, v)."""
     weights = dense(query @ key.mT)
     kept = weights if dropped is None else np.empty_like(weights)
     drop = NOTHING if dropped is None else dense(np.broadcast_to(dropped, weights.shape))
@@ -116,14 +116,14 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
 
 
 def suits(query: Any, key: Any, value: Any, mask: Any, dropped: Any, *numbers: float) -> bool:
-    """Whether they are (B, H, T, ·), or (B, T, ·) with the heads side by side, and there are keys."""
+    """It takes float32 and float64 arrays in host memory, not empty, and boolean masks of at most four axes."""
     boolean = all(m is None or (type(m) is np.ndarray and m.dtype.kind == "b" and 0 < m.ndim <= 4)
                   for m in (mask, dropped))
-    return all(map(is_floating, (query, key, value))) and boolean
+    return are_floating(query, key, value) and boolean
 
 
 def suits_split(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> bool:
-    """The same, of heads that are split."""
+    """It takes float32 and float64 arrays of four axes in host memory, not empty, and boolean masks."""
     return query.ndim == 4 and suits(query, key, value, mask, dropped, p, scale)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from minigrad.functional.dropout import dropout_with_mask as dropout_in_numpy
 from minigrad.kernels.compiled.kernel import Booleans, Number, OutVector, Vector, kernel
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, is_mask, rule_of
+from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, is_mask, rule_of
 
 
 def suits(input, mask, p):
-    """Whether there is one mask element for each element, in the same order."""
-    return is_dense(input) and is_mask(mask, input.shape)
+    """It takes float32 and float64 arrays in host memory, C-contiguous and not empty, and a mask of the same shape."""
+    return are_dense(input) and is_mask(mask, input.shape)
 
 
 @kernel

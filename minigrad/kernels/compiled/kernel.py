@@ -14,7 +14,7 @@ from minigrad.kernels import made_ready
 from minigrad.kernels.compiled.cache import cache_folder
 
 # Sums may be reordered (they are, in vector registers), products contracted; infinities and NaN keep their meaning.
-# Where the order of two operations matters, see `minus` in jit_math.
+# Where the order of two operations matters, see `minus` in math.py.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 # The annotations of a kernel's parameters. All arrays are C-contiguous, and one that is only read may be a read-only

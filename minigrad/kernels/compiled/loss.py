@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.linear import check_shapes
-from minigrad.functional.linear_cross_entropy import linear_losses as linear_losses_in_numpy
-from minigrad.functional.linear_cross_entropy import linear_losses_gradient as linear_losses_gradient_in_numpy
 from minigrad.functional.loss import row_losses as row_losses_in_numpy
+from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_in_numpy
 from minigrad.kernels.compiled.kernel import Booleans, Ids, Matrix, Number, OutMatrix, OutVector, Vector, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, is_mask
+from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, is_mask
+from minigrad.kernels.host.linear_cross_entropy import linear_losses_gradient as linear_losses_gradient_in_numpy
 
 
 def are_ids(target: Any, rows: int, classes: int) -> bool:
@@ -22,8 +22,8 @@ def are_ids(target: Any, rows: int, classes: int) -> bool:
 
 
 def suits(logits, target, counted, label_smoothing):
-    """Whether the rows lie one after the other."""
-    return (is_dense(logits) and logits.ndim == 2 and are_ids(target, *logits.shape)
+    """It takes float32 and float64 logits in host memory, C-contiguous and not empty, and an id for each row."""
+    return (are_dense(logits) and logits.ndim == 2 and are_ids(target, *logits.shape)
             and is_mask(counted, logits.shape[:1]))
 
 
@@ -77,9 +77,10 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
 
 
 def suits_with_weight(input, weight, bias, target, label_smoothing):
-    """Whether the product and its operands are what kernels take."""
-    return (is_dense(input) and input.ndim == 2 and is_dense(weight) and (bias is None or is_dense(bias))
-            and are_ids(target, len(input), len(weight)))
+    """It takes float32 and float64 arrays in host memory, C-contiguous and not empty, and an id for each row."""
+    floating = (input, weight) if bias is None else (input, weight, bias)
+    return are_dense(*floating) and input.ndim == weight.ndim == 2 and are_ids(
+        target, len(input), len(weight))
 
 
 @kernel

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.engine.primitive import Saved
+from minigrad.engine.node import Saved
 from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, Number, OutMatrix, OutVector, Vector, kernel
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense
+from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense
 from minigrad.ops.linalg import rows
 
 
 def suits(input, weight, bias, eps):
-    """Whether the input is rows, one after the other, and there are both parameters."""
-    return is_dense(input) and input.ndim > 0 and is_dense(weight) and is_dense(bias)
+    """It takes float32 and float64 rows in host memory, C-contiguous and not empty, with a weight and a bias."""
+    return are_dense(input, weight, bias) and input.ndim > 0
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad.kernels import is_jit_on
 from minigrad.kernels.compiled.kernel import Number, OutVector, Vector, kernel
-from minigrad.kernels.compiled.twin import is_dense
+from minigrad.kernels.compiled.operands import are_dense
 from minigrad.optim.adam import Adam
 
 
@@ -30,7 +30,7 @@ def update(self, block, step, options):
     if not is_jit_on() or type(self).update is not Adam.update:
         return False
     p, g, (m, v) = block.p, block.g, block.state
-    if not (is_dense(p) and is_dense(g) and p.dtype == g.dtype == m.dtype == v.dtype):
+    if not (are_dense(p, g) and p.dtype == m.dtype == v.dtype):
         return False
     lr, eps, decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
     beta1, beta2 = (float(beta) for beta in options["betas"])

@@ -8,13 +8,13 @@ from minigrad.functional.softmax import log_softmax as log_softmax_in_numpy
 from minigrad.functional.softmax import softmax as softmax_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, OutMatrix, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
-from minigrad.kernels.compiled.twin import compiled_body, dense, is_dense, rule_of
+from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, rule_of
 from minigrad.ops.linalg import rows
 
 
 def suits(x, axis):
-    """Whether the rows lie one after the other."""
-    return is_dense(x) and axis in (-1, x.ndim - 1) and x.ndim > 0
+    """It takes float32 and float64 arrays in host memory, C-contiguous and not empty, along the last axis."""
+    return are_dense(x) and axis in (-1, x.ndim - 1) and x.ndim > 0
 
 
 @kernel

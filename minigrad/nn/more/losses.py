@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad import functional as F
 from minigrad.arguments import public
-from minigrad.functional.targets import REDUCTIONS, check_reduction
+from minigrad.functional.loss import REDUCTIONS, check_reduction
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minigrad import Tensor, fused, gradcheck, gradgradcheck
 from minigrad import functional as F
-from minigrad.functional.windows import add_windows, sliding_windows
+from minigrad.functional.more.convolution import add_windows, sliding_windows
 
 RNG = np.random.default_rng(51)
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from minigrad import Tensor
 from minigrad import functional as F
-from minigrad.functional.attention import attention
+from minigrad.functional.attention import attention, attention_of_heads
 from minigrad.functional.gelu import gelu_tanh
-from minigrad.functional.linear_cross_entropy import linear_losses
 from minigrad.functional.loss import row_losses
-from minigrad.functional.multi_head import attention_of_heads
+from minigrad.functional.more.linear_cross_entropy import linear_losses
 from minigrad.ops import relu
 
 

@@ -53,7 +53,7 @@ def folders(parent):
 
 
 def test_a_change_of_a_helper_in_another_file_reaches_kernels_on_disk(package):
-    beside, helpers = package / "kernels" / "__pycache__", package / "kernels" / "compiled" / "math.py"
+    beside, helpers = package / "kernels" / "compiled" / "__pycache__", package / "kernels" / "compiled" / "math.py"
     assert run(package) == (sigmoid(1), 1, 0)
     assert run(package) == (sigmoid(1), 0, 1)
     (before,) = folders(beside)
@@ -72,12 +72,12 @@ def test_the_folder_that_the_user_names(package, tmp_path):
     assert run(package, NUMBA_CACHE_DIR=str(named)) == (sigmoid(1), 1, 0)
     assert len(folders(named)) == 2
     assert other.exists()
-    assert not (package / "kernels" / "__pycache__").exists()
+    assert not (package / "kernels" / "compiled" / "__pycache__").exists()
 
 
 def test_where_no_folder_can_be_written_to_kernels_are_compiled_all_the_same(package, tmp_path):
     """A file is where each folder would be."""
-    for path in (tmp_path / "named", tmp_path / "user", package / "kernels" / "__pycache__"):
+    for path in (tmp_path / "named", tmp_path / "user", package / "kernels" / "compiled" / "__pycache__"):
         path.write_text("")
     user = {name: str(tmp_path / "user") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA")}
     for _ in range(2):
@@ -85,7 +85,7 @@ def test_where_no_folder_can_be_written_to_kernels_are_compiled_all_the_same(pac
 
 
 def test_the_users_cache_folder_is_the_last_resort(package, tmp_path):
-    (package / "kernels" / "__pycache__").write_text("")
+    (package / "kernels" / "compiled" / "__pycache__").write_text("")
     user = {name: str(tmp_path / "user") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA")}
     assert run(package, **user) == (sigmoid(1), 1, 0)
     assert len(folders(tmp_path / "user")) == 1

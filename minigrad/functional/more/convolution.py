@@ -1,18 +1,62 @@
-"""Convolution along the last axis, as networks mean it: the kernel is not reversed (a cross-correlation)."""
+"""Convolution and pooling along the last axis: what one does with the windows that slide along it.
+
+Window l of length K reads ``x[…, l·stride + k·dilation]`` for k = 0 … K-1. A convolution multiplies the windows by a
+kernel, as networks mean it: not reversed (a cross-correlation). Pooling takes their maximum or mean.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.arguments import public, whole_number
+from minigrad.device import asarray_on, xp
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.functional.windows import add_windows, as_floating, count_windows, sliding_windows
-from minigrad.ops.linalg import batched_matmul
-from minigrad.precision.half import total
 from minigrad.tensor import as_tensor
+
+
+def count_windows(length: int, size: int, stride: int, dilation: int) -> int:
+    """How many windows fit into `length` elements."""
+    return (length - dilation * (size - 1) - 1) // stride + 1
+
+
+def places(length: int, size: int, stride: int, dilation: int) -> list[slice]:
+    """For each k, the elements that are the k-th of a window."""
+    span = stride * (count_windows(length, size, stride, dilation) - 1) + 1
+    return [slice(k * dilation, k * dilation + span, stride) for k in range(size)]
+
+
+@primitive(fresh=True)
+def sliding_windows(x, size, stride, dilation):
+    """``out[…, k, l] = x[…, l·stride + k·dilation]``: (…, T) to (…, K, L), with K = `size`; a copy."""
+    return xp(x).stack([x[..., place] for place in places(x.shape[-1], size, stride, dilation)], axis=-2)
+
+
+@primitive(fresh=True)
+def add_windows(windows, length, stride, dilation):
+    """Zeros (…, T), T = `length`, with ``windows[…, k, l]`` added at ``l·stride + k·dilation``: overlaps add up."""
+    out = xp(windows).zeros((*windows.shape[:-2], length), windows.dtype)
+    for k, place in enumerate(places(length, windows.shape[-2], stride, dilation)):
+        out[..., place] += windows[..., k, :]
+    return out
+
+
+sliding_windows.gradient(x=lambda g, x_shape, stride, dilation: add_windows(g, x_shape[-1], stride, dilation))
+add_windows.gradient(windows=lambda g, windows_shape, stride, dilation:
+                     sliding_windows(g, windows_shape[-2], stride, dilation))
+
+
+def as_floating(input: Any) -> Any:
+    """The input as a tensor; integers become float32."""
+    input = as_tensor(input)
+    return input if input.dtype.kind == "f" else input.astype(np.float32)
+
+
+# --------------------------------------------------------------------------- convolution
 
 # Shapes below: B stands for any leading axes, C and O for the channels of input and output, g for groups, K for the
 # length of the kernel, T and L for the lengths of input and output.
@@ -42,7 +86,7 @@ def conv1d_by_steps(input: Any, weight: Any, bias: Any, stride: int, padding: tu
     return out if bias is None else out + bias[:, None]
 
 
-@primitive(floating=True, composition=conv1d_by_steps, precision="float16")
+@primitive(floating=True, composition=conv1d_by_steps, precision="float16", fresh=True)
 def _conv1d(input, weight, bias, stride, padding, dilation, groups):
     # The steps, on arrays. What is gained is memory: the tape keeps the input, not the columns, K times as large.
     return conv1d_by_steps(input, weight, bias, stride, padding, dilation, groups)
@@ -56,10 +100,16 @@ def by_group(g: Any, groups: int) -> Any:
 
 def conv1d_gradient_input(g, weight, input_shape, stride, padding, dilation, groups):
     # forward: out = W · columns, by group          so here: dcolumns = Wᵀ · dout
-    *lead, channels, length = input_shape
-    grad_columns = batched_matmul(kernel(weight, groups).mT, by_group(g, groups))
+    grad_columns = ops.matmul(kernel(weight, groups).mT, by_group(g, groups))
+    return scattered_columns(grad_columns, input_shape, weight.shape[-1], stride, padding, dilation)
+
+
+def scattered_columns(grad_columns: Any, input_shape: tuple[int, ...], size: int, stride: int, padding: tuple[int, int],
+                      dilation: int) -> Any:
+    """The transpose of `columns`: (B, g, C/g·K, L) -> (B, C, T)."""
     # forward: the columns are windows of the padded input, so here: they are added to where they were cut out
-    windows = grad_columns.reshape((*lead, channels, weight.shape[-1], g.shape[-1]))
+    *lead, channels, length = input_shape
+    windows = grad_columns.reshape((*lead, channels, size, grad_columns.shape[-1]))
     before, after = padding
     padded = add_windows(windows, before + length + after, stride, dilation)
     return padded[..., before:before + length] if padding != (0, 0) else padded
@@ -68,7 +118,7 @@ def conv1d_gradient_input(g, weight, input_shape, stride, padding, dilation, gro
 def conv1d_gradient_weight(g, input, weight_shape, stride, padding, dilation, groups):
     # forward: out = W · columns, by group          so here: dW = Σ_B dout · columnsᵀ, as one product over B·L
     cut = columns(input, weight_shape[-1], stride, padding, dilation, groups)
-    return batched_matmul(side_by_side(by_group(g, groups)), side_by_side(cut).mT).reshape(weight_shape)
+    return ops.matmul(side_by_side(by_group(g, groups)), side_by_side(cut).mT).reshape(weight_shape)
 
 
 def side_by_side(x: Any) -> Any:
@@ -80,7 +130,7 @@ def side_by_side(x: Any) -> Any:
 
 _conv1d.gradient(input=conv1d_gradient_input,
                  weight=conv1d_gradient_weight,
-                 bias=lambda g: total(g, (*range(len(g.shape) - 2), -1)))
+                 bias=lambda g: g.sum(axis=(*range(len(g.shape) - 2), -1)))
 
 
 @public
@@ -148,3 +198,82 @@ def padding_pair(padding: int | str, size: int, stride: int, dilation: int) -> t
         raise ValueError(f"conv1d: padding must be an integer, 'same' or 'valid', got {padding!r}")
     count = whole_number(padding, "padding", "conv1d", least=0)
     return count, count
+
+
+# --------------------------------------------------------------------------- pooling
+
+
+@public
+def max_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding: int = 0, dilation: int = 1,
+               ceil_mode: bool = False) -> Any:
+    """The largest element of each window. Elements that tie for it share the gradient equally, as in `minigrad.max`.
+
+    Args:
+        input: (…, T), as a rule (batch, channels, T).
+        kernel_size: the length K of a window.
+        stride: the step from one window to the next; by default K, so that they do not overlap.
+        padding: how far the first window begins before, and the last may end after, the input; at most K/2. What is
+            outside never is the largest.
+        dilation: the step from one element of a window to the next.
+        ceil_mode: also take a last window that begins within the input, or the padding before it, but ends beyond.
+
+    Returns:
+        (…, L) with ``L = (T + 2·padding - dilation·(K - 1) - 1) / stride + 1``, rounded down (up in `ceil_mode`).
+
+    Raises:
+        ValueError: a window longer than the padded input, a padding of more than K/2, sizes below 1.
+        TypeError: sizes that are not integers.
+    """
+    input = as_floating(input)
+    windows, _ = cut(input, kernel_size, stride, padding, dilation, ceil_mode, -math.inf, "max_pool1d")
+    return windows.max(axis=-2)
+
+
+@public
+def avg_pool1d(input: Any, kernel_size: int, stride: int | None = None, padding: int = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Any:
+    """The mean of each window.
+
+    Args:
+        input, kernel_size, stride, padding, ceil_mode: as in `max_pool1d`.
+        count_include_pad: whether the zeros of the padding count as elements of a window. What a window of `ceil_mode`
+            has beyond them never does.
+
+    Returns:
+        (…, L), L as in `max_pool1d` with dilation 1.
+
+    Raises:
+        ValueError, TypeError: as `max_pool1d`.
+    """
+    input = as_floating(input)
+    windows, starts = cut(input, kernel_size, stride, padding, 1, ceil_mode, 0.0, "avg_pool1d")
+    outside = padding if count_include_pad else 0
+    first, end = np.maximum(starts, -outside), np.minimum(starts + kernel_size, input.shape[-1] + outside)
+    counts = asarray_on(input.device, end - first, input.dtype)
+    return windows.sum(axis=-2) / counts
+
+
+def cut(input: Any, size: int, stride: int | None, padding: int, dilation: int, ceil_mode: bool, outside: float,
+        operation: str) -> tuple[Any, Any]:
+    """The windows (…, K, L), with the value `outside` beyond the input, and where in the input each begins (L,)."""
+    size = whole_number(size, "kernel_size", operation)
+    stride = size if stride is None else whole_number(stride, "stride", operation)
+    padding = whole_number(padding, "padding", operation, least=0)
+    dilation = whole_number(dilation, "dilation", operation)
+    span = dilation * (size - 1) + 1
+    if not input.ndim:
+        raise ValueError(f"{operation}: input (…, T) expected, got a 0-d tensor")
+    if 2 * padding > size:
+        raise ValueError(f"{operation}: padding must be at most half of kernel_size {size}, got {padding}")
+    length = input.shape[-1]
+    room = length + 2 * padding - span
+    count = (-(-room // stride) if ceil_mode else room // stride) + 1
+    if ceil_mode and stride * (count - 1) >= length + padding:
+        count -= 1  # the last window would begin beyond the input
+    if count < 1:
+        raise ValueError(f"{operation}: a window spans {span} elements, the padded input, of shape {input.shape}, has "
+                         f"{length + 2 * padding}")
+    after = max(padding, stride * (count - 1) + span - padding - length)
+    if padding or after:
+        input = ops.pad(input, ((0, 0),) * (input.ndim - 1) + ((padding, after),), outside)
+    return sliding_windows(input, size, stride, dilation), np.arange(count) * stride - padding

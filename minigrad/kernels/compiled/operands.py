@@ -1,4 +1,4 @@
-"""How a primitive gets its compiled body, and what kernels take."""
+"""Which operands kernels take, and how a compiled body is registered."""
 
 from __future__ import annotations
 
@@ -9,24 +9,14 @@ import numpy as np
 
 from minigrad.engine.primitive import Primitive
 from minigrad.engine.rules import FasterBody
-from minigrad.kernels import JIT
+from minigrad.kernels.bodies import JIT, faster_body
 
 Function = Callable[..., Any]
 
 
 def compiled_body(primitive: Primitive, suits: Callable[..., bool]) -> Callable[[Function], FasterBody]:
-    """Decorate the compiled forward of `primitive`, which has the same parameters.
-
-    Args:
-        primitive: the operation. Its definition runs where `minigrad.jit` is off, and for operands that do not suit.
-        suits: whether the compiled forward takes these operands. It is called with all of them in order.
-    """
-    def register(forward: Function) -> FasterBody:
-        body = FasterBody(primitive, forward, suits, JIT)
-        primitive.add_body(body)
-        return body
-
-    return register
+    """Decorate the compiled forward of `primitive`: a `faster_body` that runs where `minigrad.jit` is on."""
+    return faster_body(primitive, suits, JIT, fresh=True)
 
 
 def rule_of(body: FasterBody, name: str) -> Callable[[Function], Function]:
@@ -38,14 +28,16 @@ def rule_of(body: FasterBody, name: str) -> Callable[[Function], Function]:
     return register
 
 
-def is_floating(x: Any) -> bool:
-    """Whether x is a float32 or float64 array in host memory, and not empty."""
-    return type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative and x.size > 0
+def are_floating(*operands: Any) -> bool:
+    """Whether all are float32, or all float64, arrays in host memory, and none is empty."""
+    first = operands[0]
+    return all(type(x) is np.ndarray and x.dtype.char in "fd" and x.dtype.isnative and x.dtype == first.dtype
+               and x.size > 0 for x in operands)
 
 
-def is_dense(x: Any) -> bool:
-    """Whether x is that and C-contiguous: what kernels take."""
-    return is_floating(x) and x.flags.c_contiguous and x.flags.aligned
+def are_dense(*operands: Any) -> bool:
+    """Whether all are that, and C-contiguous: what kernels take."""
+    return are_floating(*operands) and all(x.flags.c_contiguous and x.flags.aligned for x in operands)
 
 
 def is_mask(x: Any, shape: tuple[int, ...]) -> bool:

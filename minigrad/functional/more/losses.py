@@ -1,7 +1,11 @@
-"""Losses between probabilities: binary cross-entropy, of probabilities and of logits, and Kullback-Leibler divergence.
+"""Losses element by element: of a difference, and between probabilities.
 
-Where a probability is 0 its logarithm is not finite. Here ``0 · log 0 = 0``, the limit, and the binary cross-entropy of
-probabilities keeps its logarithms above a bound.
+The losses of a difference d = input - target are squared, absolute, or join the two (Huber 1964); the kinked ones have
+the subgradient 0 at d = 0. The losses between probabilities are binary cross-entropy, of probabilities and of logits,
+and the Kullback-Leibler divergence. Where a probability is 0 its logarithm is not finite: here ``0 · log 0 = 0``, the
+limit, and the binary cross-entropy of probabilities keeps its logarithms above a bound.
+
+Each is a composition, so its gradient is that of its steps.
 """
 
 from __future__ import annotations
@@ -15,10 +19,86 @@ from minigrad import ops
 from minigrad.arguments import in_precision, public
 from minigrad.device import is_host, xp
 from minigrad.engine.primitive import primitive
-from minigrad.functional.targets import check_reduction, constant_like, matching, reduce_losses
+from minigrad.functional.loss import check_reduction, constant_like
+from minigrad.tensor import as_tensor
 
 LOWEST_LOG = -100.0  # PyTorch's bound, too
 STEEPEST = 1e12  # the bound of a logarithm's slope: a probability of 0 can still be learnt
+
+
+@in_precision("float32")
+@public
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The squared error ``d²``.
+
+    Args:
+        input: any shape.
+        target: of the same shape; a tensor, an array or lists.
+        reduction: ``"mean"`` over all elements, ``"sum"``, or ``"none"``: one loss an element.
+
+    Raises:
+        ValueError: shapes that differ (they would broadcast silently), an unknown reduction.
+    """
+    check_reduction(reduction, "mse_loss")
+    input, target = matching(input, target, "mse_loss")
+    difference = input - target
+    return reduce_losses(difference * difference, reduction)
+
+
+@in_precision("float32")
+@public
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The absolute error ``|d|``. `input`, `target`, `reduction` and errors as for `mse_loss`."""
+    check_reduction(reduction, "l1_loss")
+    input, target = matching(input, target, "l1_loss")
+    return reduce_losses(ops.absolute(input - target), reduction)
+
+
+@in_precision("float32")
+@public
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """``d²/2`` where ``|d| ≤ δ``, and from there straight on with slope δ: ``δ(|d| - δ/2)`` (Huber 1964).
+
+    Args:
+        input, target, reduction: as for `mse_loss`.
+        delta: δ, positive.
+
+    Raises:
+        ValueError: as `mse_loss`, and for a δ that is not positive.
+    """
+    check_reduction(reduction, "huber_loss")
+    if not delta > 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+    input, target = matching(input, target, "huber_loss")
+    difference = input - target
+    # With a = d kept within ±δ, a (d - a/2) is both pieces in one, and no square overflows where it is not wanted.
+    kept = ops.clip(difference, -float(delta), float(delta))
+    return reduce_losses(kept * (difference - kept * 0.5), reduction)
+
+
+@in_precision("float32")
+@public
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """``d²/2β`` where ``|d| < β``, ``|d| - β/2`` elsewhere: the Huber loss divided by its slope; `l1_loss` if β is 0.
+
+    Girshick, "Fast R-CNN", 2015, equation 3, has β = 1.
+
+    Args:
+        input, target, reduction: as for `mse_loss`.
+        beta: β, not negative.
+
+    Raises:
+        ValueError: as `mse_loss`, and for a negative β.
+    """
+    check_reduction(reduction, "smooth_l1_loss")
+    if not beta >= 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    input, target = matching(input, target, "smooth_l1_loss")
+    difference = input - target
+    if beta == 0:
+        return reduce_losses(ops.absolute(difference), reduction)
+    kept = ops.clip(difference, -float(beta), float(beta))  # as in `huber_loss`
+    return reduce_losses(kept * (1 / beta) * (difference - kept * 0.5), reduction)
 
 
 @primitive(floating=True)
@@ -142,3 +222,24 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     if not terms.ndim:
         raise ValueError("kl_div: reduction 'batchmean' needs a batch axis, got a 0-d input; use 'sum'")
     return terms.sum() / terms.shape[0]
+
+
+def matching(input: Any, target: Any, operation: str) -> tuple[Any, Any]:
+    """The input and the target as tensors of one shape; an array or a list is sent to where the input is.
+
+    Raises ValueError for shapes that differ: an input (N,) and a target (N, 1) would broadcast to N × N differences.
+    """
+    input = as_tensor(input)
+    target = constant_like(target, input, operation)
+    if input.dtype.kind != "f" and target.dtype.kind != "f":
+        input = input.astype(np.float32)
+    if input.shape != target.shape:
+        raise ValueError(f"{operation}: input.shape == target.shape, got {input.shape} and {target.shape}")
+    return input, target
+
+
+def reduce_losses(losses: Any, reduction: str) -> Any:
+    """The mean of the losses, their sum, or the losses themselves."""
+    if reduction == "none":
+        return losses
+    return losses.mean() if reduction == "mean" else losses.sum()

@@ -9,13 +9,13 @@ from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 
 
-@primitive
+@primitive(fresh=True)
 def gather_rows(x, rows):
     """``x[rows]``: (M, …) → (N, …), for N different rows, an integer array."""
     return xp(x).take(x, rows, axis=0)
 
 
-@primitive
+@primitive(fresh=True)
 def scatter_rows(x, rows, count):
     """The rows of x at the places `rows` among `count`, the others 0: (N, …) → (count, …), for N different places."""
     out = xp(x).zeros((count, *x.shape[1:]), x.dtype)

@@ -15,35 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public
-from minigrad.device import xp
-from minigrad.engine.primitive import Saved, primitive
-from minigrad.functional.linear import check_shapes, linear
-from minigrad.functional.loss import cross_entropy, row_losses
-from minigrad.functional.rows import gather_rows
-from minigrad.functional.softmax import exponentials
-from minigrad.functional.sums import column_sums
-from minigrad.functional.targets import check_reduction, class_ids
+from minigrad.engine.node import Saved
+from minigrad.functional.linear import check_shapes
+from minigrad.functional.more.linear_cross_entropy import linear_losses as linear_losses_definition
+from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
 from minigrad.kernels.host.indexing import add_at
-from minigrad.tensor import as_tensor
+from minigrad.kernels.host.softmax import exponentials
+from minigrad.kernels.host.sums import column_sums
 
 
-def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, label_smoothing: float) -> Any:
-    """linear_losses as a composition: the logits, the loss of each row, their sum."""
-    everywhere = xp(target).ones(target.shape, dtype=bool)
-    return row_losses(linear(input, weight, bias), target, everywhere, label_smoothing).sum()
+def suits(input, weight, bias, target, label_smoothing):
+    """It takes at least one row and one class, of float32 or float64 arrays in host memory."""
+    return on_host(input, weight, bias) and masks_on_host(target) and len(input) > 0 and len(weight) > 0
 
 
-@primitive(floating=True, composition=linear_losses_by_steps, precision="mixed")
+@faster_body(linear_losses_definition, suits, fresh=True)
 def linear_losses(input, weight, bias, target, label_smoothing):
-    """The sum of the losses of all rows, with q = (1 - ε)·onehot(target) + ε/C as in `row_losses`; keeps E and Z.
-
-    Args:
-        input: (N, D)
-        weight, bias: (C, D), and (C,) or None
-        target: N ids in [0, C), a host array.
-        label_smoothing: ε
-    """
     check_shapes(input, weight, bias)
 
     def logits() -> Any:
@@ -88,38 +75,3 @@ def linear_losses_gradient(g, input, weight, bias, target, label_smoothing, save
         add_at(grad_bias, target, -off)
         grad_bias -= everywhere * len(input)
     return grad_input, grad_weight, grad_bias
-
-
-@public
-def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None, ignore_index: int = -100,
-                         reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
-    """``cross_entropy(linear(input, weight, bias), target)``, in less memory and time.
-
-    On the host, rows that do not count are left out before the product. On a GPU, where counting them would have to
-    wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition. So it is under
-    `minigrad.precision.autocast`: logits in float16, their loss in float32.
-
-    Args:
-        input: (…, D)
-        weight, bias: (C, D), and (C,) or None
-        target, ignore_index, label_smoothing: as for `cross_entropy`.
-        reduction: ``"mean"`` over the rows that count, or their ``"sum"``.
-
-    Raises:
-        ValueError, TypeError, IndexError: as `cross_entropy` and `linear`.
-    """
-    check_shapes(input, weight, bias)
-    check_reduction(reduction, "linear_cross_entropy", ("mean", "sum"))
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"linear_cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
-    input = as_tensor(input)
-    if input.device != "cpu" or input.dtype == np.float16:
-        logits = linear(input, weight, bias)
-        return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
-    ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")
-    hidden = input.reshape(-1, input.shape[-1])
-    if not counted.all():
-        places = np.flatnonzero(counted)
-        hidden, ids = gather_rows(hidden, places), ids[places]
-    total = linear_losses(hidden, weight, bias, ids, label_smoothing)
-    return total if reduction == "sum" else total / max(1, len(ids))

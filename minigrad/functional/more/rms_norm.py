@@ -1,0 +1,65 @@
+"""RMS normalisation (Zhang and Sennrich 2019, arXiv:1910.07467)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad import ops
+from minigrad.arguments import in_precision, public
+from minigrad.device import xp
+from minigrad.engine.node import Saved
+from minigrad.engine.primitive import primitive
+from minigrad.functional.compositions import tap
+from minigrad.functional.normalization import check_shapes, row_means
+from minigrad.ops.linalg import rows
+
+
+def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
+    """rms_norm as a composition of small operations."""
+    check_shapes("rms_norm", input, weight)
+    mean_square = tap("mean_square", ops.mean(input * input, axis=-1, keepdims=True))
+    out = tap("normalized", input / ops.sqrt(mean_square + eps))
+    return out if weight is None else out * weight
+
+
+@primitive(floating=True, composition=rms_norm_by_steps, fresh=True)
+def _rms_norm(input, weight, eps):
+    check_shapes("rms_norm", input, weight)
+    scale = 1 / xp(input).sqrt(row_means(input * input) + eps)
+    out = input * scale  # x̂
+    return out if weight is None else out * weight, Saved(scale=scale)
+
+
+@_rms_norm.joint_gradient("input", "weight")
+def rms_norm_gradient(g, input, weight, saved):
+    # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
+    normalized = input * saved.scale
+    grad_weight = rows(g * normalized).sum(axis=0)
+    grad_normalized = g if weight is None else g * weight
+    # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
+    # where the mean is what reaches x through the scale.
+    grad_input = saved.scale * (grad_normalized - normalized * row_means(grad_normalized * normalized))
+    return grad_input, grad_weight
+
+
+@in_precision("float32")
+@public
+def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.
+
+    Args:
+        input: (…, D)
+        weight: (D,) or None
+        eps: added to the mean square; None for the machine epsilon of the input's dtype, PyTorch's default
+
+    Returns:
+        (…, D)
+
+    Raises:
+        ValueError: a weight of another shape.
+    """
+    if eps is None:
+        eps = float(np.finfo(input.dtype if input.dtype.kind == "f" else np.float32).eps)
+    return _rms_norm(input, weight, eps)

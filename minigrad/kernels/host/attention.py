@@ -1,0 +1,102 @@
+"""Attention in place, and of several heads where they lie.
+
+The heads lie side by side in the features of a token: (B, T, D) is read as (B, T, H, D/H). The products take each head
+where it lies, a row being D features long of which D/H are its own, and write their results side by side again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.engine.node import Saved
+from minigrad.functional.attention import attention as attention_definition
+from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
+from minigrad.functional.attention import split_heads
+from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.host.softmax import exponentials
+from minigrad.kernels.host.sums import row_dot
+
+
+def suits(query, key, value, mask, dropped, p, scale):
+    """It takes float32 and float64 arrays in host memory."""
+    return on_host(query, key, value) and masks_on_host(mask, dropped)
+
+
+@faster_body(attention_definition, suits, fresh=True)
+def attention(query, key, value, mask, dropped, p, scale):
+    return attend(query, key, value, mask, dropped, p, scale)
+
+
+@attention.joint_gradient("query", "key", "value")
+def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
+    return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
+
+
+def suits_heads(query, key, value, mask, dropped, p, scale, num_heads):
+    """It takes float32 and float64 arrays in host memory."""
+    return on_host(query, key, value) and masks_on_host(mask, dropped)
+
+
+@faster_body(attention_of_heads_definition, suits_heads, fresh=True)
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
+    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    _, saved = attend(query, key, value, mask, dropped, p, scale, out=split_heads(out, num_heads))
+    return out, saved
+
+
+@attention_of_heads.joint_gradient("query", "key", "value")
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved, needs):
+    gradients = [np.empty(x.shape, g.dtype) if needed else None
+                 for x, needed in zip((query, key, value), needs, strict=True)]
+    places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]
+    g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
+    attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
+    return gradients
+
+
+def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+           out: Any = None) -> tuple[Any, Saved]:
+    """The forward on (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
+    scaled = query * scale  # smaller than the scores
+    weights = scaled @ key.mT  # S; from here on, in place
+    if weights.size:
+        weights, total, _ = exponentials(weights, mask, lambda: scaled @ key.mT)
+        weights /= total
+    if dropped is None:
+        out = product(weights, value, out)
+    else:
+        out = product(weights * dropped, value, out)  # A' V, without the factor 1/(1 - p) of dropout
+        out *= 1 / (1 - p)
+    return out, Saved(weights=weights)
+
+
+def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
+                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any]:
+    """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
+    out_query, out_key, out_value = out
+    kept = weights
+    if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
+        kept, g = weights * dropped, g * (1 / (1 - p))
+    grad_value = product(kept.mT, g, out_value) if needs.value else None
+    if not (needs.query or needs.key):
+        return None, None, grad_value
+    grad_weights = g @ value.mT
+    if dropped is not None:
+        grad_weights *= dropped
+    grad_weights -= row_dot(weights, grad_weights)
+    grad_weights *= weights  # dS
+    grad_query = product(grad_weights, key, out_query) if needs.query else None
+    grad_key = product(grad_weights.mT, query, out_key) if needs.key else None
+    for gradient in (grad_query, grad_key):
+        if gradient is not None:
+            gradient *= scale
+    return grad_query, grad_key, grad_value
+
+
+def product(x: Any, y: Any, out: Any) -> Any:
+    """``x @ y``, into `out` if it is given."""
+    return x @ y if out is None else np.matmul(x, y, out=out)

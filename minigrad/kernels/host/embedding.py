@@ -1,0 +1,39 @@
+"""The gradient of a table of embeddings: rows are added once each, and those of padding left out by a product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.functional.embedding import lookup as lookup_definition
+from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.host.indexing import add_at
+from minigrad.kernels.host.selection import keep_where
+
+
+def suits(input, weight, padding_idx):
+    """It takes a float32 or float64 table in host memory."""
+    return on_host(weight) and masks_on_host(input)
+
+
+@faster_body(lookup_definition, suits, fresh=True)
+def lookup(input, weight, padding_idx=None):
+    return np.take(weight, input, axis=0)
+
+
+def lookup_gradient(g, input, weight_shape, padding_idx):
+    out = np.zeros(weight_shape, g.dtype)
+    add_rows(out, g, input, padding_idx)
+    return out
+
+
+def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
+    """Add each row of g to the row of `buffer` that its id names."""
+    if padding_idx is not None:
+        g = keep_where((input != padding_idx)[..., None], g)
+    add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
+
+
+lookup.gradient(weight=lookup_gradient)
+lookup.accumulating_gradient(weight=add_rows)
