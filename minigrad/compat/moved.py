@@ -1,8 +1,8 @@
 """Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning.
 
-For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up in
-the places that `MOVED` lists, and warns with the place where it stands now. A module that stands where it stood, and
-that some names have left, gets a ``__getattr__`` that does the same with the places that `LEFT` lists.
+For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up
+in the places that `MOVED` lists, and warns with the place where it stands now. A module that is still there, and that
+some names have left, gets a ``__getattr__`` that does the same with the places that `LEFT` lists.
 """
 
 from __future__ import annotations
