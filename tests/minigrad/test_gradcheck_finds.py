@@ -128,21 +128,21 @@ def broken_layer_norm(change):
 
 def eps_of_1e_6(g, input, weight, saved, needs):
     variance = input.var(axis=-1, keepdims=True)
-    return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-6)), needs)
+    return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-6)))
 
 
 def corrected_variance(g, input, weight, saved, needs):
     variance = input.var(axis=-1, ddof=1, keepdims=True)
-    return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-5)), needs)
+    return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-5)))
 
 
 def mean_held_fixed(g, input, weight, saved, needs):
-    gx, gw, gb = layer_norm_gradient(g, input, weight, saved, needs)
+    gx, gw, gb = layer_norm_gradient(g, input, weight, saved)
     return gx + (g * weight).mean(axis=-1, keepdims=True) * saved.rstd, gw, gb
 
 
 def bias_of_one_row(g, input, weight, saved, needs):
-    gx, gw, _ = layer_norm_gradient(g, input, weight, saved, needs)
+    gx, gw, _ = layer_norm_gradient(g, input, weight, saved)
     return gx, gw, g[0]
 
 
