@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from minigrad import functional, random
 from minigrad.device import DeviceError
-from minigrad.engine.primitive import Saved, enable_grad, is_grad_enabled, no_grad, primitive
+from minigrad.device.local import enable_grad, is_grad_enabled, no_grad
+from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.compositions import fused, tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from minigrad.namespace import absent, answer
@@ -157,8 +158,8 @@ if TYPE_CHECKING:
     from minigrad.inspect import profile as profile
     from minigrad.kernels import explain_path as explain_path
     from minigrad.kernels import jit as jit
-    from minigrad.precision import autocast as autocast
     from minigrad.precision import tf32 as tf32
+    from minigrad.precision.autocast import autocast as autocast
 
 __version__ = "0.1.0"
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from minigrad.engine.errors import CAUGHT, Spelling, in_name_of, misfit
+from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.rules import parameter_names
 
@@ -81,3 +82,14 @@ def in_precision(precision: str) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return declare
+
+
+def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:
+    """The error as one of `operation`, called with `values`: the error itself if it names the operation already."""
+    message = str(error)
+    if re.match(rf"{operation}\b", message):
+        return error
+    inner = re.match(r"\w+(\([^()]*\))?: ", message)
+    if inner is None or isinstance(error, AttributeError):
+        return explain(error, values, operation)
+    return kind_of(error)(f"{operation}: {message[inner.end():]}")

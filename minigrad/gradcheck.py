@@ -21,8 +21,8 @@ import numpy as np
 
 from minigrad import random
 from minigrad.device import on_device_of, to_device, to_numpy
+from minigrad.device.local import enable_grad
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import enable_grad
 from minigrad.tensor import Tensor
 from minigrad.tensor.gradients import grad
 

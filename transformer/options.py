@@ -26,7 +26,7 @@ class TrainingOptions:
             depend on it. None: as many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
         precision: of updates. "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
             (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
-            updates which overflow (`minigrad.precision.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
+            updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
         jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: as the caller has it.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.

@@ -101,7 +101,7 @@ class ParallelGradients:
             labels: ids (B, T), as for `Transformer.loss`.
             label_smoothing: of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
-            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.precision.autocast`);
+            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.autocast`);
                 the `factor` of a `minigrad.optim.GradScaler`. None: the forward is in the parameters' precision.
 
         Returns:

@@ -87,3 +87,21 @@ class Switch:
     def set_to(self, value: bool) -> Setting[bool]:
         """A context manager, and decorator, within which the switch has this value."""
         return Setting(self._variable, lambda before: value)
+
+
+recording = Switch("minigrad.recording", default=True)
+
+
+def no_grad() -> Setting[bool]:
+    """Record nothing inside: ``with no_grad(): …``, or as a decorator. Local to the current thread or task."""
+    return recording.set_to(False)
+
+
+def enable_grad() -> Setting[bool]:
+    """Record again inside a `no_grad` block."""
+    return recording.set_to(True)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded here."""
+    return recording.get()

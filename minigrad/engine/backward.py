@@ -23,8 +23,8 @@ import numpy as np
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.operands import copy, match_input
-from minigrad.engine.primitive import no_fast_bodies, no_grad
+from minigrad.engine.operands import match_input
+from minigrad.engine.primitive import no_fast_bodies
 from minigrad.engine.rules import Call, run_rule
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -33,9 +33,9 @@ Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and wheth
 class Arriving:
     """Gradients that have arrived but were not sent on yet, and the heap of the nodes that they are for.
 
-    An entry is ``[value, owned, target]``, by the id of the node or leaf. A rule may return its argument, a view, or one
-    array for two inputs, so a value is borrowed at first and never written to. The second arrival makes a sum that we
-    own; later ones add into it.
+    An entry is ``[value, owned, target]``, by the id of the node or leaf. A rule may return its argument, a view, or
+    one array for two inputs, so a value is borrowed at first and never written to. The second arrival makes a sum that
+    we own; later ones add into it.
     """
 
     def __init__(self, create_graph: bool) -> None:
@@ -80,7 +80,7 @@ class Arriving:
         """Take out the entry of the newest node: its gradient is complete. Its hooks have run."""
         node = heapq.heappop(self.heap)[1]
         entry = self.entries.pop(id(node))
-        return run_hooks(entry) if node._hooks else entry
+        return [node._hooks.run(entry[0]), False, node] if node._hooks else entry
 
     def expect(self, nodes: Iterable[Node]) -> None:
         """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
@@ -223,7 +223,7 @@ def composed(node: Node) -> Any:
     primitive = node.primitive
     kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
     by_position = {position: value for (kind, position), value in kept if kind == "value"}
-    return primitive.composition(*[by_position[i] for i in range(len(primitive.parameters))])  # type: ignore[misc]
+    return primitive.composition(*[by_position[i] for i in range(len(primitive.parameters))])
 
 
 def saved_as_tensors(node: Node) -> list[Any]:
@@ -264,28 +264,3 @@ def recorded_since(number: int, root: Any) -> dict[int, Any]:
             found[id(target)] = target
             stack.extend(target.parents)
     return found
-
-
-def run_hooks(entry: list[Any]) -> list[Any]:
-    """The entry ``[gradient, owned, target]`` after the hooks of its target, in the order of their registration.
-
-    In an ordinary backward a hook gets a copy, so that nothing it does can reach memory that others see.
-    """
-    gradient, _, target = entry
-    recorded = isinstance(gradient, TensorBase)
-    for hook in list(target._hooks.values()):
-        if recorded:
-            result = hook(gradient)
-        else:
-            with no_grad():
-                result = hook(wrap(copy(gradient)))
-        if result is None:
-            continue
-        shape, dtype = tuple(gradient.shape), gradient.dtype
-        if not isinstance(result, TensorBase) or tuple(result._data.shape) != shape:
-            got = f"shape {tuple(result._data.shape)}" if isinstance(result, TensorBase) else type(result).__name__
-            raise TypeError(f"tensor hook {getattr(hook, '__name__', hook)!r}: it must return None or a Tensor of the "
-                            f"gradient's shape {shape}, got {got}")
-        gradient = result if recorded else result._data
-        gradient = gradient if gradient.dtype == dtype else gradient.astype(dtype)
-    return [gradient, False, target]

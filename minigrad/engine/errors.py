@@ -45,17 +45,6 @@ def explain(error: Exception, values: Iterable[Any], operation: str) -> Exceptio
     return kind_of(error)(f"{operation}: {message} {operands}")
 
 
-def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:
-    """The error as one of `operation`, called with `values`: the error itself if it names the operation already."""
-    message = str(error)
-    if re.match(rf"{operation}\b", message):
-        return error
-    inner = re.match(r"\w+(\([^()]*\))?: ", message)
-    if inner is None or isinstance(error, AttributeError):
-        return explain(error, values, operation)
-    return kind_of(error)(f"{operation}: {message[inner.end():]}")
-
-
 def misfit(error: TypeError, operation: str, signature: inspect.Signature, keywords: Iterable[str]) -> TypeError:
     """The error for arguments that a function does not have, with its signature and what they are called here."""
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]

@@ -18,15 +18,15 @@ Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 class TensorBase:
     """An array, whether it requires a gradient, and the node that made it. `minigrad.Tensor` adds the methods.
 
-    ``_version`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` are those
-    of a leaf, None before the first one.
+    ``_version`` is a one-element list that counts in-place changes; views of the same memory share it. ``_hooks`` are
+    those of a leaf: what is there has a method ``run(gradient)``.
     """
 
     __slots__ = ("__weakref__", "_data", "_grad", "_hooks", "_node", "_requires_grad", "_version")
 
     _data: Array
     _grad: Any  # a tensor, or None
-    _hooks: dict[int, Any] | None
+    _hooks: Any  # None before the first one
     _node: Node | None
     _requires_grad: bool
     _version: list[int]
@@ -55,7 +55,7 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
 
 
 class Saved:
-    """What a forward keeps for its own gradient rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+    """What a forward keeps for its own gradient rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
@@ -81,7 +81,8 @@ class Node:
         self.number = next_number()
         self.primitive, self.plan, self.parents, self.saved, self.versions = primitive, plan, parents, saved, versions
         self.shape, self.dtype = shape, dtype
-        self.retained = self._hooks = None  # the weak reference of a tensor after retain_grad(), and hooks
+        self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
+        self._hooks: Any = None
 
     def check(self) -> None:
         """Raise if this node was freed by an earlier backward, or if a value that it saved has changed since."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def beside(static: Any, args: Sequence[Any]) -> Any:
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
     anchor, host = None, False
-    for value in [one for value in values for one in (value if type(value) is tuple else (value,))]:
+    for value in itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values):
         if type(value) is np.ndarray:
             host = True
         elif is_array(value) and not is_host(value):
@@ -109,7 +110,7 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 
 def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What the rule of a primitive for the input `name` returned, in the input's shape and dtype: summed over broadcast axes, cast."""
+    """What a rule returned for the input `name`, in that input's shape and dtype: summed over broadcast axes, cast."""
     shape = getattr(gradient, "shape", None)
     if shape is None:
         raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "

@@ -41,12 +41,12 @@ import numpy as np
 from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.device.local import Setting, Switch
+from minigrad.device.local import Setting, recording
 from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import as_operand, beside, check_devices, promote
-from minigrad.engine.rules import RESERVED, Body, FasterBody, Function, is_ordinary, parameter_names
+from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
@@ -54,24 +54,6 @@ PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 i
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 # Which kinds of bodies may run here in place of definitions.
 body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
-
-recording = Switch("minigrad.recording", default=True)
-
-
-def no_grad() -> Setting[bool]:
-    """Record nothing inside: ``with no_grad(): …``, or as a decorator. Local to the current thread or task."""
-    return recording.set_to(False)
-
-
-def enable_grad() -> Setting[bool]:
-    """Record again inside a `no_grad` block."""
-    return recording.set_to(True)
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations are recorded here."""
-    return recording.get()
-
 
 def only_definitions() -> Setting[Any]:
     """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
@@ -121,7 +103,7 @@ class Primitive(Body, functools.partial[Any]):
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
         super().__init__(self, forward, fresh)
-        self.bodies: list[FasterBody] = []
+        self.bodies: list[Any] = []
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.positions: tuple[int, ...] = ()
@@ -174,8 +156,11 @@ class Primitive(Body, functools.partial[Any]):
         """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
         self._advice.update(advice)
 
-    def add_body(self, body: FasterBody) -> None:
-        """Let `body` run in place of the definition, where it suits; the last one added is asked first."""
+    def add_body(self, body: Any) -> None:
+        """Let a `Body` with ``kind`` and ``suits`` run in place of the definition, where ``suits(*values)`` says so.
+
+        The last one added is asked first.
+        """
         self.bodies.insert(0, body)
 
     # ----------------------------------------------------------------- calling
@@ -332,7 +317,8 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
 
     None if there is anything else among the arguments, or no tensor.
     """
-    values, dtype = [], None
+    values: list[Any] = []
+    dtype = None
     for argument in args:
         if isinstance(argument, TensorBase):
             data = argument._data

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from minigrad.engine.node import Array, Node
@@ -40,7 +41,7 @@ class Plan(NamedTuple):
     Worked out once for each set and body.
     """
 
-    needs: Any  # whether each input needs a gradient
+    needs: Any  # whether each input needs a gradient, by name: ``needs.weight``; of ``*xs`` by position
     wanted: tuple[int, ...]  # the inputs that do, by position
     names: tuple[str, ...]  # and by name
     keep: tuple[Source, ...] = ()
@@ -50,22 +51,6 @@ class Plan(NamedTuple):
     fresh: bool = False  # what the calls return shares memory with nothing else
     expands: bool = False  # under create_graph the composition is recorded in the node's place
     recompute: Callable[[Node], Any] | None = None  # in any backward this records what made the node, in its place
-
-
-class Needs:
-    """Which inputs require a gradient, by name: ``needs.weight``; in the order of the inputs when iterated."""
-
-    def __init__(self, by_name: dict[str, bool]) -> None:
-        self.__dict__.update(by_name)
-
-    def __len__(self) -> int:
-        return len(self.__dict__)
-
-    def __iter__(self) -> Iterator[bool]:
-        return iter(self.__dict__.values())
-
-    def __getattr__(self, name: str) -> bool:  # a name that is no input: an error that lists them
-        raise AttributeError(f"needs has {', '.join(self.__dict__)}, not {name!r}")
 
 
 class Body:
@@ -172,30 +157,10 @@ class Body:
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         elif self is not primitive or self.adding:
             again = primitive.calls(names, keep, adding=False)
-        by_name: Any = needs if primitive.variadic else Needs(dict(zip(all_names, needs, strict=True)))
+        by_name = needs if primitive.variadic else namedtuple("Needs", all_names, rename=True)(*needs)
         self.plans[needs] = Plan(by_name, wanted, names, tuple(keep), calls, again, self.joint is not None, self.fresh,
                                expands)
         return self.plans[needs]
-
-
-class FasterBody(Body):
-    """A body for some operands, registered from outside. What it does not bring of the gradient is the definition's.
-
-    Args:
-        primitive: the operation; `forward` has its parameters.
-        suits: whether the forward takes these arguments: arrays and plain values, in order.
-        kind: "fast"; "precise" for one that runs where a gradient is recorded, too; another runs where it is asked for.
-        fresh: as for `Primitive`.
-    """
-
-    def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "fast",
-                 fresh: bool = False) -> None:
-        if parameter_names(forward) != list(primitive.parameters):
-            raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")
-        super().__init__(primitive, forward, fresh)
-        self.suits, self.kind = suits, kind
-        self.rules, self.adding = dict(primitive.rules), dict(primitive.adding)
-        self.joint, self.has_saved = primitive.joint, primitive.has_saved
 
 
 def picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

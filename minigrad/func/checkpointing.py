@@ -2,8 +2,8 @@
 
 Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016 (arXiv:1604.06174).
 
-It is the engine's expansion at work (`minigrad.engine.backward`): one node stands for the whole function; when a backward
-reaches it, the function runs again, is recorded in the node's place, and the traversal goes on through what it
+It is the engine's expansion at work (`minigrad.engine.backward`): one node stands for the whole function; when a
+backward reaches it, the function runs again, is recorded in the node's place, and the traversal goes on through what it
 recorded. So parameters that the function refers to, nested checkpoints and derivatives of any order need no special
 care.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import Setting
+from minigrad.device.local import Setting, enable_grad, recording
 from minigrad.engine.backward import recorded_since
 from minigrad.engine.interpreters import (
     Interpreter,
@@ -28,7 +28,7 @@ from minigrad.engine.interpreters import (
     surroundings,
 )
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Primitive, body_kinds, enable_grad, primitive, recording
+from minigrad.engine.primitive import Primitive, body_kinds, primitive
 from minigrad.engine.rules import Plan
 from minigrad.functional.bundle import bundle
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.device.local import enable_grad, is_grad_enabled
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import enable_grad, is_grad_enabled
 from minigrad.func.checkpointing import checkpoint
 from minigrad.func.inner_call import InnerCall
 from minigrad.func.modules import functional_call

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
-from minigrad.engine.errors import CAUGHT, in_name_of
+from minigrad.engine.errors import CAUGHT
 from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive

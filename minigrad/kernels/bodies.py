@@ -8,10 +8,30 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.rules import FasterBody
+from minigrad.engine.rules import Body, parameter_names
 
 Function = Callable[..., Any]
 JIT = "jit"  # the kind of the compiled bodies
+
+
+class FasterBody(Body):
+    """A body for some operands, registered from outside. What it does not bring of the gradient is the definition's.
+
+    Args:
+        primitive: the operation; `forward` has its parameters.
+        suits: whether the forward takes these arguments: arrays and plain values, in order.
+        kind: "fast"; "precise" for one that runs where a gradient is recorded, too; another runs where it is asked for.
+        fresh: as for `Primitive`.
+    """
+
+    def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "fast",
+                 fresh: bool = False) -> None:
+        if parameter_names(forward) != list(primitive.parameters):
+            raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")
+        super().__init__(primitive, forward, fresh)
+        self.suits, self.kind = suits, kind
+        self.rules, self.adding = dict(primitive.rules), dict(primitive.adding)
+        self.joint, self.has_saved = primitive.joint, primitive.has_saved
 
 
 def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "fast",

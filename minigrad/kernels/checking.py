@@ -11,7 +11,8 @@ import numpy as np
 from minigrad.device.local import Setting
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import body_kinds, only_definitions
-from minigrad.engine.rules import FasterBody, run_rule
+from minigrad.engine.rules import run_rule
+from minigrad.kernels.bodies import FasterBody
 from minigrad.tensor import Tensor
 
 TOLERANCE = {"d": 1e-12, "f": 2e-5, "e": 2e-2}  # of the largest element of a result, by the character of its dtype

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from minigrad.device import is_array
 from minigrad.engine.interpreters import Interpreter, Operands, interpreting
 from minigrad.engine.primitive import Primitive, body_kinds
-from minigrad.engine.rules import Body, FasterBody
-from minigrad.kernels.bodies import JIT
+from minigrad.engine.rules import Body
+from minigrad.kernels.bodies import JIT, FasterBody
 
 
 class Step(NamedTuple):

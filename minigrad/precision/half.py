@@ -18,7 +18,7 @@ import numpy as np
 from minigrad.device import xp
 from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.rules import FasterBody
+from minigrad.kernels.bodies import FasterBody
 from minigrad.ops.comparison import equal
 from minigrad.ops.linalg import batched_matmul, rows
 from minigrad.ops.more import einsum

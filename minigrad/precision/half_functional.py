@@ -13,7 +13,6 @@ import numpy as np
 
 from minigrad.device import xp
 from minigrad.engine.node import Saved
-from minigrad.engine.rules import FasterBody
 from minigrad.functional.attention import attention, attention_of_heads, join_heads, split_heads
 from minigrad.functional.linear import check_shapes as check_shapes_of_linear
 from minigrad.functional.linear import linear
@@ -21,6 +20,7 @@ from minigrad.functional.more.convolution import _conv1d, by_group, columns, ker
 from minigrad.functional.more.rms_norm import _rms_norm
 from minigrad.functional.normalization import check_shapes, layer_norm, row_means
 from minigrad.functional.softmax import log_softmax, maximum, nonzero, softmax
+from minigrad.kernels.bodies import FasterBody
 from minigrad.kernels.host.softmax import exponentials, shifted_exponentials
 from minigrad.ops.linalg import rows
 from minigrad.precision.half import HALF, SINGLE, product, total

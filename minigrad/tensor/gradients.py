@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.device import device_of, is_array, on_device_of, xp
-from minigrad.engine.backward import Receive, backward_pass, run_hooks
+from minigrad.device.local import enable_grad
+from minigrad.engine.backward import Receive, backward_pass
 from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
 from minigrad.engine.operands import copy, numbers_on
-from minigrad.engine.primitive import enable_grad
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
@@ -42,17 +42,19 @@ def arrive(entries: Iterable[list[Any]]) -> None:
     for gradient, owned, target in [arrived(entry) for entry in entries]:
         if type(target) is not Node:
             deliver(target, gradient, owned)
-        elif target.retained() is not None:  # the tensor on which retain_grad() was called is alive
-            deliver(target.retained(), gradient, False)
+        elif (tensor := target.retained()) is not None:  # the tensor on which retain_grad() was called is alive
+            deliver(tensor, gradient, False)
 
 
 def arrived(entry: list[Any]) -> list[Any]:
     """An entry at the end of a pass, after the hooks of its leaf; those of a node have run."""
-    if type(entry[2]) is not Node:
-        entry = run_hooks(entry) if entry[2]._hooks else entry
+    gradient, owned, leaf = entry
+    if type(leaf) is not Node:
+        if leaf._hooks:
+            gradient, owned = leaf._hooks.run(gradient), False
         for interpreter in interpreters():
-            interpreter.leaf_reached(entry[2], entry[0])
-    return entry
+            interpreter.leaf_reached(leaf, gradient)
+    return [gradient, owned, leaf]
 
 
 def deliver(leaf: Any, value: Any, owned: bool) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, autocast, enable_grad, fused, no_grad
-from minigrad.engine.primitive import is_grad_enabled
+from minigrad.device.local import is_grad_enabled
 from minigrad.functional.compositions import composing
 from minigrad.precision.autocast import autocasting
 

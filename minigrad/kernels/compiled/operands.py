@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.rules import FasterBody
-from minigrad.kernels.bodies import JIT, faster_body
+from minigrad.kernels.bodies import JIT, FasterBody, faster_body
 
 Function = Callable[..., Any]
 

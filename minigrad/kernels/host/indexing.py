@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import writing
-from minigrad.engine.rules import FasterBody
+from minigrad.kernels.bodies import FasterBody
 from minigrad.ops.indexing import getitem, put_into_zeros
 
 

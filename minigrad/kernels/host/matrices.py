@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.operands import sum_to
-from minigrad.engine.rules import FasterBody
+from minigrad.kernels.bodies import FasterBody
 from minigrad.ops.linalg import batched_matmul, rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.primitive import Primitive
-from minigrad.engine.rules import FasterBody
+from minigrad.kernels.bodies import FasterBody
 from minigrad.ops.reduction import keep_reduced, max, min
 from minigrad.ops.selection import clip, maximum, minimum, nan_to_num, relu, where
 
