@@ -295,11 +295,16 @@ for step in range(501):
 
 
 # ------------------------------------------------------------------------------------------------------------------
-# What minigrad adds to this
+# Where each part stands in minigrad
 #
-# The same ideas, with the same names, are in minigrad/engine/node.py (Node), primitive.py, ops/ and autograd.py. There they
-# also have what makes an engine good to work with: every dtype, and CuPy arrays beside NumPy's; buffers that gradients
-# are added into, and memory that is let go as the backward pass moves on; rules for several operands at once; functions
-# fused from many steps, which unfold into those steps when a second derivative is asked for; a count of changes in
-# place, so that a saved value that changed is an error and not a wrong gradient; and errors that say what to do.
+#     1. Node, Tensor        minigrad/engine/node.py; the Tensor's operators and methods: minigrad/tensor/
+#     2. primitive           minigrad/engine/primitive.py: call, run and _record; rules.py: how a rule gets what it names
+#     3. the operations      minigrad/ops/: arithmetic.py, exponential.py, matmul.py, reduction.py, shape.py
+#     4. the backward pass   minigrad/engine/backward.py: backward_pass and gradients_of_parents
+#     5. create_graph        minigrad/tensor/gradients.py: grad; engine/backward.py: saved_as_tensors
+#
+# There they also have what makes an engine good to work with: every dtype, and CuPy arrays beside NumPy's; buffers that
+# gradients are added into, and memory that is let go as the backward pass moves on; rules for several operands at once;
+# operations that unfold into their composition when a second derivative is asked for; a count of changes in place, so
+# that a saved value that changed is an error and not a wrong gradient; and errors that say what to do.
 # docs/design.md goes on from here.

@@ -46,6 +46,8 @@ def as_function(primitive: Primitive) -> types.FunctionType:
 def prepare(names: tuple[str, ...]) -> None:
     """Replace what pdoc would not show, in the modules of these names and in Tensor."""
     for module in [importlib.import_module(name) for name in names]:
+        for name in getattr(module, "__all__", ()):
+            setattr(module, name, getattr(module, name))  # a name that is loaded on demand
         for name, value in list(vars(module).items()):
             if isinstance(value, Primitive):
                 setattr(module, name, as_function(value))

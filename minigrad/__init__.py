@@ -187,7 +187,7 @@ _PLACES = {"autocast": "precision", "tf32": "precision", "explain_path": "kernel
 
 answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
 
-# What is beside the page, and works on it from outside. Where one is missing, everything else runs all the same.
+# These packages work on the others from outside. Everything else runs without them.
 for _name in ("compat", "precision", "kernels"):
     if find_spec(f"minigrad.{_name}") is not None:
         importlib.import_module(f"minigrad.{_name}").install()

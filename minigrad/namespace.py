@@ -1,4 +1,4 @@
-"""Modules that answer to a name that they do not have, and to a call, with what it is here.
+"""Modules whose errors, for a missing name and for a call, say what there is here instead.
 
 ``minigrad.tensor([1.0])`` finds the module ``minigrad.tensor``, where PyTorch has a function of that name.
 """
@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 
 class Answers:
-    """What is said about a name or a call; `minigrad.compat` puts functions that know more in the place of these."""
+    """The texts of errors about missing names; `minigrad.compat` puts functions that know more in place of these."""
 
     @staticmethod
-    def missing(module: str, name: str) -> str | None:
-        """The text of the error for a `name` that `module` does not have; None for Python's own."""
+    def missing(owner: str, name: str) -> str | None:
+        """The text of the error for a `name` that a module or a class of tensors lacks; None for Python's own."""
+        return None
+
+    @staticmethod
+    def missing_on_module(kind: str, name: str) -> str | None:
+        """The same for an `nn.Module` of the class `kind`."""
         return None
 
     @staticmethod

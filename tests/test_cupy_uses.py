@@ -146,21 +146,23 @@ def texts():
     ("module", "right", "wrong", "found"),
     [
         ("minigrad.optim.clip", "namespace.maximum(", "namespace.fmaximum2(", "cupy.fmaximum2 does not exist"),
-        ("minigrad.optim.adam", "multiply = namespace.multiply", "multiply = namespace.multiplied", "cupy.multiplied"),
+        ("minigrad.optim.adam", "sqrt = xp(p).sqrt", "sqrt = xp(p).square_root", "cupy.square_root"),
         ("minigrad.ops.more.arithmetic", "_step(xp(x).trunc, x)", "_step(xp(x).truncate, x)", "cupy.truncate"),
         ("minigrad.functional.more.losses", "xp(x).log1p, x", "xp(x).clip, x", "missing a required argument"),
-        ("minigrad.device", 'special_function("erf", x)', 'special_function("erff", x)', "cupyx.scipy.special.erff"),
-        ("minigrad.device", ".runtime.getDeviceCount()", ".runtime.deviceCount()", "cupy.cuda.runtime.deviceCount"),
-        ("minigrad.device.writing", "namespace.add.at(array, index, values)", "namespace.add.at(array, index, values, 0)",
-         "too many positional arguments"),
+        ("minigrad.device.devices", 'special_function("erf", x)', 'special_function("erff", x)',
+         "cupyx.scipy.special.erff"),
+        ("minigrad.device.devices", ".runtime.getDeviceCount()", ".runtime.deviceCount()",
+         "cupy.cuda.runtime.deviceCount"),
+        ("minigrad.device.writing", "namespace.add.at(array, index, values)",
+         "namespace.add.at(array, index, values, 0)", "too many positional arguments"),
         ("minigrad.functional.loss", "namespace.exp(shifted)", "namespace.exp(shifted, where=top)", "'where'"),
-        ("minigrad.precision.gpu", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),
+        ("minigrad.device.memory", "pool.used_bytes()", "pool.bytes_used()", "cupy.cuda.MemoryPool.bytes_used"),
         ("minigrad.precision.gpu", "setMathMode(handle, before)", "setMathMode(before)", "missing a required argument"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_real_file_is_found(texts, module, right, wrong, found):
     assert right in texts[module]
-    some = {name: texts[name] for name in ("minigrad.device", module)}
+    some = {name: texts[name] for name in ("minigrad.device.devices", module)}
     assert uses_in(some).faults() == []
     assert found in "".join(uses_in(some | {module: texts[module].replace(right, wrong)}).faults())
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from minigrad.device import parse_device
+from minigrad.device.memory import memory_use
 from minigrad.inspect.table import size
-from minigrad.precision.gpu import memory_use
 
 from transformer.model import Transformer
 from transformer.options import TrainingOptions

@@ -1,6 +1,6 @@
 """What fills a trace: it keeps every tensor that an attention shows, and knows whose it is.
 
-`tapping` shows tensors by the names of their steps, an observer is told which module is under way: together they say
+`tapping` shows tensors by the names of their steps, an interpreter knows which module is under way: together they say
 which attention of the model a tensor belongs to, and which residual connection stands around it.
 """
 
@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from minigrad import Tensor, is_grad_enabled, nn
+from minigrad.engine.interpreters import Interpreter
 from minigrad.engine.node import TensorBase
-from minigrad.inspect.observer import Observer
 
 from transformer.attention import MultiHeadAttention
 from transformer.layers import Residual
@@ -20,15 +20,13 @@ from transformer.traced import INPUTS, RETURNED, TAPS, AttentionTrace, ResidualT
 Call = tuple[str, int]
 
 
-class Recorder(Observer):
-    """As an observer it knows which attention a tapped tensor belongs to.
+class Recorder(Interpreter):
+    """As an interpreter it knows which attention a tapped tensor belongs to.
 
     Args:
         model: the names of its attentions are those of the calls.
         calls: by name, filled in place.
     """
-
-    follows_gradients = False
 
     def __init__(self, model: nn.Module, calls: dict[str, list[AttentionTrace]]) -> None:
         self._calls = calls
@@ -83,7 +81,7 @@ class Recorder(Observer):
     def module_ends(self, module: Any) -> None:
         """What an attention or a residual connection showed is complete, unless it raised."""
         while self._open and self._open.pop() is not module:
-            pass  # the ends of what is inside were not told, because an observer raised
+            pass  # what is inside has no end, because another interpreter raised as it began
         if module in self._names:
             seen = self._tensors.pop()
             if "output" in seen:  # it did not raise
@@ -108,25 +106,28 @@ class Recorder(Observer):
         for inside in self._checkpoints:
             inside.append(place)
 
-    def operation_begins(self, operation: Any, args: Any) -> None:
-        """Of a checkpoint: the calls inside are those of this forward, which is thrown away."""
-        if operation.recomputes:
-            self._checkpoints.append([])
+    def operation(self, op: Any, operands: Any, proceed: Any) -> Any:
+        """Of a checkpoint: the calls inside are thrown away; a backward that comes to its node computes them again."""
+        if not op.recomputes:
+            return proceed(operands)
+        inside: list[Call] = []
+        self._checkpoints.append(inside)
+        try:
+            output = proceed(operands)
+        finally:
+            self._checkpoints.pop()
+        if output is not None and output._node is not None:
+            self._again[output._node] = inside
+        return output
 
-    def operation_ends(self, operation: Any, args: Any, output: Any) -> None:
-        """Of a checkpoint: its node computes those calls again, if a backward comes there."""
-        if operation.recomputes:
-            inside = self._checkpoints.pop()
-            if output is not None and output._node is not None:
-                self._again[output._node] = inside
-
-    def rules_begin(self, node: Any, gradient: Any) -> None:
-        """The backward is about to compute again what is behind `node`, if that stands for a checkpoint."""
-        self._replaced = list(self._again.get(node, self._replaced))
-
-    def rules_end(self, node: Any) -> None:
-        """It has."""
-        if node in self._again:
+    def rules(self, node: Any, g: Any, proceed: Any) -> Any:
+        """Of a checkpoint: what it computes again takes the place of its calls."""
+        if node not in self._again:
+            return proceed(g)
+        self._replaced = list(self._again[node])
+        try:
+            return proceed(g)
+        finally:
             self._replaced = []
 
 

@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad, random, tapping
-from minigrad.inspect.observer import observing
+from minigrad.engine.interpreters import interpreting
 
 from transformer.attention import MultiHeadAttention
 from transformer.explain.checks import replay
@@ -194,5 +194,5 @@ def trace(model: nn.Module) -> Iterator[Trace]:
         raise ValueError(f"trace: there is no MultiHeadAttention in this {type(model).__name__}")
     traced = Trace(model)
     recorder = Recorder(model, traced._calls)
-    with observing(recorder), tapping(recorder.tensor, recorder.constant):
+    with interpreting(recorder), tapping(recorder.tensor, recorder.constant):
         yield traced

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from minigrad import DeviceError, jit
+from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
-from minigrad.precision.gpu import pool_use, tf32
+from minigrad.precision.gpu import tf32
 
 from transformer.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.config import TransformerConfig

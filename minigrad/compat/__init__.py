@@ -11,16 +11,21 @@ from minigrad.compat import moved, spellings
 from minigrad.namespace import Answers
 
 
-def _missing(module: str, name: str) -> str | None:
-    return importlib.import_module("minigrad.compat.names").missing(module, name)  # type: ignore[no-any-return]
+def _missing(owner: str, name: str) -> str | None:
+    return importlib.import_module("minigrad.compat.names").missing(owner, name)
+
+
+def _missing_on_module(kind: str, name: str) -> str | None:
+    return importlib.import_module("minigrad.compat.names").missing_on_module(kind, name)
 
 
 def _called(module: str) -> str:
-    return importlib.import_module("minigrad.compat.names").called(module)  # type: ignore[no-any-return]
+    return importlib.import_module("minigrad.compat.names").called(module)
 
 
 def install() -> None:
-    """Put this knowledge in its places."""
+    """Let errors and imports use these tables."""
     spellings.install()
     moved.install()
     Answers.missing, Answers.called = staticmethod(_missing), staticmethod(_called)  # type: ignore[method-assign]
+    Answers.missing_on_module = staticmethod(_missing_on_module)  # type: ignore[method-assign]

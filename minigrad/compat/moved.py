@@ -18,46 +18,74 @@ from minigrad.namespace import Namespace
 
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
-    "minigrad.accumulate": ("minigrad.engine.operands", "minigrad.tensor.gradients", "minigrad.engine.backward"),
-    "minigrad.array_like": ("minigrad.tensor.array_like",),
-    "minigrad.autograd": ("minigrad.tensor.gradients", "minigrad.engine.backward"),
+    "minigrad.accumulate": ("minigrad.engine.backward", "minigrad.engine.operands", "minigrad.tensor.gradients"),
+    "minigrad.array_like": ("minigrad.tensor.conversion", "minigrad.tensor.array_like"),
+    "minigrad.autocast": ("minigrad.precision.autocast",),
+    "minigrad.autograd": ("minigrad.engine.backward", "minigrad.func.inner_call", "minigrad.tensor.gradients"),
     "minigrad.bundle": ("minigrad.functional.bundle",),
-    "minigrad.calls": ("minigrad.arguments", "minigrad.engine.errors", "minigrad.compat.spellings"),
+    "minigrad.calls": ("minigrad.engine.errors", "minigrad.compat.spellings", "minigrad.arguments"),
     "minigrad.creation": ("minigrad.tensor.creation",),
     "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
-    "minigrad.gpu": ("minigrad.precision.gpu",),
-    "minigrad.half": ("minigrad.precision.half",),
     "minigrad.functional.activation": ("minigrad.functional.more.activation",),
     "minigrad.functional.convolution": ("minigrad.functional.more.convolution",),
     "minigrad.functional.grouped_query": ("minigrad.functional.attention",),
     "minigrad.functional.likelihood": ("minigrad.functional.more.losses",),
-    "minigrad.functional.linear_cross_entropy": ("minigrad.functional.more.linear_cross_entropy",),
+    "minigrad.functional.linear_cross_entropy": (
+        "minigrad.functional.more.linear_cross_entropy",
+        "minigrad.kernels.host.linear_cross_entropy",
+    ),
     "minigrad.functional.multi_head": ("minigrad.functional.attention",),
     "minigrad.functional.pooling": ("minigrad.functional.more.convolution",),
     "minigrad.functional.regression": ("minigrad.functional.more.losses",),
     "minigrad.functional.rows": ("minigrad.functional.more.rows",),
     "minigrad.functional.similarity": ("minigrad.functional.more.similarity",),
-    "minigrad.functional.sums": ("minigrad.kernels.host.sums", "minigrad.kernels.bodies"),
+    "minigrad.functional.sums": ("minigrad.kernels.host.sums",),
     "minigrad.functional.targets": ("minigrad.functional.loss", "minigrad.functional.more.losses"),
     "minigrad.functional.windows": ("minigrad.functional.more.convolution",),
-    "minigrad.hooks": ("minigrad.tensor.hooks", "minigrad.engine.backward"),
+    "minigrad.gpu": ("minigrad.device.memory", "minigrad.precision.gpu"),
+    "minigrad.half": ("minigrad.precision.half",),
+    "minigrad.hooks": ("minigrad.engine.hooks", "minigrad.engine.backward", "minigrad.tensor.hooks"),
     "minigrad.inner_call": ("minigrad.func.inner_call",),
+    "minigrad.inspect.boxes": ("minigrad.inspect.graph",),
+    "minigrad.inspect.dot": ("minigrad.inspect.graph",),
+    "minigrad.inspect.drawing": ("minigrad.inspect.graph",),
+    "minigrad.inspect.entry": ("minigrad.inspect.recorder",),
+    "minigrad.inspect.listing": ("minigrad.inspect.recorder",),
+    "minigrad.inspect.profile_tables": ("minigrad.inspect.profile_report",),
+    "minigrad.inspect.profile_trace": ("minigrad.inspect.profile_report",),
+    "minigrad.inspect.spans": ("minigrad.inspect.profile_report",),
+    "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
+    "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
+    "minigrad.kernels.jit_cache": ("minigrad.kernels.compiled.cache",),
+    "minigrad.kernels.jit_dropout": ("minigrad.kernels.compiled.dropout",),
+    "minigrad.kernels.jit_kernel": ("minigrad.kernels.compiled.kernel",),
+    "minigrad.kernels.jit_loss": ("minigrad.kernels.compiled.loss",),
+    "minigrad.kernels.jit_math": ("minigrad.kernels.compiled.math",),
+    "minigrad.kernels.jit_normalization": ("minigrad.kernels.compiled.normalization",),
+    "minigrad.kernels.jit_optim": ("minigrad.kernels.compiled.optim",),
+    "minigrad.kernels.jit_softmax": ("minigrad.kernels.compiled.softmax",),
+    "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.operands",),
     "minigrad.methods": ("minigrad.tensor.methods",),
-    "minigrad.modes": ("minigrad.engine.primitive", "minigrad.functional.compositions", "minigrad.device.local"),
+    "minigrad.modes": (
+        "minigrad.functional.compositions",
+        "minigrad.engine.primitive",
+        "minigrad.device.local",
+    ),
     "minigrad.names": ("minigrad.compat.names",),
+    "minigrad.nn.activations": ("minigrad.nn.more.activations",),
+    "minigrad.nn.convolution": ("minigrad.nn.more.convolution",),
+    "minigrad.nn.flatten": ("minigrad.nn.more.convolution",),
+    "minigrad.nn.functional_call": ("minigrad.func.modules",),
+    "minigrad.nn.losses": ("minigrad.nn.more.losses",),
+    "minigrad.nn.normalization": ("minigrad.nn.layers", "minigrad.nn.more.normalization"),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
-    "minigrad.observe": ("minigrad.inspect.observer", "minigrad.engine.interpreters"),
+    "minigrad.observe": (
+        "minigrad.inspect.observer",
+        "minigrad.engine.interpreters",
+        "minigrad.compat.observer",
+    ),
     "minigrad.operands": ("minigrad.engine.operands",),
     "minigrad.operators": ("minigrad.tensor.operators",),
-    "minigrad.plan": ("minigrad.engine.rules",),
-    "minigrad.recompute": ("minigrad.func.checkpointing",),
-    "minigrad.rules": ("minigrad.engine.rules", "minigrad.engine.operands"),
-    "minigrad.signatures": ("minigrad.engine.rules",),
-    "minigrad.tape": ("minigrad.engine.node",),
-    "minigrad.transforms": ("minigrad.tensor.gradients",),
-    "minigrad.trees": ("minigrad.func.trees",),
-    "minigrad.writing": ("minigrad.device.writing",),
-    "minigrad.optim.scaler": ("minigrad.precision.scaler",),
     "minigrad.ops.diagonals": ("minigrad.ops.more.diagonals",),
     "minigrad.ops.hyperbolic": ("minigrad.ops.more.trigonometric",),
     "minigrad.ops.joining": ("minigrad.ops.shape", "minigrad.ops.more.shape"),
@@ -70,21 +98,20 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.ops.scattering": ("minigrad.ops.more.places",),
     "minigrad.ops.sorting": ("minigrad.ops.more.sorting",),
     "minigrad.ops.trigonometric": ("minigrad.ops.more.trigonometric",),
-    "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
-    "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
-    "minigrad.kernels.jit_cache": ("minigrad.kernels.compiled.cache",),
-    "minigrad.kernels.jit_dropout": ("minigrad.kernels.compiled.dropout",),
-    "minigrad.kernels.jit_kernel": ("minigrad.kernels.compiled.kernel",),
-    "minigrad.kernels.jit_loss": ("minigrad.kernels.compiled.loss",),
-    "minigrad.kernels.jit_math": ("minigrad.kernels.compiled.math",),
-    "minigrad.kernels.jit_normalization": ("minigrad.kernels.compiled.normalization",),
-    "minigrad.kernels.jit_optim": ("minigrad.kernels.compiled.optim",),
-    "minigrad.kernels.jit_softmax": ("minigrad.kernels.compiled.softmax",),
-    "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.operands",),
-    # `minigrad.primitive`, `minigrad.tap` and `minigrad.autocast` are functions, and were modules beside that.
-    "minigrad.autocast": ("minigrad.precision.autocast",),
+    "minigrad.optim.packing": ("minigrad.optim.storage.packing",),
+    "minigrad.optim.scaler": ("minigrad.precision.scaler",),
+    "minigrad.optim.skipping": ("minigrad.optim.storage.skipping",),
+    "minigrad.optim.state": ("minigrad.optim.storage.state",),
+    "minigrad.plan": ("minigrad.engine.primitive", "minigrad.engine.rules"),
     "minigrad.primitive": ("minigrad.engine.primitive", "minigrad.engine.node"),
+    "minigrad.recompute": ("minigrad.func.checkpointing",),
+    "minigrad.rules": ("minigrad.engine.primitive", "minigrad.engine.operands", "minigrad.engine.rules"),
+    "minigrad.signatures": ("minigrad.engine.primitive", "minigrad.engine.rules"),
     "minigrad.tap": ("minigrad.functional.compositions",),
+    "minigrad.tape": ("minigrad.engine.node",),
+    "minigrad.transforms": ("minigrad.engine.grad", "minigrad.tensor.gradients"),
+    "minigrad.trees": ("minigrad.func.trees",),
+    "minigrad.writing": ("minigrad.device.writing",),
 }
 
 # A module that is still there -> where the names stand that have left it.
@@ -106,6 +133,10 @@ LEFT: dict[str, tuple[str, ...]] = {
 
 class MovedModule(Namespace):
     """An old module: it has each name that stood in it, from where it stands now."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)  # `importlib.util.find_spec` refuses a loaded module that has none
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""
@@ -141,8 +172,6 @@ def finder(module: str) -> Callable[[str], Any]:
 
 def install() -> None:
     """Let imports from the old places find what has moved."""
-    for name in MOVED:
-        sys.modules[name] = module = MovedModule(name)
-        module.__spec__ = ModuleSpec(name, None)
+    sys.modules.update({name: MovedModule(name) for name in MOVED})
     for name in LEFT:
         vars(importlib.import_module(name))["__getattr__"] = finder(name)

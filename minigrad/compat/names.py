@@ -205,6 +205,11 @@ def missing(owner: str, name: str) -> str | None:
     return None if here is None else f"{owner} has no {name!r}; here it is {here}"
 
 
+def missing_on_module(kind: str, name: str) -> str | None:
+    """What to say when an `nn.Module` of the class `kind` has no `name`; None if PyTorch's has none either."""
+    return f"{kind} has no {name!r}; here it is {ON_MODULES[name]}" if name in ON_MODULES else None
+
+
 def called(module: str) -> str:
     """What to say when a module of ours is called."""
     return f"{module} is a module and cannot be called" + (f"; here it is {CALLED[module]}" if module in CALLED else "")

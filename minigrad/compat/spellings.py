@@ -1,4 +1,4 @@
-"""What arguments from PyTorch and NumPy are called here: understood where they mean the same, else named in the error."""
+"""The spellings of arguments in PyTorch and NumPy: understood where they mean the same, else named in the error."""
 
 from __future__ import annotations
 

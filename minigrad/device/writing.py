@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from minigrad.device import is_host, on_device_of, xp
+from minigrad.device.devices import is_host, on_device_of, xp
 
 
 def add_at(array: Any, index: Any, values: Any) -> None:

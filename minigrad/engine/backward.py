@@ -22,10 +22,10 @@ import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
-from minigrad.engine.node import Array, Node, TensorBase, gradient_target, next_number, wrap
+from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import copy, match_input
 from minigrad.engine.primitive import no_grad, only_definitions
-from minigrad.engine.rules import Call
+from minigrad.engine.rules import Call, run_rule
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -50,7 +50,9 @@ class Arriving:
         if entry is None:
             if self.create_graph and not isinstance(value, TensorBase):  # a rule may return a constant
                 value = wrap(value)
-            self._enter(target, value, fresh)
+            self.entries[id(target)] = [value, fresh, target]
+            if type(target) is Node:
+                heapq.heappush(self.heap, (-target.number, target))
         elif entry[1] and entry[0] is value:
             return  # a buffer that a rule has added into
         elif self.create_graph:
@@ -62,22 +64,16 @@ class Arriving:
                 else:
                     entry[0], entry[1] = entry[0] + value, True
 
-    def _enter(self, target: Any, value: Any, owned: bool) -> list[Any]:
-        entry = self.entries[id(target)] = [value, owned, target]
-        if type(target) is Node:
-            heapq.heappush(self.heap, (-target.number, target))
-        return entry
-
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any, plain: Call) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added; or what `plain` returns."""
         if not all(entry.buffers for entry in interpreters()):
-            return plain(values)
-        entry = self.entries.get(id(target))
-        if entry is None:
-            entry = self._enter(target, xp(values[0]).zeros(target.shape, target.dtype), True)
-        elif not entry[1] or isinstance(entry[0], np.generic):
+            return run_rule(plain, values)
+        if id(target) not in self.entries:
+            self.add(target, xp(values[0]).zeros(target.shape, target.dtype), True)
+        entry = self.entries[id(target)]
+        if not entry[1] or isinstance(entry[0], np.generic):
             entry[0], entry[1] = xp(values[0]).array(entry[0]), True
-        call(values, entry[0])
+        run_rule(call, values, entry[0])
         return entry[0]
 
     def latest(self) -> list[Any]:
@@ -133,7 +129,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             with on_device_of(g._data if create_graph else g):
                 send_gradients(node, g, arriving, wanted)
             if not retain_graph:
-                node.free()
+                node.saved, node.versions = FREED, ()
             if receive is not None:
                 for gradient, owned, leaf in arriving.complete(node):
                     receive(leaf, gradient, owned)
@@ -181,14 +177,15 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         elif call.adds:
             gradients.append(arriving.added_by(call, values, target, plan.again[len(gradients)]))
         else:
-            gradients.append(matched(call(values), target, node, name))
+            result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))
+            gradients.append(matched(result, target, node, name))
     return gradients
 
 
 def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, from its one joint rule."""
     plan = node.plan
-    results = (plan.again if again else plan.calls)[0](values)
+    results = run_rule((plan.again if again else plan.calls)[0], values)
     if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
         raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
                         f"{len(plan.needs)} inputs (None where none is needed)")

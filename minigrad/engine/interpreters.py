@@ -13,13 +13,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from minigrad.device.local import Setting
 from minigrad.engine.node import Array, Node, TensorBase
 
-if TYPE_CHECKING:
-    from minigrad.engine.primitive import Primitive
+Operation = Any  # a `Primitive`, which is defined above this
 
 REWRITE, CAST, WATCH = range(3)
 
@@ -28,7 +27,7 @@ class Operands(NamedTuple):
     """What an operation was given.
 
     Attributes:
-        args: the arguments as the caller gave them, in the order of the parameters; ``*xs`` one by one.
+        args: the arguments as the caller gave them, in the order of the parameters; ``*xs`` as one tuple.
         values: the same as arrays and plain values, of one dtype and device: what the operation runs on.
     """
 
@@ -47,7 +46,7 @@ class Interpreter:
     replaces_inside: ClassVar[bool] = False  # a rewriter that also acts on the operations of its own replacement
     buffers: bool = True  # whether gradient rules that add into a buffer may do so while this one watches
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+    def operation(self, op: Operation, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Return the output of `op`: of ``proceed(operands)``, or of something else."""
         return proceed(operands)
 
@@ -112,21 +111,22 @@ def in_place_of_rewriters(entries: Entries) -> Setting[Entries]:
     return Setting(_entries, lambda now: (*changing, *(e for e in now if e.phase == WATCH)))
 
 
-def interpret(op: Primitive, operands: Operands, run: Callable[[Operands], Any]) -> Any:
+def interpret(op: Operation, operands: Operands, run: Callable[[Operands], Any]) -> Any:
     """The output of `op`, through all interpreters; `run` is what the innermost one proceeds to."""
     return _through(interpreters(), op, operands, run)
 
 
-def _through(entries: Entries, op: Primitive, operands: Operands, run: Callable[[Operands], Any]) -> Any:
+def _through(entries: Entries, op: Operation, operands: Operands, run: Callable[[Operands], Any]) -> Any:
     if not entries:
         return run(operands)
-    entry, inner = entries[0], entries[1:]
-
-    def proceed(operands: Operands) -> Any:
-        return _through(inner, op, operands, run)
-
+    entry, inner, around = entries[0], entries[1:], interpreters()
     if entry.phase != REWRITE or entry.replaces_inside:
-        return entry.operation(op, operands, proceed)
+        return entry.operation(op, operands, lambda operands: _through(inner, op, operands, run))
+
+    def proceed(operands: Operands) -> Any:  # a checkpoint runs operations, which are rewritten, too
+        with Setting(_entries, lambda now: around):
+            return _through(inner, op, operands, run)
+
     with not_interpreting(entry):  # a replacement may use the operation that it replaces
         return entry.operation(op, operands, proceed)
 

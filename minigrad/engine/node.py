@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from minigrad.engine.primitive import Primitive
-    from minigrad.engine.rules import Plan
 
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
@@ -70,7 +66,7 @@ next_number = itertools.count().__next__
 
 
 class Node:
-    """One recorded operation: what its rules need, and where its gradients go.
+    """One recorded operation: its `Primitive`, its `Plan`, what its rules need, and where its gradients go.
 
     ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.names``.
     ``versions`` are those of the saved values: ``(counter, its count when the value was saved, the value)``.
@@ -80,7 +76,7 @@ class Node:
     __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
                  "shape", "versions")
 
-    def __init__(self, primitive: Primitive, plan: Plan, parents: Sequence[Any], saved: Sequence[Any],
+    def __init__(self, primitive: Any, plan: Any, parents: Sequence[Any], saved: Sequence[Any],
                  versions: Sequence[tuple[list[int], int, Array]], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = next_number()
         self.primitive, self.plan, self.parents, self.saved, self.versions = primitive, plan, parents, saved, versions
@@ -99,10 +95,6 @@ class Node:
                 raise RuntimeError(
                     f"{self.primitive.name}: a tensor of shape {self.shape} or an operand of it, saved for the "
                     "backward pass, was changed in place afterwards; change a copy, or change it after backward()")
-
-    def free(self) -> None:
-        """Let the saved values go: a second pass through this node is an error."""
-        self.saved, self.versions = FREED, ()
 
 
 def gradient_target(tensor: TensorBase) -> Any:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, TensorBase
-
-if TYPE_CHECKING:
-    from minigrad.engine.primitive import Primitive
 
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 
@@ -60,7 +57,7 @@ def beside(static: Any, args: Sequence[Any]) -> Any:
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
     anchor, host = None, False
-    for value in values:
+    for value in [one for value in values for one in (value if type(value) is tuple else (value,))]:
         if type(value) is np.ndarray:
             host = True
         elif is_array(value) and not is_host(value):
@@ -111,8 +108,8 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     return gradient if gradient.shape == shape else gradient.reshape(shape)
 
 
-def match_input(gradient: Any, like: Any, primitive: Primitive, name: str) -> Any:
-    """What the rule for the input `name` returned, in the input's shape and dtype: summed over broadcast axes, cast."""
+def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What the rule of a primitive for the input `name` returned, in the input's shape and dtype: summed over broadcast axes, cast."""
     shape = getattr(gradient, "shape", None)
     if shape is None:
         raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "

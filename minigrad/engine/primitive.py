@@ -97,7 +97,7 @@ class Primitive(Body, functools.partial[Any]):
     around_pass: Callable[[], Any] | None = None
     recomputes = False  # True for an operation that stands for a whole computation, to be made again in the backward
 
-    def __new__(cls, *args: Any, **declarations: Any) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """A partial of `call`: CPython 3.11 calls one at once, and takes 0.5 µs more (of 4) for a ``__call__``."""
         self = super().__new__(cls, cls.call)
         self.__setstate__((cls.call, (self,), {}, {}))  # type: ignore[attr-defined]
@@ -180,12 +180,12 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        values = plain_values(args, self._statics) if not self.variadic else self._plain_variadic(args)
-        host = True
+        values, host = self._plain_variadic(args) if self.variadic else plain_values(args, self._statics), True
         if values is None:
-            if not self._has_tensor(args):
+            given = (*args[0], *args[1:]) if self.variadic else args
+            if not any(isinstance(argument, TensorBase) for argument in given):
                 return self._on_arrays(args)
-            values, host = self._convert(args)
+            values, host = self._convert(args, given)
         if interpreters():
             return interpret(self, Operands(args, values), lambda given: self.run(given.args, given.values, host))
         return self.run(args, values, host)
@@ -197,17 +197,17 @@ class Primitive(Body, functools.partial[Any]):
             if host:
                 out = self._forward(body, values) if self.variadic else body.forward(*values)
             else:
-                with on_device_of(check_devices(self._flat(values), self.name)):
+                with on_device_of(check_devices(values, self.name)):
                     out = self._forward(body, values)
         except CAUGHT as error:
             raise explain(error, values, self.name) from error
         saved = None
         if body.has_saved:
             out, saved = out
-        shares = getattr(out, "base", None) is not None
+        shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
             shares = shares or value is out
-        tensor = wrap(out, None, shared_version(out, args) if shares else None)
+        tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
@@ -274,36 +274,33 @@ class Primitive(Body, functools.partial[Any]):
         operands = plain_values(args[0], ())
         return [tuple(operands), *args[1:]] if operands and STATIC.issuperset(map(type, args[1:])) else None
 
-    def _flat(self, args: Sequence[Any]) -> Sequence[Any]:
-        """The arguments, those of ``*xs`` one by one."""
-        return (*args[0], *args[1:]) if self.variadic else args
-
-    def _has_tensor(self, args: tuple[Any, ...]) -> bool:
-        return any(isinstance(argument, TensorBase) for argument in self._flat(args))
-
     def _on_arrays(self, args: tuple[Any, ...]) -> Any:
         """The result of the definition, of arrays."""
         try:
-            result = self._forward(self, args)
+            result = self._forward(self, args) if self.variadic else self.forward(*args)
         except (AttributeError, TypeError) as error:
-            if any(is_array(a) for a in self._flat(args)) or str(error).startswith(f"{self.name}: "):
+            given = args[0] if self.variadic else args
+            if any(is_array(a) for a in given) or str(error).startswith(f"{self.name}: "):
                 raise
-            kinds = ", ".join(type(a).__name__ for a in self._flat(args))
+            kinds = ", ".join(type(a).__name__ for a in given)
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
         return result[0] if self.has_saved else result
 
-    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
-        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory."""
-        values = [self._static(argument, position, args) for position, argument in enumerate(args)]
+    def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
+        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
+
+        `given`: the arguments, with ``*xs`` one by one.
+        """
+        values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
-        operands = [as_operand(operand, self._flat(args), self.name) for operand in inputs]
+        operands = [as_operand(operand, given, self.name) for operand in inputs]
         promote(operands or values, self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:
             for position, operand in zip(self.positions, operands, strict=True):
                 values[position] = operand
-        return values, check_devices(self._flat(values), self.name) is None
+        return values, check_devices(values, self.name) is None
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
@@ -317,7 +314,7 @@ class Primitive(Body, functools.partial[Any]):
             return value.item()
         if not self._differentiable:
             return as_operand(value, args, self.name) if isinstance(value, list) else value
-        return beside(value, self._flat(args)) if isinstance(value, np.ndarray) else value
+        return beside(value, args) if isinstance(value, np.ndarray) else value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and self._differentiable:
@@ -372,16 +369,16 @@ def fact(kind: str, value: Any) -> Any:
     return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
 
 
-def primitive(forward: Function | None = None, **declarations: Any) -> Any:
+def primitive(forward: Function | None = None, *, broadcasts: bool = False, floating: bool = False,
+              composition: Function | None = None, precision: str | None = None, fresh: bool = False) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        declarations: ``broadcasts``, ``floating``, ``composition``, ``precision``, ``fresh``: see `Primitive`.
+        broadcasts, floating, composition, precision, fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
-    if forward is None:
-        return lambda function: Primitive(function, **declarations)
-    return Primitive(forward, **declarations)
+    declarations = broadcasts, floating, composition, precision, fresh
+    return Primitive(forward, *declarations) if forward is not None else lambda f: Primitive(f, *declarations)

@@ -9,12 +9,9 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from minigrad.engine.node import Array, Node
-
-if TYPE_CHECKING:
-    from minigrad.engine.primitive import Primitive
 
 Function = Callable[..., Any]
 Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
@@ -31,9 +28,10 @@ class Call(NamedTuple):
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
     adds: bool = False  # whether the rule adds into a buffer, which it is given first
 
-    def __call__(self, values: tuple[Any, ...], *buffer: Array) -> Any:
-        """What the rule returns for these values of g, needs and what was saved."""
-        return self.rule(*buffer, values[0]) if self.pick is None else self.rule(*buffer, *self.pick(values))
+
+def run_rule(call: Call, values: tuple[Any, ...], *buffer: Array) -> Any:
+    """What the rule returns for these values of g, needs and what was saved."""
+    return call.rule(*buffer, values[0]) if call.pick is None else call.rule(*buffer, *call.pick(values))
 
 
 class Plan(NamedTuple):
@@ -76,7 +74,7 @@ class Body:
     ``fresh`` declares that each gradient which a rule returns is memory that nothing else refers to.
     """
 
-    def __init__(self, primitive: Primitive, forward: Function, fresh: bool) -> None:
+    def __init__(self, primitive: Any, forward: Function, fresh: bool) -> None:
         self.primitive, self.forward, self.fresh = primitive, forward, fresh
         self.rules: dict[str, Function] = {}
         self.adding: dict[str, Function] = {}
@@ -190,7 +188,7 @@ class FasterBody(Body):
         fresh: as for `Primitive`.
     """
 
-    def __init__(self, primitive: Primitive, forward: Function, suits: Callable[..., bool], kind: str = "",
+    def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "",
                  fresh: bool = False) -> None:
         if parameter_names(forward) != list(primitive.parameters):
             raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")

@@ -6,12 +6,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minigrad.tensor import gradients
 from minigrad.engine.node import Node, TensorBase, gradient_target
 from minigrad.engine.primitive import enable_grad, is_grad_enabled
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 from minigrad.ops import zeros_like
-from minigrad.tensor import Tensor
+from minigrad.tensor import Tensor, gradients
 
 
 def _input(value: Any, operation: str) -> Tensor:

@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.tensor import gradients
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import enable_grad, is_grad_enabled
 from minigrad.func.checkpointing import checkpoint
 from minigrad.func.inner_call import InnerCall
+from minigrad.func.modules import functional_call
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like
-from minigrad.nn.functional_call import functional_call
 from minigrad.ops import stack, zeros_like
-from minigrad.tensor import Tensor
+from minigrad.tensor import Tensor, gradients
 
 __all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 

@@ -29,7 +29,7 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
     return ops.where(counted, losses, 0.0)
 
 
-@primitive(floating=True, composition=cross_entropy_by_steps, fresh=True)
+@primitive(floating=True, composition=cross_entropy_by_steps, precision="float32", fresh=True)
 def row_losses(logits, target, counted, label_smoothing=0.0):
     """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row.
 

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, to_numpy, xp
+from minigrad.engine.interpreters import Operands, interpreting
 from minigrad.engine.node import Array, Node, TensorBase
+from minigrad.engine.primitive import Primitive
 from minigrad.inspect.lines import Line, current_line
-from minigrad.inspect.modules import ModuleCalls
-from minigrad.inspect.observer import Observer, observing
+from minigrad.inspect.modules import ModuleWatcher
 from minigrad.inspect.table import shape_text
 
 
@@ -85,81 +86,83 @@ class _Place(NamedTuple):
 
 
 class _Firing(threading.local):
-    """The nodes whose rules run in a thread, and whether their gradient is finite."""
+    """The operations whose rules run in a thread, the innermost last."""
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[Node, bool]] = []
+        self.names: list[str] = []
 
 
-class _Detector(Observer):
+class _Detector(ModuleWatcher):
     """Looks at everything that is computed, and remembers which line made each node."""
 
+    buffers = False  # in a sum, a bad value of one gradient looks like one of the next
+
     def __init__(self, forward: bool, infinities: bool) -> None:
+        super().__init__()
         self._forward, self._infinities = forward, infinities
-        self._calls = ModuleCalls()
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
         self._firing = _Firing()
 
-    def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
-        if output is None:
-            return
-        call = self._calls.current
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        output = proceed(operands)
+        if output is None:  # of a checkpoint that has nothing to be computed again
+            return None
+        call = self.calls.current
         place = _Place(current_line(), "" if call is None else call.path)
         if output._node is not None:
             self._places[output._node] = place
-        if operation.recomputes:  # its operations were looked at
+        if op.recomputes:  # what runs in it has been checked
             if output._node is not None:
-                self._calls.keep(output._node)
-            return
-        data = output._data
-        if not self._forward or data.dtype.kind != "f" or is_finite(data):
+                self.calls.keep(output._node)
+        elif self._forward:
+            self._check_output(op, operands.args, output._data, place)
+        return output
+
+    def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
+        self._firing.names.append(node.primitive.name)
+        try:
+            with self.calls.inside(node):
+                gradients = proceed(g)
+        finally:
+            self._firing.names.pop()
+        if not node.primitive.recomputes and is_finite(_raw(g)):
+            for name, gradient in zip(node.plan.names, gradients, strict=True):
+                if gradient is not None:
+                    self._check_gradient(node, name, _raw(gradient))
+        return gradients
+
+    def _check_output(self, op: Primitive, args: Sequence[Any], data: Array, place: _Place) -> None:
+        if data.dtype.kind != "f" or is_finite(data):
             return
         operands = [part for argument in args for part in floats_in(argument)]
         for kind in ("nan", "inf") if self._infinities else ("nan",):
             if holds(data, kind) and not any(holds(operand, kind) for operand in operands):
-                self._report_forward(operation, args, data, kind, place)
+                self._report_forward(op, args, data, kind, place)
 
-    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
-        self._calls.rules_begin(node)
-        self._firing.nodes.append((node, is_finite(_raw(gradient))))
-
-    def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
-        raw = _raw(gradient)
-        if not self._firing.nodes[-1][1] or is_finite(raw):
+    def _check_gradient(self, node: Node, name: str, gradient: Array) -> None:
+        if is_finite(gradient):
             return
-        kind = "nan" if holds(raw, "nan") else "inf"
+        kind = "nan" if holds(gradient, "nan") else "inf"
         if kind == "inf" and not self._infinities:
             return
-        index, value, counted = _first(raw, kind)
+        index, value, counted = _first(gradient, kind)
         place = self._places.get(node)
         made = place.describe() if place is not None else (
             "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
         saved = dict(zip(_names(node), node.saved, strict=True))
         _raise(node.primitive.name, "backward", name, index, value, place or _Place(None, ""), [
             f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
-            f"first at index {index} of shape {shape_text(raw.shape)}: {value} ({counted})", made,
+            f"first at index {index} of shape {shape_text(gradient.shape)}: {value} ({counted})", made,
             *_operands(saved)])
 
-    def rules_end(self, node: Node) -> None:
-        self._calls.rules_end(node)
-        while self._firing.nodes.pop()[0] is not node:
-            pass
-
-    def module_begins(self, module: Any) -> None:
-        self._calls.begin(module)
-
-    def module_ends(self, module: Any) -> None:
-        self._calls.end(module)
-
-    def _report_forward(self, operation: Any, args: Sequence[Any], data: Array, kind: str, place: _Place) -> None:
+    def _report_forward(self, op: Primitive, args: Sequence[Any], data: Array, kind: str, place: _Place) -> None:
         index, value, counted = _first(data, kind)
-        lines = [f"{operation.name}: {_a(kind)} in its output, and none in what it was given",
+        lines = [f"{op.name}: {_a(kind)} in its output, and none in what it was given",
                  f"first at index {index} of shape {shape_text(data.shape)}: {value} ({counted})"]
-        if self._firing.nodes:
-            rule = self._firing.nodes[-1][0].primitive.name
-            lines.append(f"it ran in the gradient rule of {rule}, under create_graph")
-        named = dict(zip(operation.parameters, args, strict=True))
-        _raise(operation.name, "forward", None, index, value, place,
+        if self._firing.names:
+            lines.append(f"it ran in the gradient rule of {self._firing.names[-1]}, under create_graph")
+        named = dict(zip(op.parameters, args, strict=True))
+        _raise(op.name, "forward", None, index, value, place,
                [*lines, place.describe(), *_operands(named, index, data.shape)])
 
 
@@ -234,7 +237,7 @@ class detect_anomaly:
         self._blocks: list[Any] = []
 
     def __enter__(self) -> None:
-        block = observing(_Detector(*self._options))
+        block = interpreting(_Detector(*self._options))
         block.__enter__()
         self._blocks.append(block)
 
@@ -250,7 +253,7 @@ class detect_anomaly:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with observing(_Detector(*self._options)):
+            with interpreting(_Detector(*self._options)):
                 return function(*args, **kwargs)
 
         return call

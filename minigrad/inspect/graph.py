@@ -15,10 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from minigrad.inspect.entry import Entry, Leaf
-from minigrad.inspect.listing import dtype_text, norm_text
 from minigrad.inspect.modules import ModuleCall
-from minigrad.inspect.recorder import Tape, tape
+from minigrad.inspect.recorder import Entry, Leaf, Tape, dtype_text, norm_text, tape
 from minigrad.inspect.table import shape_text
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from minigrad.engine.interpreters import WATCH, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import Array, Node, TensorBase
-from minigrad.inspect.modules import ModuleCalls
-from minigrad.inspect.observer import Observer, observing, unobserved
+from minigrad.engine.primitive import Primitive
+from minigrad.inspect.modules import ModuleWatcher
 
 
 class Event:
@@ -22,8 +23,8 @@ class Event:
         inputs: forward: the arguments, in the order of the operation's parameters (``*xs`` as one tuple); backward:
             the gradient of the output, alone.
         output: forward: the output, None before it is there and if the operation raised; backward: None.
-        gradients: backward: ``(argument, gradient)`` for each rule that has run; arrays, or tensors under
-            ``create_graph``; empty if the hooks do not follow gradients.
+        gradients: backward: ``(argument, gradient)`` for each input that has one, once the rules have run; arrays, or
+            tensors under ``create_graph``; empty with ``gradients=False``.
         node: what was recorded: in the forward from `after` on, None if nothing was; in the backward always.
         module: the dotted path of the module that it belongs to, "" outside of all; "checkpoint (computed again)" for
             what a checkpointed function itself runs the second time.
@@ -33,10 +34,10 @@ class Event:
     A hook may put attributes of its own on it. Arrays must not be written to.
     """
 
-    def __init__(self, operation: Any, phase: str, inputs: tuple[Any, ...], key: Any, module: str,
+    def __init__(self, operation: Primitive, phase: str, inputs: tuple[Any, ...], module: str,
                  parent: Event | None) -> None:
         self.operation, self.name, self.phase, self.inputs = operation, operation.name, phase, inputs
-        self.module, self.parent, self._key = module, parent, key
+        self.module, self.parent = module, parent
         self.output: Any = None
         self.node: Node | None = None
         self.gradients: list[tuple[str, Any]] = []
@@ -56,72 +57,54 @@ class Event:
 Hook = Callable[[Event], Any]
 
 
-class _Hooks(Observer):
-    """Makes events of what it is told."""
+class _Hooks(ModuleWatcher):
+    """Makes an event of each operation, and of the rules of each."""
 
     def __init__(self, before: Hook | None, after: Hook | None, model: Any, gradients: bool) -> None:
-        self._before, self._after, self.follows_gradients = before, after, gradients
-        self._calls = ModuleCalls(model)
+        super().__init__(model)
+        self._before, self._after, self._gradients, self.buffers = before, after, gradients, not gradients
         self._modules: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
         self._local = threading.local()
 
-    def _running(self) -> list[Event]:
-        if not hasattr(self._local, "events"):
-            self._local.events = []
-        events: list[Event] = self._local.events
-        return events
-
-    def _begin(self, operation: Any, phase: str, inputs: tuple[Any, ...], key: Any, module: str) -> None:
-        running = self._running()
-        event = Event(operation, phase, inputs, key, module, running[-1] if running else None)
-        event.node = key if phase == "backward" else None
+    @contextlib.contextmanager
+    def _event(self, op: Primitive, phase: str, inputs: tuple[Any, ...], module: str,
+               node: Node | None = None) -> Iterator[Event]:
+        """A block in which the event happens, with the hooks before and after it."""
+        running: list[Event] = vars(self._local).setdefault("events", [])
+        event = Event(op, phase, inputs, module, running[-1] if running else None)
+        event.node = node
+        self._call(self._before, event)
         running.append(event)
-        if self._before is not None:
-            with unobserved():
-                self._before(event)
+        try:
+            yield event
+        finally:
+            running.pop()
+            self._call(self._after, event)
 
-    def _end(self, key: Any) -> Event:
-        running = self._running()
-        event = running.pop()
-        while event._key is not key:  # its end was not told, because another observer raised
-            event = running.pop()
-        return event
+    def _call(self, hook: Hook | None, event: Event) -> None:
+        if hook is not None:
+            with not_interpreting(*[entry for entry in interpreters() if entry.phase == WATCH]):
+                hook(event)
 
-    def _call_after(self, event: Event) -> None:
-        if self._after is not None:
-            with unobserved():
-                self._after(event)
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        call = self.calls.current
+        with self._event(op, "forward", operands.args, call.path if call else "") as event:
+            event.output = output = proceed(operands)
+            if output is not None and output._node is not None:
+                event.node = output._node
+                self._modules[output._node] = event.module
+                if op.recomputes:
+                    self.calls.keep(output._node)
+        return output
 
-    def operation_begins(self, operation: Any, args: Sequence[Any]) -> None:
-        current = self._calls.current
-        self._begin(operation, "forward", tuple(args), args, current.path if current else "")
-
-    def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
-        event = self._end(args)
-        event.output = output
-        if output is not None and output._node is not None:
-            event.node = output._node
-            self._modules[output._node] = event.module
-            if operation.recomputes:
-                self._calls.keep(output._node)
-        self._call_after(event)
-
-    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
-        self._calls.rules_begin(node)
-        self._begin(node.primitive, "backward", (gradient,), node, self._modules.get(node, ""))
-
-    def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
-        self._running()[-1].gradients.append((name, gradient))
-
-    def rules_end(self, node: Node) -> None:
-        self._calls.rules_end(node)
-        self._call_after(self._end(node))
-
-    def module_begins(self, module: Any) -> None:
-        self._calls.begin(module)
-
-    def module_ends(self, module: Any) -> None:
-        self._calls.end(module)
+    def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
+        with self.calls.inside(node), self._event(node.primitive, "backward", (g,), self._modules.get(node, ""),
+                                                  node) as event:
+            gradients = proceed(g)
+            if self._gradients and node.plan.names:
+                event.gradients = [(name, gradient) for name, gradient in zip(node.plan.names, gradients, strict=True)
+                                   if gradient is not None]
+        return gradients
 
 
 @contextlib.contextmanager
@@ -130,7 +113,7 @@ def op_hook(before: Hook | None = None, after: Hook | None = None, *, model: Any
     """Call ``before(event)`` and ``after(event)`` around every operation inside the block, forward and backward.
 
     Local to the current thread or task, and to threads that run in a copy of its context, which call the hooks at the
-    same time. Operations that a hook runs itself are not told of; what it raises stops the computation.
+    same time. Operations that a hook runs itself have no events; what it raises stops the computation.
 
     Args:
         before: called before the operation, or the rules of one, run.
@@ -141,5 +124,5 @@ def op_hook(before: Hook | None = None, after: Hook | None = None, *, model: Any
     """
     if before is None and after is None:
         raise ValueError("op_hook: give before, after or both")
-    with observing(_Hooks(before, after, model, gradients)):
+    with interpreting(_Hooks(before, after, model, gradients)):
         yield

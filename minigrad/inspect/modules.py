@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from minigrad.engine.interpreters import Interpreter
 from minigrad.engine.node import Node, TensorBase
 
 RECOMPUTED = "checkpoint (computed again)"
@@ -56,11 +59,10 @@ class ModuleCall:
 
 
 class _Open(threading.local):
-    """The calls that are under way in one thread, the innermost last; and those left for checkpoints."""
+    """The calls that are under way in one thread, the innermost last."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ModuleCall]] = []
-        self.left: list[tuple[Node, list[tuple[Any, ModuleCall]]]] = []
 
 
 class ModuleCalls:
@@ -91,7 +93,7 @@ class ModuleCalls:
         return call
 
     def end(self, module: Any) -> None:
-        """It ends; so do those inside whose end was not told, because an observer raised."""
+        """It ends; so do those inside it that have not ended, because an interpreter raised as they began."""
         while self._open.calls and self._open.calls.pop()[0] is not module:
             pass
 
@@ -99,20 +101,19 @@ class ModuleCalls:
         """`checkpoint` was recorded: the calls around it are those in which it will be computed again."""
         self._kept[checkpoint] = list(self._open.calls)
 
-    def rules_begin(self, node: Node) -> None:
-        """If `node` is a checkpoint, what follows is computed again, in the calls that it was recorded in."""
-        if node.primitive.recomputes:
-            here = self._open
-            here.left.append((node, here.calls))
-            here.calls = list(self._kept.get(node, []))
-            here.calls.append((None, ModuleCall(RECOMPUTED, RECOMPUTED, next(self._numbers), self.current)))
-
-    def rules_end(self, node: Node) -> None:
-        """If `node` is a checkpoint, the calls are again those from before."""
-        while node.primitive.recomputes and self._open.left:
-            begun, self._open.calls = self._open.left.pop()
-            if begun is node:
-                break
+    @contextlib.contextmanager
+    def inside(self, node: Node) -> Iterator[None]:
+        """A block in which the rules of `node` run. A checkpoint is computed again, in the calls around its forward."""
+        if not node.primitive.recomputes:
+            yield
+            return
+        here, before = self._open, self._open.calls
+        here.calls = list(self._kept.get(node, []))
+        here.calls.append((None, ModuleCall(RECOMPUTED, RECOMPUTED, next(self._numbers), self.current)))
+        try:
+            yield
+        finally:
+            here.calls = before
 
     def name_of(self, tensor: TensorBase) -> str | None:
         """The dotted name of a parameter or buffer of the model, or of a module that is being called."""
@@ -135,3 +136,22 @@ class ModuleCalls:
             named = [*module.named_modules(), *module.named_parameters(), *module.named_buffers()]
             self._names[id(module)] = module, {id(thing): name for name, thing in reversed(named)}
         return self._names[id(module)][1]
+
+
+class ModuleWatcher(Interpreter):
+    """Base of the tools that say in which module something happens.
+
+    Args:
+        model: the module from which dotted names are counted.
+    """
+
+    def __init__(self, model: Any = None) -> None:
+        self.calls = ModuleCalls(model)
+
+    def module_begins(self, module: Any) -> None:
+        """A call of `module` begins."""
+        self.calls.begin(module)
+
+    def module_ends(self, module: Any) -> None:
+        """It has ended, or raised."""
+        self.calls.end(module)

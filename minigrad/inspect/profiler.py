@@ -6,31 +6,30 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import device_of, synchronize
+from minigrad.device.memory import pool_use
+from minigrad.engine.interpreters import Operands, interpreting
 from minigrad.engine.node import Array, Node, TensorBase
+from minigrad.engine.primitive import Primitive
 from minigrad.inspect.memory import arrays_in, owner
-from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls
-from minigrad.inspect.observer import Observer, observing
-from minigrad.inspect.profile_tables import Profile
-from minigrad.inspect.spans import Form, Span
-from minigrad.precision.gpu import pool_use
+from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleWatcher
+from minigrad.inspect.profile_report import Form, Profile, Span
 
 
 class _Frame:
     """A span that is under way, and what is known of it until it ends."""
 
-    __slots__ = ("before", "entered", "given", "inside", "key", "made", "recomputes", "span")
+    __slots__ = ("before", "entered", "given", "inside", "key", "recomputes", "span")
 
     def __init__(self, key: Any, span: Span, entered: int, given: list[Array], recomputes: bool) -> None:
         self.key, self.span, self.entered, self.given, self.recomputes = key, span, entered, given, recomputes
         self.inside = 0  # nanoseconds in spans that happen in it, and in watching them
-        self.made: list[Form] = []  # the gradients that its rules gave
         self.before: set[int] | None = None  # ids of the memory that went in, once somebody asks
 
 
@@ -41,20 +40,19 @@ class _Open(threading.local):
         self.frames: list[_Frame] = []
 
 
-class _Profiler(Observer):
-    """Writes into a `Profile` what it is told, from however many threads."""
-
-    accumulates = True
+class _Profiler(ModuleWatcher):
+    """Writes into a `Profile` what runs, in however many threads."""
 
     def __init__(self, profile: Profile, model: Any, synchronized: bool) -> None:
+        super().__init__(model)
         self._profile, self._synchronized, self._stopped = profile, synchronized, False
-        self._calls, self._open = ModuleCalls(model), _Open()
+        self._open = _Open()
         self._recorded_in: weakref.WeakKeyDictionary[Node, ModuleCall | None] = weakref.WeakKeyDictionary()
         self._devices: set[str] = set()  # the GPUs that were seen
         self._live: dict[int, weakref.ref[Any]] = {}  # memory that operations made and that is still there, by id
 
     def stop(self) -> None:
-        """Take nothing more down: a thread that goes on tells its observers to its end."""
+        """Write nothing more: a thread that outlives the block goes on calling the methods."""
         self._stopped = True
         self._live.clear()  # and with them what they call
 
@@ -86,7 +84,7 @@ class _Profiler(Observer):
         span.begin = perf_counter_ns()
 
     def _current_call(self) -> ModuleCall | None:
-        call = self._calls.current
+        call = self.calls.current
         while call is not None and call.kind == RECOMPUTED:
             call = call.outer
         return call
@@ -97,22 +95,23 @@ class _Profiler(Observer):
                 synchronize(device)
 
     def _end(self, key: Any) -> _Frame | None:
-        """The frame that began with `key`; None if that was not taken down."""
+        """The frame that began with `key`; None if the block had ended by then."""
         self._wait()
         now, frames = perf_counter_ns(), self._open.frames
         if not any(frame.key is key for frame in frames):
             return None
         frame = frames.pop()
-        while frame.key is not key:  # its end was not told, because another observer raised
+        while frame.key is not key:  # it has no end, because an interpreter raised as its module or span began
             frame = frames.pop()
         span = frame.span
         span.end, span.own = now, now - span.begin - frame.inside
         return frame
 
-    def _close(self, frame: _Frame) -> None:
+    def _close(self, frame: _Frame, made: Iterable[Array] = ()) -> None:
         frames, span = self._open.frames, frame.span
         if self._stopped:
             return
+        span.inputs, span.outputs = tuple([_form(array) for array in frame.given]), tuple([_form(a) for a in made])
         self._profile.spans.append(span)
         for device in tuple(self._devices):
             self._profile.pools.setdefault(device, []).append((span.end, *pool_use(device)))
@@ -139,58 +138,52 @@ class _Profiler(Observer):
                 self._profile.samples.append((perf_counter_ns(), count))
                 frame.span.bytes += count
 
-    # ------------------------------------------------------------------ what an observer is told
+    # ------------------------------------------------------------------ what it watches
 
-    def operation_begins(self, operation: Any, args: Sequence[Any]) -> None:
-        self._begin(args, "operation", operation.name, perf_counter_ns(), args)
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        self._begin(operands, "operation", op.name, perf_counter_ns(), operands.args)
+        output = None
+        try:
+            output = proceed(operands)
+        finally:
+            frame = self._end(operands)
+            if frame is not None:
+                self._operation_ends(op, output, frame)
+        return output
 
-    def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
-        frame = self._end(args)
-        if frame is None:
-            return
-        span = frame.span
-        span.inputs = tuple([_form(array) for array in frame.given])
+    def _operation_ends(self, op: Primitive, output: TensorBase | None, frame: _Frame) -> None:
         if output is not None:
-            span.outputs = (_form(output._data),)
             made, node = [output._data], output._node
             if node is not None:
-                self._recorded_in[node] = span.call
-                if operation.recomputes:
-                    self._calls.keep(node)
+                self._recorded_in[node] = frame.span.call
+                if op.recomputes:
+                    self.calls.keep(node)
                 made += arrays_in(node.saved)
             self._count_new(made, frame)
-        self._close(frame)
+        self._close(frame, [] if output is None else [output._data])
 
-    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
+    def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
         entered = perf_counter_ns()
-        self._calls.rules_begin(node)
-        self._begin(node, "backward", node.primitive.name, entered, (gradient,), node.primitive.recomputes)
-
-    def gradient_sent(self, node: Node, name: str, target: Node | TensorBase, gradient: Array | TensorBase) -> None:
-        frames = self._open.frames
-        if frames and frames[-1].key is node:
-            entered, raw = perf_counter_ns(), gradient._data if isinstance(gradient, TensorBase) else gradient
-            frames[-1].made.append(_form(raw))
-            self._count_new((raw,), frames[-1], node.saved)
-            watching = perf_counter_ns() - entered
-            frames[-1].inside += watching
-            frames[-1].span.watching += watching
-
-    def rules_end(self, node: Node) -> None:
-        frame = self._end(node)
-        self._calls.rules_end(node)
-        if frame is not None:
-            frame.span.inputs = tuple([_form(array) for array in frame.given])
-            frame.span.outputs = tuple(frame.made)
-            self._close(frame)
+        gradients: list[Any] = []
+        with self.calls.inside(node):
+            self._begin(node, "backward", node.primitive.name, entered, (g,), node.primitive.recomputes)
+            try:
+                gradients = proceed(g)
+            finally:
+                frame = self._end(node)
+                if frame is not None:
+                    made = list(arrays_in(gradients))
+                    self._count_new(made, frame, node.saved)
+                    self._close(frame, made)
+        return gradients
 
     def module_begins(self, module: Any) -> None:
         entered = perf_counter_ns()
-        self._begin(module, "module", self._calls.begin(module).path, entered)
+        self._begin(module, "module", self.calls.begin(module).path, entered)
 
     def module_ends(self, module: Any) -> None:
         frame = self._end(module)
-        self._calls.end(module)
+        self.calls.end(module)
         if frame is not None:
             self._close(frame)
 
@@ -235,7 +228,7 @@ def profile(model: Any = None, synchronize: bool = True) -> Iterator[Profile]:
     measured = Profile()
     measured.writer = profiler = _Profiler(measured, model, synchronize)
     try:
-        with observing(profiler):
+        with interpreting(profiler):
             yield measured
     finally:
         measured.stop()

@@ -1,4 +1,8 @@
-"""The tape, written down: while it is recorded (`record_tape`), or from a tensor that was recorded before (`tape`)."""
+"""The tape, written down: while it is recorded (`record_tape`), or from a tensor that was recorded before (`tape`).
+
+What the tape tells of an operation is read from its node at once, so that no array is kept alive. As text it is a table
+with a line for each recorded operation, in the order in which a backward fires them.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,177 @@ import contextlib
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from minigrad.device import on_device_of, xp
-from minigrad.engine.node import Array, Node, TensorBase, gradient_target
-from minigrad.inspect.entry import Entry, Leaf, input_names, read_inputs, read_kept
-from minigrad.inspect.lines import current_line
-from minigrad.inspect.listing import listing
-from minigrad.inspect.modules import ModuleCalls
-from minigrad.inspect.observer import Observer, observing
+import numpy as np
+
+from minigrad.device import is_array, on_device_of, xp
+from minigrad.engine.interpreters import Operands, interpreting
+from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase, gradient_target
+from minigrad.engine.primitive import Primitive
+from minigrad.inspect.lines import Line, current_line, short_names, shorten_lines
+from minigrad.inspect.memory import arrays_in
+from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls, ModuleWatcher
+from minigrad.inspect.table import shape_text, size, table
+
+# ------------------------------------------------------------------- one operation
+
+
+@dataclass
+class Kept:
+    """A value that the tape keeps: its name, its shape and bytes if it is an array, and the rules that ask for it.
+
+    `rules` are the arguments whose gradient needs it; without any, the composition that stands for the operation under
+    ``create_graph`` does.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    nbytes: int
+    rules: tuple[str, ...]
+
+
+@dataclass
+class Entry:
+    """One recorded operation.
+
+    Attributes:
+        number: counts what was recorded; a backward goes from large to small.
+        name, shape, dtype: of the operation, and of its output.
+        inputs: ``(argument, shape)`` of the tensors and arrays that went in; only of those that require a gradient if
+            the operation ran outside of a `record_tape` block.
+        parents: ``(argument, number)`` for each input that requires a gradient: of an entry, or of a leaf (negative).
+        kept: what it saved; None if a backward had freed it already.
+        line: the line of the program that ran it; None outside of a block.
+        call: the call of a module that it ran in.
+        inside: the number of the entry whose rule recorded it, under ``create_graph``, or in whose place it was
+            recorded: a checkpoint that was computed again, a fused operation under ``create_graph``.
+        expansions: the number of what gets its gradient, for each time that something was recorded in its place.
+        fired: its place in the order of the backward, once its rules have run.
+        times: how often they have run.
+    """
+
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    inputs: list[tuple[str, tuple[int, ...]]]
+    parents: list[tuple[str, int]]
+    kept: list[Kept] | None
+    line: Line | None = None
+    call: ModuleCall | None = None
+    inside: int | None = None
+    fired: int | None = None
+    times: int = 0
+    expansions: list[int] = field(default_factory=list)
+    _norm: Any = field(default=None, repr=False)
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The norm of the gradient of its output, in the last backward that came by. Reading it may synchronise."""
+        return None if self._norm is None else float(self._norm)
+
+
+@dataclass
+class Leaf:
+    """A tensor that no recorded operation made: a parameter, or an input that requires a gradient.
+
+    Attributes:
+        name: its dotted name, None if it has none.
+        tensor: the tensor, None once nobody else holds it: the tape does not.
+        times: how many backwards inside the block have reached it.
+    """
+
+    number: int
+    name: str | None
+    shape: tuple[int, ...]
+    dtype: Any
+    _reference: weakref.ref[TensorBase] = field(repr=False)
+    times: int = 0
+    _norm: Any = field(default=None, repr=False)
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """The norm of what the last backward that reached it brought, not of ``.grad``, which sums several."""
+        return None if self._norm is None else float(self._norm)
+
+    @property
+    def tensor(self) -> Any:
+        """The leaf itself, or None."""
+        return self._reference()
+
+
+def named_arguments(operation: Any, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """``(name, value)`` of the arguments of an operation; ``*xs`` one by one, as ``xs[0]``."""
+    for name, value in zip(operation.parameters, args, strict=True):
+        if operation.variadic and name == operation.parameters[0]:
+            yield from ((f"{name}[{i}]", part) for i, part in enumerate(value))
+        else:
+            yield name, value
+
+
+def read_inputs(operation: Any, args: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
+    """``(argument, shape)`` of the tensors and arrays among the arguments."""
+    return [(name, tuple(value.shape)) for name, value in named_arguments(operation, args)
+            if isinstance(value, TensorBase) or is_array(value)]
+
+
+def input_names(node: Node) -> list[str]:
+    """The argument that each parent was given for."""
+    operation, plan = node.primitive, node.plan
+    if operation.variadic:
+        return [f"{operation.parameters[0]}[{i}]" for i in plan.wanted]
+    return list(plan.names) if plan.names else ["input"] * len(node.parents)  # a checkpoint has parents without names
+
+
+def read_kept(node: Node) -> list[Kept] | None:
+    """What `node` saved, the largest first, and which rule asked for it."""
+    if node.saved is FREED:
+        return None
+    if node.primitive.recomputes:
+        arrays = [array for value in node.saved for array in arrays_in(value)]
+        return [Kept("arguments", None, sum(array.nbytes for array in arrays), ("input",))]
+    kept = []
+    asking = _askers(node)
+    for source, value in zip(node.plan.keep, node.saved, strict=True):
+        rules = tuple(asking.get(source, ()))
+        for name, part in _parts(_name(node, source), value):
+            arrays = list(arrays_in(part))
+            shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
+            kept.append(Kept(name, shape, sum(array.nbytes for array in arrays), rules))
+    return sorted(kept, key=lambda one: -one.nbytes)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Saved):
+        yield from vars(value).items()
+    else:
+        yield name, value
+
+
+def _name(node: Node, source: tuple[str, int]) -> str:
+    kind, position = source
+    if kind in ("out", "saved"):
+        return kind
+    parameter: str = node.primitive.parameters[position]
+    return parameter if kind == "value" else f"{parameter}_{kind}"
+
+
+def _askers(node: Node) -> dict[tuple[str, int], list[str]]:
+    """For each saved value, the arguments whose rule asks for it by name."""
+    plan, names = node.plan, input_names(node)
+    wanted = [names] if plan.joint else [[name] for name in names]
+    asking: dict[tuple[str, int], list[str]] = {}
+    for call, arguments in zip(plan.calls, wanted, strict=True):
+        for source in node.primitive.sources(call.rule, skip=call.adds):
+            if source[0] not in ("g", "needs"):
+                asking.setdefault(source, []).extend(arguments)
+    return asking
+
+
+# --------------------------------------------------------------------- all of them
 
 
 class Tape:
@@ -90,73 +255,61 @@ class _Running(threading.local):
 
     def __init__(self) -> None:
         self.rules: list[Node] = []
-        self.first_runs: list[Any] = []  # of checkpoints: what they record is thrown away
+        self.first_runs = 0  # of checkpoints: what they record is thrown away
 
 
-class _Recorder(Observer):
+class _Recorder(ModuleWatcher):
     """Writes a tape as operations are recorded, and as their rules run."""
 
-    follows_gradients = False
-
     def __init__(self, tape: Tape, model: Any) -> None:
-        self._tape, self._calls = tape, ModuleCalls(model)
-        self._running, self._fired = _Running(), itertools.count(1)
+        super().__init__(model)
+        self._tape, self._running, self._fired = tape, _Running(), itertools.count(1)
 
-    def operation_begins(self, operation: Any, args: Sequence[Any]) -> None:
-        if operation.recomputes:
-            self._running.first_runs.append(args)
-
-    def operation_ends(self, operation: Any, args: Sequence[Any], output: TensorBase | None) -> None:
-        if operation.recomputes:
-            while self._running.first_runs.pop() is not args:
-                pass
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        self._running.first_runs += op.recomputes
+        try:
+            output = proceed(operands)
+        finally:
+            self._running.first_runs -= op.recomputes
         node = None if output is None else output._node
-        if node is None or self._running.first_runs:
-            return
-        entry = self._add(node)
-        if operation.recomputes:
-            self._calls.keep(node)
-        else:
-            entry.inputs = read_inputs(operation, args)
+        if node is not None and not self._running.first_runs:
+            entry = self._tape.add(node, self.calls)
+            entry.line, entry.call = current_line(), self.calls.current
+            if self._running.rules and self._running.rules[-1].number in self._tape.entries:
+                entry.inside = self._running.rules[-1].number
+            if op.recomputes:
+                self.calls.keep(node)
+            else:
+                entry.inputs = read_inputs(op, operands.args)
+        return output
 
-    def _add(self, node: Node) -> Entry:
-        entry = self._tape.add(node, self._calls)
-        entry.line, entry.call = current_line(), self._calls.current
-        if self._running.rules and self._running.rules[-1].number in self._tape.entries:
-            entry.inside = self._running.rules[-1].number
-        return entry
-
-    def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
-        entries = self._tape.entries
+    def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
+        self._fires(node, g)
         self._running.rules.append(node)
-        self._calls.rules_begin(node)
+        try:
+            with self.calls.inside(node):
+                return proceed(g)
+        finally:
+            self._running.rules.pop()
+
+    def _fires(self, node: Node, g: Array | TensorBase) -> None:
+        entries = self._tape.entries
         if node.number not in entries:
             if self._running.first_runs:
                 return
-            self._tape.add(node, self._calls)  # it was recorded before the block
+            self._tape.add(node, self.calls)  # it was recorded before the block
         entry = entries[node.number]
-        entry.fired, entry.times, entry._norm = next(self._fired), entry.times + 1, gradient_norm(gradient)
+        entry.fired, entry.times, entry._norm = next(self._fired), entry.times + 1, gradient_norm(g)
 
     def expanded(self, node: Node, target: Node | TensorBase) -> None:
         entry = self._tape.entries.get(node.number)
         if entry is not None:
-            entry.expansions.append(self._tape.number_of(target, self._calls))
+            entry.expansions.append(self._tape.number_of(target, self.calls))
 
     def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
         if not self._running.first_runs:
-            reached = self._tape.leaves[self._tape.number_of(leaf, self._calls)]
+            reached = self._tape.leaves[self._tape.number_of(leaf, self.calls)]
             reached._norm, reached.times = gradient_norm(gradient), reached.times + 1
-
-    def rules_end(self, node: Node) -> None:
-        self._calls.rules_end(node)
-        while self._running.rules.pop() is not node:
-            pass
-
-    def module_begins(self, module: Any) -> None:
-        self._calls.begin(module)
-
-    def module_ends(self, module: Any) -> None:
-        self._calls.end(module)
 
 
 @contextlib.contextmanager
@@ -171,7 +324,7 @@ def record_tape(model: Any = None) -> Iterator[Tape]:
             under the name of its class.
     """
     tape = Tape(watched=True)
-    with observing(_Recorder(tape, model)):
+    with interpreting(_Recorder(tape, model)):
         yield tape
 
 
@@ -199,3 +352,122 @@ def tape(tensor: Any, model: Any = None) -> Tape:
             found.add(node, calls)
             stack.extend(node.parents)
     return found
+
+
+# ------------------------------------------------------------------------- as text
+
+
+_READING = """\
+{count}, in the order in which {order}: what was recorded last comes first.
+  made at    the line of the program that ran the operation, and the one in minigrad.functional that it led to
+  shapes     its tensors and arrays → its output, and the dtype of that
+  saved      what is kept for the backward, and whose gradient needs it: x 640 B→∂weight; w 512 B→∂x
+  |gradient| the norm of the gradient of its output, when its rules ran; ×2: the last of two times"""
+_UNWATCHED = """\
+Lines, modules and gradients are seen inside a block alone: with inspect.record_tape() as t: …, backward too."""
+
+
+def dtype_text(dtype: Any) -> str:
+    """``f32`` for float32."""
+    kind = np.dtype(dtype)
+    return f"{kind.kind}{8 * kind.itemsize}"
+
+
+def kept_text(entry: Entry) -> str:
+    """What an operation saved and for which rules: ``y 704 B, x_shape→∂x; x 512 B, y_shape→∂y``."""
+    if entry.kept is None:
+        return "freed"
+    known = {"out", *(name for name, _ in entry.inputs)}  # their shapes are in the row already
+    everything = {name for name, _ in entry.parents}
+    by_rules: dict[tuple[str, ...], list[str]] = {}
+    for kept in entry.kept:
+        shape = f" {shape_text(kept.shape)}" if kept.shape is not None and kept.name not in known else ""
+        text = f"{kept.name}{shape}{' ' + size(kept.nbytes) if kept.nbytes else ''}"
+        by_rules.setdefault(tuple(dict.fromkeys(kept.rules)), []).append(text)
+    texts = []
+    for rules, kept_for_them in by_rules.items():
+        whose = "∂all" if len(everything) > 1 and everything == set(rules) else "".join(f"∂{rule}" for rule in rules)
+        texts.append(f"{', '.join(kept_for_them)}→{whose or 'create_graph'}")
+    return "; ".join(texts)
+
+
+def norm_text(norm: float | None) -> str:
+    """A norm with three digits, blank if there is none."""
+    return "" if norm is None else f"{norm:.2e}"
+
+
+def _status(one: Entry | Leaf, any_fired: bool) -> str:
+    norm = norm_text(one.gradient_norm)
+    if one.times > 1:
+        return f"{norm} ×{one.times}"
+    return norm or ("not reached" if any_fired else "")
+
+
+def _row(place: int, entry: Entry, any_fired: bool, files: Mapping[str, str]) -> tuple[str, ...]:
+    shapes = " ".join(shape_text(shape) for _, shape in entry.inputs)
+    shapes += f" → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
+    return (str(place), entry.name, "" if entry.line is None else entry.line.text(files), shapes, kept_text(entry),
+            _status(entry, any_fired))
+
+
+def _heading(entry: Entry, tape: Tape) -> str:
+    """The module that an operation belongs to; whether it was computed again, or by whose rule it was recorded."""
+    call, by = entry.call, ""
+    if entry.inside is not None:
+        maker = tape.entries[entry.inside]
+        if maker.name != "checkpoint":
+            by = f"recorded by the backward of {maker.name}"
+        call = call or maker.call
+    labels = [one.label for one in call.chain] if call is not None else []
+    module = next((label for label in reversed(labels) if label != RECOMPUTED), "")
+    return ", ".join(part for part in (module, RECOMPUTED if RECOMPUTED in labels else "", by) if part)
+
+
+def listing(tape: Tape, count: int | None, width: int) -> str:
+    """The whole text: how to read it, the operations, the leaves."""
+    entries = tape.in_firing_order()
+    any_fired = any(entry.fired is not None for entry in entries)
+    order = "the backward fired them" if any_fired else "a backward will fire them"
+    operations = "1 operation" if len(entries) == 1 else f"{len(entries)} operations"
+    lines = [_READING.format(count=operations, order=order), *([] if tape.watched else [_UNWATCHED]), ""]
+
+    left_out = 0 if count is None else max(0, len(entries) - count)
+    first = (len(entries) - left_out + 1) // 2
+    files = short_names(line for entry in entries if entry.line is not None for line in entry.line.shown)
+    rows: list[tuple[str, ...] | str] = []
+    heading = ""
+    for place, entry in enumerate(entries):
+        if first <= place < first + left_out:
+            if place == first:
+                rows.append(f"… {left_out} more: text(count=None) shows all …")
+                heading = ""
+            continue
+        if _heading(entry, tape) != heading:
+            heading = _heading(entry, tape)
+            rows.append(f"── {heading or 'outside of modules'}")
+        rows.append(_row(place + 1, entry, any_fired, files))
+    header = ["#", "operation", "made at", "shapes", "saved", "|gradient|"]
+    used = {i for row in rows if not isinstance(row, str) for i, cell in enumerate(row) if cell}
+    keep = [i for i in range(len(header)) if i in used or i not in (2, 5)]
+    rows = [row if isinstance(row, str) else tuple(row[i] for i in keep) for row in rows]
+    flexible = {keep.index(i): weight for i, weight in ((2, 0.8), (3, 1.3), (4, 1.0)) if i in keep}
+    right = [keep.index(i) for i in (0, 5) if i in keep]
+    cut = {keep.index(2): shorten_lines} if 2 in keep else {}
+    lines.append(table([header[i] for i in keep], rows, right, width, flexible, cut))
+    if tape.leaves:
+        lines += ["", _leaves(tape, count, width, any_fired)]
+    return "\n".join(lines)
+
+
+def _leaves(tape: Tape, count: int | None, width: int, any_fired: bool) -> str:
+    leaves = list(tape.leaves.values())
+    shown = leaves if count is None else leaves[:count]
+    rows: list[tuple[str, ...] | str] = [
+        (leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}", _status(leaf, any_fired))
+        for leaf in shown]
+    header = ["leaf", "shape", "|gradient|"]
+    if not any_fired:
+        rows, header = [row[:2] for row in rows], header[:2]
+    if len(shown) < len(leaves):
+        rows.append(f"… {len(leaves) - len(shown)} more")
+    return table(header, rows, right=(2,), width=width, flexible={0: 1.0})

@@ -2,7 +2,10 @@
 
 from minigrad.namespace import answer
 from minigrad.nn import init
-from minigrad.nn.activations import (
+from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from minigrad.nn.layers import Dropout, Embedding, LayerNorm, Linear
+from minigrad.nn.module import Module
+from minigrad.nn.more.activations import (
     CELU,
     ELU,
     GELU,
@@ -23,11 +26,8 @@ from minigrad.nn.activations import (
     Softsign,
     Tanh,
 )
-from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
-from minigrad.nn.convolution import AvgPool1d, Conv1d, MaxPool1d
-from minigrad.nn.flatten import Flatten, Unflatten
-from minigrad.nn.layers import Dropout, Embedding, Linear
-from minigrad.nn.losses import (
+from minigrad.nn.more.convolution import AvgPool1d, Conv1d, Flatten, MaxPool1d, Unflatten
+from minigrad.nn.more.losses import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineSimilarity,
@@ -39,8 +39,7 @@ from minigrad.nn.losses import (
     NLLLoss,
     SmoothL1Loss,
 )
-from minigrad.nn.module import Module
-from minigrad.nn.normalization import LayerNorm, RMSNorm
+from minigrad.nn.more.normalization import RMSNorm
 from minigrad.nn.parameter import Parameter
 
 __all__ = [

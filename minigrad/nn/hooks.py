@@ -3,64 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
-from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import TensorBase
 from minigrad.functional.bundle import bundle
-from minigrad.tensor.hooks import RemovableHandle
-
-
-class Hookable:
-    """What can be called with hooks around its ``forward``; every Module is."""
-
-    _hooks: ModuleHooks | None = None
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the module's result; called by ``module(...)``."""
-        raise NotImplementedError(f"{type(self).__name__} must define forward()")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of ``forward`` with the same arguments, with the hooks around it."""
-        entries = interpreters()
-        for entry in entries:
-            entry.module_begins(self)
-        try:
-            return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
-        finally:
-            for entry in reversed(entries):
-                entry.module_ends(self)
-
-    # ------------------------------------------------------------------ hooks
-
-    def register_forward_pre_hook(self, hook: Callable[[Self, tuple[Any, ...]], Any]) -> RemovableHandle:
-        """Call ``hook(module, args)`` before every forward; it may return other positional arguments."""
-        return RemovableHandle(self._own_hooks().before, hook)
-
-    def register_forward_hook(self, hook: Callable[[Self, tuple[Any, ...], Any], Any]) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after every forward; it may return another output."""
-        return RemovableHandle(self._own_hooks().after, hook)
-
-    def register_full_backward_hook(self, hook: Callable[[Self, tuple[Any, ...], tuple[Any, ...]], Any]
-                                    ) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` in every backward, once both are known.
-
-        `grad_input` has an entry for each positional argument, `grad_output` for each output (None for what needs no
-        gradient); it may return others for `grad_input`. Where no argument requires a gradient, `grad_input` is
-        ``(None,)``. The output must be a tensor, or a tuple or list of them. Several arguments (or outputs) that
-        require gradients are copied once, so that all their gradients arrive together.
-        """
-        return RemovableHandle(self._own_hooks().backward, hook)
-
-    @property
-    def has_hooks(self) -> bool:
-        """Whether a hook is registered: then what the module does must go through a call of it."""
-        return self._hooks is not None and bool(self._hooks.before or self._hooks.after or self._hooks.backward)
-
-    def _own_hooks(self) -> ModuleHooks:
-        if self._hooks is None:
-            self._hooks = ModuleHooks()
-        return self._hooks
 
 
 class ModuleHooks:

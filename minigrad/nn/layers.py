@@ -94,6 +94,48 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
+class LayerNorm(Module):
+    """Each vector along the last axis, shifted and scaled to mean 0 and variance 1, then ``·weight + bias``.
+
+    Ba, Kiros and Hinton, "Layer normalization", 2016, equation 4.
+
+    Args:
+        normalized_shape: length of the last axis.
+        eps: added to the variance.
+        elementwise_affine: whether weight and bias are learnt; else there is neither.
+        bias: whether a bias is learnt.
+
+    Attributes:
+        weight: of shape (normalized_shape,), ones at first, or None.
+        bias: of shape (normalized_shape,), zeros at first, or None.
+    """
+
+    def __init__(self, normalized_shape: int, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self.normalized_shape = whole_number(normalized_shape, "normalized_shape", "LayerNorm")
+        self.eps = eps
+        self.weight = new_parameter(normalized_shape) if elementwise_affine else None
+        self.bias = new_parameter(normalized_shape) if elementwise_affine and bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set weight to one and bias to zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise `x` of shape (…, normalized_shape)."""
+        return F.layer_norm(x, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Size, eps, and what is learnt."""
+        learnt = f"bias={self.bias is not None}" if self.weight is not None else "elementwise_affine=False"
+        return f"{self.normalized_shape}, eps={self.eps}, {learnt}"
+
+
 class Dropout(Module):
     """In training, set each element to 0 with probability `p` and divide the rest by 1 − p; else nothing.
 

@@ -8,19 +8,22 @@ those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from minigrad.device import on_device_of, parse_device, to_device
-from minigrad.nn.describe import describe
-from minigrad.nn.hooks import Hookable
+from minigrad.engine.interpreters import interpreters
+from minigrad.namespace import Answers
+from minigrad.nn.hooks import ModuleHooks
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
+from minigrad.tensor.hooks import RemovableHandle
 
 
-class Module(Hookable):
+class Module:
     """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     ```python
@@ -38,11 +41,27 @@ class Module(Hookable):
     """
 
     training: bool
+    _hooks: ModuleHooks | None = None  # made for the first hook
     _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
 
     def __init__(self) -> None:
         self._buffers = {}
         self.training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the module's result; called by ``module(...)``."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of ``forward`` with the same arguments, with the hooks around it."""
+        entries = interpreters()
+        for entry in entries:
+            entry.module_begins(self)
+        try:
+            return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
+        finally:
+            for entry in reversed(entries):
+                entry.module_ends(self)
 
     # ------------------------------------------------------------------ attributes
 
@@ -74,10 +93,8 @@ class Module(Hookable):
 
         def __getattr__(self, name):
             """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
-            from minigrad.compat.names import ON_MODULES
-
-            if name in ON_MODULES:
-                told = f"{type(self).__name__} has no {name!r}; here it is {ON_MODULES[name]}"
+            told = Answers.missing_on_module(type(self).__name__, name)
+            if told is not None:
                 raise AttributeError(told, name=name, obj=self)
             return object.__getattribute__(self, name)  # Python's own error, or that of a property that has failed
 
@@ -282,6 +299,37 @@ class Module(Hookable):
             own[name].copy_(to_device(array, own[name].device))
         return keys
 
+    # ------------------------------------------------------------------ hooks
+
+    def register_forward_pre_hook(self, hook: Callable[[Self, tuple[Any, ...]], Any]) -> RemovableHandle:
+        """Call ``hook(module, args)`` before every forward; it may return other positional arguments."""
+        return RemovableHandle(self._own_hooks().before, hook)
+
+    def register_forward_hook(self, hook: Callable[[Self, tuple[Any, ...], Any], Any]) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after every forward; it may return another output."""
+        return RemovableHandle(self._own_hooks().after, hook)
+
+    def register_full_backward_hook(self, hook: Callable[[Self, tuple[Any, ...], tuple[Any, ...]], Any]
+                                    ) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` in every backward, once both are known.
+
+        `grad_input` has an entry for each positional argument, `grad_output` for each output (None for what needs no
+        gradient); it may return others for `grad_input`. Where no argument requires a gradient, `grad_input` is
+        ``(None,)``. The output must be a tensor, or a tuple or list of them. Several arguments (or outputs) that
+        require gradients are copied once, so that all their gradients arrive together.
+        """
+        return RemovableHandle(self._own_hooks().backward, hook)
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether a hook is registered, which only a call of the module runs."""
+        return self._hooks is not None and bool(self._hooks.before or self._hooks.after or self._hooks.backward)
+
+    def _own_hooks(self) -> ModuleHooks:
+        if self._hooks is None:
+            self._hooks = ModuleHooks()
+        return self._hooks
+
     # ------------------------------------------------------------------ text
 
     def extra_repr(self) -> str:
@@ -289,8 +337,35 @@ class Module(Hookable):
         return ""
 
     def __repr__(self) -> str:
-        return describe(self)
+        return _describe(self)
 
 
 def _dotted(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
+
+
+def _describe(module: Module, note: str = "parameters") -> str:
+    """The repr: one line for a leaf, else an indented block with the options and a line for each child.
+
+    Equal numbered neighbours share a line, ``(0-5): 6 x …``.
+    """
+    count = module.num_parameters()
+    comment = f"  # {count:,} {note}" if count else ""
+    name, extra = type(module).__name__, module.extra_repr()
+    parts = []
+    # Children that are not numbered never share a line: their names say something.
+    runs = groupby(
+        module.named_children(),
+        key=lambda pair: (pair[0] if not pair[0].isdigit() else "", _describe(pair[1])),
+    )
+    for (_, text), run in runs:
+        children = list(run)
+        first, last = children[0], children[-1]
+        if len(children) == 1:
+            label = f"({first[0]}): {text}"
+        else:
+            label = f"({first[0]}-{last[0]}): {len(children)} x {_describe(first[1], 'parameters each')}"
+        parts.append("  " + label.replace("\n", "\n  "))
+    if not parts:
+        return f"{name}({extra}){comment}"
+    return "\n".join([f"{name}({comment}", *([f"  {extra}"] if extra else []), *parts, ")"])

@@ -1,6 +1,7 @@
 """The operations: plain functions on arrays or tensors, each with its gradient rule beside it.
 
-Given arrays they return arrays, given tensors they return tensors (and record, when a gradient is needed).
+Given arrays they return arrays, given tensors they return tensors (and record, when a gradient is needed). The modules
+here have what a Transformer uses; the folder ``more`` has the rest, by kind.
 """
 
 from minigrad.ops.arithmetic import add, div, mul, neg, reciprocal, square, sub

@@ -31,7 +31,7 @@ def has_no_zeros(x: Any) -> bool:
 
     It is not checked on a GPU, where the check would synchronise, nor of a tensor.
     """
-    return x is True or (type(x) is np.ndarray and np.count_nonzero(x) == x.size)
+    return x is True or (isinstance(x, (np.ndarray, np.generic)) and np.count_nonzero(x) == x.size)
 
 
 def finite(g: Any, x: Any) -> Any:

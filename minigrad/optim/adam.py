@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from math import sqrt
 from typing import Any, ClassVar
 
 from minigrad.device import xp
 from minigrad.optim.optimizer import Optimizer, Parameters, require
-from minigrad.optim.packing import Block
-from minigrad.optim.skipping import Count
+from minigrad.optim.storage.packing import Block
+from minigrad.optim.storage.skipping import Count
 
 
 class Adam(Optimizer):
@@ -40,13 +40,8 @@ class Adam(Optimizer):
         """Raise ValueError if an option is out of range."""
         super().check_options(options)
         betas = options["betas"]
-        require(
-            self._name,
-            options,
-            "betas",
-            len(betas) == 2 and all(0 <= beta < 1 for beta in betas),
-            "two numbers in [0, 1)",
-        )
+        in_range = len(betas) == 2 and all(0 <= beta < 1 for beta in betas)
+        require(self._name, options, "betas", in_range, "two numbers in [0, 1)")
         require(self._name, options, "eps", options["eps"] >= 0, "at least 0")
 
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
@@ -54,41 +49,28 @@ class Adam(Optimizer):
         return ("exp_avg", "exp_avg_sq")
 
     def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
-        """One step of the formulas above on flat arrays."""
-        p, g = block.p, block.g
-        m, v = block.state
-        s, t = block.scratch
+        """The formulas above, with both corrections taken out of the arrays to save passes over them.
+
+        For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
+        """
+        p, g, (m, v) = block
         lr, eps, weight_decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = (float(beta) for beta in options["betas"])
-        namespace = xp(p)
-        multiply = namespace.multiply
+        sqrt = xp(p).sqrt
+        c: Any = math.sqrt(1 - beta2**step) if isinstance(step, int) else sqrt(1 - beta2**step)
+        epsilon, rate = c * eps, lr * c / (1 - beta1**step)
+        if not isinstance(step, int):  # a 0-d float64 array on a GPU; the arithmetic on arrays stays that of p
+            epsilon, rate = epsilon.astype(p.dtype), rate.astype(p.dtype)
+
         if weight_decay and self.decoupled_weight_decay:
             p *= 1 - lr * weight_decay
         elif weight_decay:
-            multiply(p, weight_decay, out=t)
-            t += g
-            g = t
-
-        # m ← β₁m + (1 − β₁)g
+            g = g + weight_decay * p
         m *= beta1
-        multiply(g, 1 - beta1, out=s)
-        m += s
-        # v ← β₂v + (1 − β₂)g²
+        m += (1 - beta1) * g
         v *= beta2
-        multiply(g, g, out=s)
-        s *= 1 - beta2
-        v += s
-        # p ← p − lr·m̂ / (√v̂ + ε), with both corrections taken out of the arrays: for c = √(1 − β₂ᵗ),
-        # m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)
-        c: Any = sqrt(1 - beta2**step) if isinstance(step, int) else namespace.sqrt(1 - beta2**step)
-        shift, rate = c * eps, lr * c / (1 - beta1**step)
-        if not isinstance(step, int):  # float64, as numbers are; the arithmetic on arrays stays that of p
-            shift, rate = shift.astype(p.dtype), rate.astype(p.dtype)
-        namespace.sqrt(v, out=s)
-        s += shift
-        namespace.divide(m, s, out=s)
-        s *= rate
-        p -= s
+        v += (1 - beta2) * (g * g)
+        p -= rate * (m / (sqrt(v) + epsilon))
 
 
 class AdamW(Adam):

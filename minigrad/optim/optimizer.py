@@ -1,21 +1,20 @@
-"""What all optimizers share: parameter groups, the state of each parameter, and the step over them."""
+"""What all optimizers share: parameter groups, options, the step, and the state as a dictionary.
+
+Where the state lies, and how a step visits parameters and state block by block, is `minigrad.optim.storage`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minigrad import parallel
-from minigrad.device import asarray_on, device_of, on_device_of, to_numpy
+from minigrad.device import to_numpy
 from minigrad.engine.interpreters import span
-from minigrad.optim import packing
-from minigrad.optim.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
-from minigrad.optim.skipping import Count, Counts, checked_skip, on_devices, undone_where
-from minigrad.optim.state import checked_state
+from minigrad.optim.storage.packing import Block
+from minigrad.optim.storage.skipping import Count, checked_skip
+from minigrad.optim.storage.state import Storage, checked_state
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -43,7 +42,8 @@ class Optimizer:
     """
 
     param_groups: list[dict[str, Any]]
-    # Faster forms of `update` with the optimizer as first argument, from outside: each returns whether it has run.
+    # Faster forms of `update`, registered from outside. Each takes the optimizer and the arguments of `update`, and
+    # returns whether it has run.
     bodies: ClassVar[list[Callable[..., bool]]] = []
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
@@ -57,11 +57,7 @@ class Optimizer:
                             f"{type(params).__name__}; pass its .parameters()")
         self.defaults = defaults
         self.param_groups = []
-        self._params: list[Tensor] = []  # all parameters; one's index here is its position
-        self._counts = Counts()  # how many updates each has had
-        self._placements: list[Placement] = []
-        self._packs: list[Pack] = []
-        self._scratch: list[Scratch] = []  # one for each thread
+        self._storage = Storage(self._name)
         given: list[Any] = list(params)
         if not given:
             raise ValueError(f"{self._name}: empty parameter list")
@@ -102,8 +98,8 @@ class Optimizer:
         params = [params] if isinstance(params, Tensor) else list(params)
         if not params:
             raise ValueError(f"{self._name}: empty parameter list in group {len(self.param_groups)}")
-        known = {id(p) for p in self._params}
-        for position, p in enumerate(params, start=len(self._params)):
+        known = {id(p) for p in self._storage.params}
+        for position, p in enumerate(params, start=len(known)):
             if not isinstance(p, Tensor):
                 raise TypeError(f"{self._name}: parameter {position} must be a Tensor, got {type(p).__name__}")
             if not p.is_leaf:
@@ -120,8 +116,7 @@ class Optimizer:
         options = {name: value for name, value in group.items() if name != "params"}
         self._check_group(options)
         self.param_groups.append({"params": params, **self.defaults, **options})
-        self._params += params
-        self._counts.append(len(params))
+        self._storage.add(params)
 
     def _check_group(self, options: Mapping[str, Any]) -> None:
         unknown = options.keys() - self.defaults.keys() - {"initial_lr"}
@@ -135,7 +130,7 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Set every gradient to None, so that the next backward starts afresh."""
-        for p in self._params:
+        for p in self._storage.params:
             p.grad = None
 
     def step(self, skip: Any = None) -> None:
@@ -149,81 +144,14 @@ class Optimizer:
         if skip is True:
             return
         with span(f"{self._name}.step"):
-            self._follow_parameters()
-            devices = {i: self._placements[i].device for i, p in enumerate(self._params) if p.grad is not None}
-            skips = {} if skip is False else on_devices(skip, dict.fromkeys(devices.values()), f"{self._name}.step")
-            counts = self._counts.after(devices, skips)
-            work = self._work(counts)
-            sizes = [piece.size for piece in work]
-            threads = min(parallel.thread_count(), sum(sizes) // packing.WORTH_A_THREAD)
-            shares = parallel.shares(work, sizes, max(1, threads))
-            self._scratch += [Scratch() for _ in shares[len(self._scratch):]]
-            parallel.run([partial(self._update, *own, skips) for own in zip(shares, self._scratch, strict=False)])
-            self._counts.update(counts)
-            for i in counts:
-                self._params[i].bump_tick()
+            self._storage.follow(self.param_groups, self.state_names)
+            self._storage.update(self._update, self.param_groups, skip)
 
-    def _work(self, counts: dict[int, Count]) -> list[Piece]:
-        work: list[Piece] = []
-        for pack in self._packs:
-            ready = [i for i in pack.members if i in counts]
-            together = len(ready) == len(pack.members) and all(counts[i] is counts[ready[0]] for i in ready)
-            for members in [ready] if together else [[i] for i in ready]:
-                work += self._pieces(pack, members, counts[members[0]])
-        return work
-
-    def _pieces(self, pack: Pack, members: list[int], count: Count) -> list[Piece]:
-        values = [self._params[i].data for i in members]
-        gradients = [self._params[i].grad.data for i in members]
-        for i, value, gradient in zip(members, values, gradients, strict=True):
-            if gradient.shape != value.shape:
-                raise ValueError(f"{self._name}: parameter {i} has shape {value.shape}, its gradient {gradient.shape}")
-        return pieces(pack, members, values, gradients, count)
-
-    def _update(self, work: Sequence[Piece], scratch: Scratch, skips: dict[str, Any]) -> None:
-        for piece in work:
-            options, skip = self.param_groups[piece.pack.group], skips.get(piece.pack.device)
-            with on_device_of(piece.values[0]):
-                for block in blocks(piece, scratch):
-                    with nullcontext() if skip is None else undone_where(skip, (block.p, *block.state)):
-                        if not any(body(self, block, piece.step, options) for body in self.bodies):
-                            self.update(block, piece.step, options)
+    def _update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
+        if not any(body(self, block, step, options) for body in self.bodies):
+            self.update(block, step, options)
 
     # ------------------------------------------------------------------ state
-
-    def _follow_parameters(self) -> None:
-        """Lay the state out where the parameters are now, if that is not where it is."""
-        placements = []
-        for number, group in enumerate(self.param_groups):
-            names = self.state_names(group)
-            for p in group["params"]:
-                data = p.data
-                placements.append(Placement(number, device_of(data), data.dtype, data.shape, names))
-        if placements != self._placements:
-            self._counts = Counts(self._counts.read())  # on the host: parameters may have left the GPU that counts
-            self._lay_out(placements, self._state_arrays())
-
-    def _state_arrays(self) -> dict[int, dict[str, Any]]:
-        """The state arrays by parameter position, as views."""
-        return {i: pack.state_of(i, self._placements[i].shape) for pack in self._packs for i in pack.members}
-
-    def _lay_out(self, placements: list[Placement], state: dict[int, dict[str, Any]]) -> None:
-        """Make new packs for `placements`, filled from `state`."""
-        for i, arrays in state.items():
-            for name, array in arrays.items():
-                if array.shape != placements[i].shape:
-                    raise ValueError(
-                        f"{self._name}: parameter {i} has shape {placements[i].shape} and its {name} has "
-                        f"{array.shape}; make a new optimizer after changing the shape of a parameter"
-                    )
-        packs = make_packs(placements)
-        for pack in packs:
-            for i in pack.members:
-                for name, view in pack.state_of(i, placements[i].shape).items():
-                    if name in state.get(i, {}):
-                        with on_device_of(view):
-                            view[...] = asarray_on(pack.device, state[i][name], pack.dtype)
-        self._packs, self._placements, self._scratch = packs, placements, []
 
     def state_dict(self) -> dict[str, Any]:
         """A snapshot: copies on the host, which later steps do not change.
@@ -233,10 +161,10 @@ class Optimizer:
             "params": [position, …]}]}``, positions counted through all groups. Parameters that never had a
             gradient have no state. The arrays fit a safetensors file and the rest fits JSON.
         """
-        arrays = self._state_arrays()
+        arrays = self._storage.arrays()
         state = {
             i: {"step": step, **{name: to_numpy(array).copy() for name, array in arrays[i].items()}}
-            for i, step in enumerate(self._counts.read())
+            for i, step in enumerate(self._storage.counts.read())
             if step > 0
         }
         groups, position = [], 0
@@ -276,13 +204,7 @@ class Optimizer:
 
         for group, saved_options in zip(self.param_groups, options, strict=True):
             group.update(saved_options)
-        self._counts = Counts(state[i]["step"] if i in state else 0 for i in range(len(self._params)))
-        self._packs, self._placements = [], []
-        self._follow_parameters()
-        self._lay_out(
-            self._placements,
-            {i: {name: value for name, value in entry.items() if name != "step"} for i, entry in state.items()},
-        )
+        self._storage.load(self.param_groups, self.state_names, state)
 
     def __repr__(self) -> str:
         lines = [f"{self._name} ("]

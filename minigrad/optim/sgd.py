@@ -1,13 +1,12 @@
-"""Stochastic gradient descent, with momentum if asked for."""
+"""Stochastic gradient descent, with and without momentum."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from minigrad.device import xp
 from minigrad.optim.optimizer import Optimizer, Parameters, require
-from minigrad.optim.packing import Block
-from minigrad.optim.skipping import Count, at_first
+from minigrad.optim.storage.packing import Block
+from minigrad.optim.storage.skipping import Count, at_first
 
 
 class SGD(Optimizer):
@@ -28,25 +27,10 @@ class SGD(Optimizer):
             needs a momentum above 0 and no dampening.
     """
 
-    def __init__(
-        self,
-        params: Parameters,
-        lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-            },
-        )
+    def __init__(self, params: Parameters, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+                 weight_decay: float = 0.0, nesterov: bool = False) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening,
+                                  "weight_decay": weight_decay, "nesterov": nesterov})
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raise ValueError if an option is out of range, or if `nesterov` does not go with the momentum."""
@@ -64,24 +48,13 @@ class SGD(Optimizer):
 
     def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
         """One step of the formulas above on flat arrays."""
-        p, g = block.p, block.g
-        s, t = block.scratch
+        p, g, state = block
         lr, momentum, weight_decay = (float(options[name]) for name in ("lr", "momentum", "weight_decay"))
-        multiply = xp(p).multiply
         if weight_decay:
-            multiply(p, weight_decay, out=s)
-            s += g
-            g = s
+            g = g + weight_decay * p
         if momentum:
-            (b,) = block.state
+            (b,) = state
             b *= momentum  # at the first update b is 0
-            multiply(g, at_first(step, 1.0, 1 - float(options["dampening"]), p.dtype), out=t)
-            b += t
-            if options["nesterov"]:
-                multiply(b, momentum, out=t)
-                t += g
-                g = t
-            else:
-                g = b
-        multiply(g, lr, out=t)
-        p -= t
+            b += at_first(step, 1.0, 1 - float(options["dampening"]), p.dtype) * g
+            g = g + momentum * b if options["nesterov"] else b
+        p -= lr * g

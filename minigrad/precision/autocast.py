@@ -5,15 +5,16 @@ training", ICLR 2018 (arXiv:1710.03740). Its three parts:
 
 * a float32 master copy of the weights (section 3.1): parameters stay float32 here, and so do their gradients;
 * loss scaling (section 3.2): `minigrad.optim.GradScaler`;
-* arithmetic (section 3.3): products in float16 that add up in float32, reductions in float32: what an operation wants is declared where
-  it is defined, as ``precision=``.
+* arithmetic (section 3.3): products in float16 that add up in float32, reductions in float32. Each operation declares
+  what it wants where it is defined, as ``precision=``; a function of several operations by `in_precision`.
 
-There is no operation for the casts. `Autocast` casts the arrays that an operation runs on, and the engine casts each gradient back to the dtype of the input that it is for.
+There is no operation for the casts: `Autocast` casts the arrays that an operation runs on, and the engine casts each
+gradient back to the dtype of the input that it is for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,33 +27,65 @@ from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.precision.half import HALF, SINGLE
 
-PRECISIONS = {"float16": HALF, "float32": SINGLE}
+PRECISIONS: dict[str, np.dtype[Any]] = {"float16": HALF, "float32": SINGLE}
 
 
 class Autocast(Interpreter):
-    """Casts the floating inputs of each operation to the precision that it declares."""
+    """Casts the inputs of each operation to the precision that it declares.
+
+    None of them is cast if one is float64, whose digits were asked for, or integer, which float16 would end at 65504.
+    """
 
     phase = CAST
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
-        if op.precision == "mixed":  # its parts want different ones
-            return op.composition(*operands.args)  # type: ignore[misc]
-        if op.precision is None:
+        if op.precision is None or not may_be_cast(inputs_of(op, operands.args)):
             return proceed(operands)
-        values, target = list(operands.values), PRECISIONS[op.precision]
-        if op.variadic:
-            xs = list(values[0])
-            cast(xs, range(len(xs)), target)
-            values[0] = tuple(xs)
-        else:
-            cast(values, op.positions, target)
+        if op.precision == "mixed":  # its steps want different ones
+            return op.composition(*operands.args)  # type: ignore[misc]
+        values = list(operands.values)
+        for i in op.positions:
+            values[i] = of_dtype(values[i], PRECISIONS[op.precision])
         return proceed(operands._replace(values=values))
 
-    def function(self, function: Callable[..., Any], args: list[Any]) -> None:
-        """Cast the tensors among `args` by a recorded operation."""
-        floating = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
-        cast(args, floating, PRECISIONS[function.precision])  # type: ignore[attr-defined]
+    def function(self, function: Any, args: list[Any]) -> None:
+        """Cast the inputs among `args`: a tensor by a recorded operation."""
+        if function.precision == "mixed":
+            return
+        if isinstance(function, Primitive):  # its composition is about to run
+            positions, inputs = function.positions, inputs_of(function, args)
+        else:
+            positions = tuple(i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f")
+            inputs = [args[i] for i in positions]
+        if may_be_cast(inputs):
+            for i in positions:
+                args[i] = of_dtype(args[i], PRECISIONS[function.precision])
+
+
+def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
+    """The inputs among the arguments of an operation, those of ``*xs`` one by one."""
+    return args[0] if op.variadic else [args[i] for i in op.positions]
+
+
+def may_be_cast(inputs: Sequence[Any]) -> bool:
+    """Whether each of the inputs is a float16 or float32 array or tensor, a list of floats, or a number."""
+    for value in inputs:
+        data = value._data if isinstance(value, TensorBase) else value
+        if is_array(data) and data.dtype not in (HALF, SINGLE):
+            return False
+        if isinstance(data, (list, tuple)) and np.asarray(data).dtype.kind != "f":
+            return False
+    return True
+
+
+def of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An array, a tensor, or a tuple of them, as one of `dtype`; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple([of_dtype(one, dtype) for one in value])
+    if isinstance(value, TensorBase):
+        return value if value._data.dtype == dtype else value.astype(dtype)  # type: ignore[attr-defined]
+    return asarray_on(device_of(value), value, dtype) if is_array(value) else value
 
 
 _autocast = Autocast()
@@ -102,18 +135,3 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
     if enabled and not autocasting():
         return interpreting(_autocast)
     return not_interpreting() if enabled else not_interpreting(_autocast)
-
-
-def cast(values: list[Any], positions: Iterable[int], target: np.dtype[Any]) -> None:
-    """Put arrays, or recorded tensors, of `target` in the place of those at `positions` that are float16 or float32.
-
-    None of them is cast if one is float64, whose digits were asked for, or integer, which float16 would end at 65504.
-    """
-    found = [i for i in positions if isinstance(values[i], TensorBase) or is_array(values[i])]
-    if all(values[i].dtype in (HALF, SINGLE) for i in found):
-        for i in found:
-            x = values[i]
-            if isinstance(x, TensorBase):
-                values[i] = x if x.dtype == target else x.astype(target)  # type: ignore[attr-defined]
-            else:
-                values[i] = asarray_on(device_of(x), x, target)

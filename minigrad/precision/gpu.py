@@ -1,13 +1,9 @@
-"""What is true of GPUs alone: how much of their memory is in use, and how their products may round.
-
-What an array of a GPU shares with one on the host, and that is nearly all, needs nothing from here.
-"""
+"""How products on GPUs may round: TF32, and sums of float16 products in float32."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from minigrad.device import DeviceError, cuda_device, module_for, parse_device
 
@@ -15,44 +11,6 @@ from minigrad.device import DeviceError, cuda_device, module_for, parse_device
 _TF32_MATH = 3  # CUBLAS_TF32_TENSOR_OP_MATH
 _WHOLE_SUMS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: a flag, set beside a mode
 _TF32_CAPABILITY = 80  # compute capability 8.0: the Ampere generation
-
-
-class MemoryUse(NamedTuple):
-    """Bytes of one GPU's memory, at one moment.
-
-    CuPy keeps what arrays give back in a pool, for the next ones: so of `held`, ``held - used`` is there for new arrays
-    without asking the GPU; and `free` counts what no program has taken, this one's pool and others included.
-
-    Attributes:
-        used: what arrays that are alive take of the pool.
-        held: what the pool has taken from the GPU.
-        free: what is left on the GPU.
-        total: what the GPU has.
-    """
-
-    used: int
-    held: int
-    free: int
-    total: int
-
-
-def memory_use(device: str) -> MemoryUse | None:
-    """How much memory of `device` is in use; None for the host. No array is read back for it.
-
-    Raises:
-        DeviceError: there is no such GPU.
-    """
-    if parse_device(device) == "cpu":
-        return None
-    free, total = cuda_device(device).mem_info
-    return MemoryUse(*pool_use(device), int(free), int(total))
-
-
-def pool_use(device: str) -> tuple[int, int]:
-    """`MemoryUse.used` and `MemoryUse.held` of a GPU alone, which CuPy knows without asking the GPU."""
-    with cuda_device(device):
-        pool = module_for(device).get_default_memory_pool()
-        return int(pool.used_bytes()), int(pool.total_bytes())
 
 
 @contextlib.contextmanager

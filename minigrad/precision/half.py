@@ -75,7 +75,7 @@ def divide_by_count(g: Any, count: Any) -> Any:
 # --------------------------------------------------------------------------- bodies: matrix products
 
 
-def matmul_in_single(x, y):
+def matmul_in_single(x: Any, y: Any) -> Any:
     if y.ndim == 2 and x.ndim > 2:  # one matrix for all rows
         return product(rows(x), y).reshape(*x.shape[:-1], y.shape[-1])
     return product(x, y)

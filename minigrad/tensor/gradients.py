@@ -29,7 +29,7 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False, rece
         RuntimeError: nothing was recorded; the graph was used before; a saved value was changed in place.
         ValueError: `gradient` is missing for several elements, or has another shape.
     """
-    start, root = start_of(output, gradient, "backward", create_graph=False), gradient_target(output)
+    start, root = start_of(output, gradient, "backward", create_graph=False), output._node or output
     results = backward_pass([(root, start)], False, retain_graph, wanted=None, captured=set(), receive=receive)
     if receive is not None and root is output:  # a leaf, to which no node sent anything
         receive(root, start, False)

@@ -1,4 +1,4 @@
-"""The methods of a Tensor that are ops under NumPy's or PyTorch's names; each calls the op of its name.
+"""The methods of a Tensor that are operations under NumPy's or PyTorch's names: each calls the operation of its name.
 
 ``dim`` and ``keepdim`` are understood wherever ``axis`` and ``keepdims`` are.
 """
@@ -7,153 +7,290 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from minigrad import ops
 from minigrad.arguments import public
-from minigrad.tensor.elementwise_methods import ElementwiseMethods
-
-if TYPE_CHECKING:
-    from minigrad.tensor import Tensor
+from minigrad.engine.node import TensorBase
 
 Axis = int | tuple[int, ...] | None
+T = TypeVar("T")  # the class of the results
 
 
-class Methods(ElementwiseMethods):
-    """``x.sum(axis)``, ``x.reshape(shape)`` and the like; a Tensor inherits them from here."""
+class Methods(TensorBase, Generic[T]):
+    """``x.exp()``, ``x.sum(axis)``, ``x.reshape(shape)`` and the like; a Tensor inherits them from here."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # a type checker should find a missing name missing
+    # ----------------------------------------------------------------- elementwise
 
-        def __getattr__(self, name):
-            """Say what a name from PyTorch or NumPy is called here; runs only where there is no such attribute."""
-            kind, told = type(self).__name__, None
-            if not name.startswith("_"):
-                from minigrad.compat.names import missing
+    def exp(self) -> T:
+        return ops.exp(self)
 
-                told = missing(kind, name)
-            raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
+    def exp2(self) -> T:
+        return ops.exp2(self)
+
+    def expm1(self) -> T:
+        return ops.expm1(self)
+
+    def log(self) -> T:
+        return ops.log(self)
+
+    def log2(self) -> T:
+        return ops.log2(self)
+
+    def log10(self) -> T:
+        return ops.log10(self)
+
+    def log1p(self) -> T:
+        return ops.log1p(self)
+
+    def sqrt(self) -> T:
+        return ops.sqrt(self)
+
+    def rsqrt(self) -> T:
+        return ops.rsqrt(self)
+
+    def square(self) -> T:
+        return ops.square(self)
+
+    def reciprocal(self) -> T:
+        return ops.reciprocal(self)
+
+    def sin(self) -> T:
+        return ops.sin(self)
+
+    def cos(self) -> T:
+        return ops.cos(self)
+
+    def tan(self) -> T:
+        return ops.tan(self)
+
+    def asin(self) -> T:
+        return ops.asin(self)
+
+    def acos(self) -> T:
+        return ops.acos(self)
+
+    def atan(self) -> T:
+        return ops.atan(self)
+
+    def sinh(self) -> T:
+        return ops.sinh(self)
+
+    def cosh(self) -> T:
+        return ops.cosh(self)
+
+    def tanh(self) -> T:
+        return ops.tanh(self)
+
+    def asinh(self) -> T:
+        return ops.asinh(self)
+
+    def acosh(self) -> T:
+        return ops.acosh(self)
+
+    def atanh(self) -> T:
+        return ops.atanh(self)
+
+    def sigmoid(self) -> T:
+        return ops.sigmoid(self)
+
+    def erf(self) -> T:
+        return ops.erf(self)
+
+    def relu(self) -> T:
+        return ops.relu(self)
+
+    def abs(self) -> T:
+        return ops.absolute(self)
+
+    arcsin, arccos, arctan = asin, acos, atan
+    arcsinh, arccosh, arctanh = asinh, acosh, atanh
+
+    def clip(self, min: Any = None, max: Any = None) -> T:
+        return ops.clip(self, min, max)
+
+    def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> T:
+        return ops.nan_to_num(self, nan, posinf, neginf)
+
+    def floor(self) -> T:
+        return ops.floor(self)
+
+    def ceil(self) -> T:
+        return ops.ceil(self)
+
+    def trunc(self) -> T:
+        return ops.trunc(self)
+
+    def sign(self) -> T:
+        return ops.sign(self)
+
+    def isnan(self) -> T:
+        return ops.isnan(self)
+
+    def isinf(self) -> T:
+        return ops.isinf(self)
+
+    def isfinite(self) -> T:
+        return ops.isfinite(self)
+
+    def round(self, decimals: int = 0) -> T:
+        return ops.round(self, decimals)
+
+    def maximum(self, other: Any) -> T:
+        return ops.maximum(self, other)
+
+    def minimum(self, other: Any) -> T:
+        return ops.minimum(self, other)
+
+    def atan2(self, other: Any) -> T:
+        return ops.atan2(self, other)
+
+    arctan2 = atan2
+
+    def hypot(self, other: Any) -> T:
+        return ops.hypot(self, other)
+
+    def logaddexp(self, other: Any) -> T:
+        return ops.logaddexp(self, other)
+
+    def remainder(self, other: Any) -> T:
+        return ops.remainder(self, other)
+
+    def floor_divide(self, other: Any) -> T:
+        return ops.floor_divide(self, other)
+
+    def lerp(self, end: Any, weight: Any) -> T:
+        return ops.lerp(self, end, weight)
+
+    def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> T:
+        return ops.addcmul(self, tensor1, tensor2, value)
+
+    def addcdiv(self, tensor1: Any, tensor2: Any, value: float = 1) -> T:
+        return ops.addcdiv(self, tensor1, tensor2, value)
+
+    # ----------------------------------------------------------------- along axes, shapes and places
 
     @public
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.sum(self, axis, keepdims)
 
     @public
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.mean(self, axis, keepdims)
 
     @public
-    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
+    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> T:
         return ops.var(self, axis, correction, keepdims)
 
     @public
-    def std(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Tensor:
+    def std(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> T:
         return ops.std(self, axis, correction, keepdims)
 
     @public
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.prod(self, axis, keepdims)
 
     @public
-    def norm(self, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def norm(self, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.norm(self, ord, axis, keepdims)
 
     @public
-    def median(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def median(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.median(self, axis, keepdims)
 
     @public
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def max(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.max(self, axis, keepdims)
 
     @public
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def min(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.min(self, axis, keepdims)
 
     @public
-    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.logsumexp(self, axis, keepdims)
 
     @public
-    def cumsum(self, axis: int) -> Tensor:
+    def cumsum(self, axis: int) -> T:
         return ops.cumsum(self, axis)
 
     @public
-    def cumprod(self, axis: int) -> Tensor:
+    def cumprod(self, axis: int) -> T:
         return ops.cumprod(self, axis)
 
     @public
-    def logcumsumexp(self, axis: int) -> Tensor:
+    def logcumsumexp(self, axis: int) -> T:
         return ops.logcumsumexp(self, axis)
 
     @public
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> T:
         return ops.argmax(self, axis, keepdims)
 
     @public
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> T:
         return ops.argmin(self, axis, keepdims)
 
     @public
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
         """The values in order, as in NumPy; but a new tensor, nothing is sorted in place."""
         return ops.sort(self, axis, descending, stable)
 
     @public
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
         return ops.argsort(self, axis, descending, stable)
 
     @public
-    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[T, T]:
         return ops.topk(self, k, axis, largest, sorted)
 
     @public
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def any(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.any(self, axis, keepdims)
 
     @public
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def all(self, axis: Axis = None, keepdims: bool = False) -> T:
         return ops.all(self, axis, keepdims)
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any) -> T:
         """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
         return ops.reshape(self, _ints(shape, "reshape"))
 
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: Any) -> T:
         """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
         order = _ints(axes, "transpose") if axes and axes != (None,) else None
         return ops.transpose(self, order)
 
     @public
-    def permute(self, *axes: Any) -> Tensor:
+    def permute(self, *axes: Any) -> T:
         """PyTorch's name for `transpose` with all axes named."""
         return ops.transpose(self, _ints(axes, "permute"))
 
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+    def swapaxes(self, axis1: int, axis2: int) -> T:
         return ops.swapaxes(self, axis1, axis2)
 
-    def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> T:
         return ops.moveaxis(self, source, destination)
 
-    def ravel(self) -> Tensor:
+    def ravel(self) -> T:
         return ops.ravel(self)
 
     @public
-    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> T:
         return ops.flatten(self, start_axis, end_axis)
 
     @public
-    def squeeze(self, axis: Axis = None) -> Tensor:
+    def squeeze(self, axis: Axis = None) -> T:
         return ops.squeeze(self, axis)
 
     @public
-    def unsqueeze(self, axis: int) -> Tensor:
+    def unsqueeze(self, axis: int) -> T:
         """PyTorch's name for `minigrad.expand_dims`."""
         return ops.expand_dims(self, axis)
 
     @public
-    def expand(self, *shape: Any) -> Tensor:
+    def expand(self, *shape: Any) -> T:
         """PyTorch's expand: repeat axes of length 1 without a copy; -1 keeps a length."""
         wanted = _ints(shape, "expand")
         lead = len(wanted) - self._data.ndim
@@ -164,99 +301,99 @@ class Methods(ElementwiseMethods):
         return ops.broadcast_to(self, tuple(o if n == -1 else n for n, o in zip(wanted, own, strict=True)))
 
     @public
-    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[T, ...]:
         return ops.split(self, sizes, axis)
 
     @public
-    def chunk(self, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: int, axis: int = 0) -> tuple[T, ...]:
         return ops.chunk(self, chunks, axis)
 
     @public
-    def unbind(self, axis: int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, axis: int = 0) -> tuple[T, ...]:
         return ops.unbind(self, axis)
 
     @public
-    def flip(self, axis: Axis = None) -> Tensor:
+    def flip(self, axis: Axis = None) -> T:
         return ops.flip(self, axis)
 
     @public
-    def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> Tensor:
+    def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> T:
         return ops.roll(self, shift, axis)
 
     @public
-    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+    def repeat(self, repeats: Any, axis: int | None = None) -> T:
         """Each element repeated, as in NumPy. (PyTorch's repeat, of a whole tensor, is `tile`.)"""
         return ops.repeat(self, repeats, axis)
 
     @public
-    def repeat_interleave(self, repeats: Any, axis: int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any, axis: int | None = None) -> T:
         return ops.repeat_interleave(self, repeats, axis)
 
     @public
-    def tile(self, reps: int | Sequence[int]) -> Tensor:
+    def tile(self, reps: int | Sequence[int]) -> T:
         return ops.tile(self, reps)
 
     @public
-    def diag(self, k: int = 0) -> Tensor:
+    def diag(self, k: int = 0) -> T:
         return ops.diag(self, k)
 
     @public
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> T:
         return ops.diagonal(self, offset, axis1, axis2)
 
     @public
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> T:
         return ops.trace(self, offset, axis1, axis2)
 
-    def dot(self, y: Any) -> Tensor:
+    def dot(self, y: Any) -> T:
         return ops.dot(self, y)
 
-    def inner(self, y: Any) -> Tensor:
+    def inner(self, y: Any) -> T:
         return ops.inner(self, y)
 
-    def outer(self, y: Any) -> Tensor:
+    def outer(self, y: Any) -> T:
         return ops.outer(self, y)
 
     @public
-    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+    def take(self, indices: Any, axis: int | None = None) -> T:
         return ops.take(self, indices, axis)
 
     @public
-    def gather(self, axis: int, index: Any) -> Tensor:
+    def gather(self, axis: int, index: Any) -> T:
         return ops.gather(self, axis, index)
 
     @public
-    def scatter(self, axis: int, index: Any, src: Any) -> Tensor:
+    def scatter(self, axis: int, index: Any, src: Any) -> T:
         return ops.scatter(self, axis, index, src)
 
     @public
-    def scatter_add(self, axis: int, index: Any, src: Any) -> Tensor:
+    def scatter_add(self, axis: int, index: Any, src: Any) -> T:
         return ops.scatter_add(self, axis, index, src)
 
     @public
-    def index_select(self, axis: int, index: Any) -> Tensor:
+    def index_select(self, axis: int, index: Any) -> T:
         return ops.index_select(self, axis, index)
 
     @public
-    def index_add(self, axis: int, index: Any, source: Any) -> Tensor:
+    def index_add(self, axis: int, index: Any, source: Any) -> T:
         return ops.index_add(self, axis, index, source)
 
-    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> T:
         return ops.index_put(self, indices, values, accumulate)
 
-    def masked_select(self, mask: Any) -> Tensor:
+    def masked_select(self, mask: Any) -> T:
         return ops.masked_select(self, mask)
 
-    def nonzero(self) -> tuple[Tensor, ...]:
+    def nonzero(self) -> tuple[T, ...]:
         return ops.nonzero(self)
 
-    def argwhere(self) -> Tensor:
+    def argwhere(self) -> T:
         return ops.argwhere(self)
 
-    def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
+    def bincount(self, weights: Any = None, minlength: int = 0) -> T:
         return ops.bincount(self, weights, minlength)
 
-    def masked_fill(self, mask: Any, value: float) -> Tensor:
+    def masked_fill(self, mask: Any, value: float) -> T:
         return ops.masked_fill(self, mask, value)
 
 

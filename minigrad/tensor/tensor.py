@@ -1,71 +1,32 @@
-"""The Tensor that people use: what it is made of, its gradient, and changes in place.
+"""The Tensor that people use: what it is made of, its operators, its gradient, and changes in place.
 
-It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here. Its shape, text
-and conversions are in `minigrad.tensor.array_like`, its operators in `minigrad.tensor.operators`, the methods that are ops in
-`minigrad.tensor.methods`.
+It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here. The methods that
+are operations stand in `minigrad.tensor.methods`; text, copies and the ways out of the engine in
+`minigrad.tensor.conversion`.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public
-from minigrad.device import (
-    device_of,
-    is_array,
-    on_device_of,
-    parse_device,
-    to_device,
-)
+from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import numbers_on
+from minigrad.engine.operands import as_operand, numbers_on
 from minigrad.engine.primitive import recording
+from minigrad.namespace import Answers
 from minigrad.tensor import gradients
-from minigrad.tensor.array_like import ArrayLike
+from minigrad.tensor.conversion import ArrayLike
 from minigrad.tensor.hooks import RemovableHandle, add_hook
 from minigrad.tensor.methods import Methods
-from minigrad.tensor.operators import Operators, index_on_device, unwrap_nested
 
 
-def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
-    """An array with memory of its own: numbers and lists become float32, int64 or bool, arrays keep their dtype."""
-    if isinstance(dtype, int | float):  # Tensor(2, 3)
-        raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
-                        "minigrad.zeros((2, 3)) does")
-    if isinstance(data, TensorBase):
-        data = data._data
-    if not is_array(data):
-        without_dtype = not isinstance(data, np.generic)
-        try:
-            data = np.asarray(unwrap_nested(data))
-        except ValueError as error:
-            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
-        if without_dtype and dtype is None:
-            data = _in_default_dtype(data)
-    target_dtype = data.dtype if dtype is None else np.dtype(dtype)
-    for kind in (data.dtype, target_dtype):
-        if kind.kind not in "biuf":
-            raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {kind}")
-    moved = to_device(data, device_of(data) if device is None else parse_device(device))
-    with on_device_of(moved):
-        return moved.astype(target_dtype, copy=moved is data)
-
-
-def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What a list of Python numbers becomes; an empty one is floating."""
-    if listed.dtype.kind == "f" or not listed.size:
-        return listed.astype(np.float32)
-    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
-        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
-    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
-
-
-class Tensor(ArrayLike, Operators, Methods):
+class Tensor(ArrayLike, Methods["Tensor"]):
     """A multi-dimensional array that can record what is done with it.
 
     Args:
@@ -92,6 +53,27 @@ class Tensor(ArrayLike, Operators, Methods):
         self.requires_grad = requires_grad
 
     # ----------------------------------------------------------------- what it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        return self._data.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._data.dtype
+
+    @property
+    def device(self) -> str:
+        """``"cpu"`` or ``"cuda:N"``."""
+        return device_of(self._data)
 
     @property
     def data(self) -> Array:
@@ -136,6 +118,116 @@ class Tensor(ArrayLike, Operators, Methods):
         """All axes reversed."""
         return self.transpose()
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    if not TYPE_CHECKING:  # a type checker should find a missing name missing
+
+        def __getattr__(self, name):
+            """Say what a name from PyTorch or NumPy is called here; runs only where there is no such attribute."""
+            kind = type(self).__name__
+            told = None if name.startswith("_") else Answers.missing(kind, name)
+            raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
+
+    # ----------------------------------------------------------------- operators
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops.sub(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops.sub(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops.mul(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops.mul(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops.div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops.div(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops.power(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops.power(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops.remainder(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops.matmul(self, _matrix(other, self))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops.matmul(_matrix(other, self), self)
+
+    def __neg__(self) -> Tensor:
+        return ops.neg(self)
+
+    def __abs__(self) -> Tensor:
+        return ops.absolute(self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops.logical_and(self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return ops.logical_and(other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops.logical_or(self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return ops.logical_or(other, self)
+
+    def __invert__(self) -> Tensor:
+        return ops.logical_not(self)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.equal(self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops.greater_equal(self, other)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return ops.getitem(self, _index_on(index, device_of(self._data)))
+
+    __hash__ = object.__hash__  # Python drops it where there is an ``__eq__``
+
     # ----------------------------------------------------------------- gradients
 
     @property
@@ -158,7 +250,7 @@ class Tensor(ArrayLike, Operators, Methods):
         self._grad = gradient
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.autograd.backward`.
+        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.engine.backward`.
 
         `create_graph` is PyTorch's, and an error that names `minigrad.grad`, which has it.
         """
@@ -247,7 +339,7 @@ class Tensor(ArrayLike, Operators, Methods):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
         with on_device_of(self._data):
-            self._data[_raw(index_on_device(index, self.device))] = self._raw_values(value, "t[...] = value")
+            self._data[_raw(_index_on(index, self.device))] = self._raw_values(value, "t[...] = value")
         self.bump_tick()
 
     def copy_(self, source: Any) -> Tensor:
@@ -262,13 +354,6 @@ class Tensor(ArrayLike, Operators, Methods):
 register_tensor_class(Tensor)
 
 
-def _raw(index: Any) -> Any:
-    """An index with its tensors unwrapped."""
-    if isinstance(index, tuple):
-        return tuple(_raw(part) for part in index)
-    return index._data if isinstance(index, TensorBase) else index
-
-
 def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
     """`data` itself if it is a tensor; arrays are shared, anything else is copied to the device of `like`."""
     if isinstance(data, Tensor):
@@ -276,3 +361,68 @@ def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
     if is_array(data):
         return wrap(data)
     return Tensor(data, device=None if like is None else like.device)
+
+
+def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
+    """An array with memory of its own: numbers and lists become float32, int64 or bool, arrays keep their dtype."""
+    if isinstance(dtype, int | float):  # Tensor(2, 3)
+        raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
+                        "minigrad.zeros((2, 3)) does")
+    if isinstance(data, TensorBase):
+        data = data._data
+    if not is_array(data):
+        without_dtype = not isinstance(data, np.generic)
+        try:
+            data = np.asarray(_unwrap_nested(data))
+        except ValueError as error:
+            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
+        if without_dtype and dtype is None:
+            data = _in_default_dtype(data)
+    target_dtype = data.dtype if dtype is None else np.dtype(dtype)
+    for kind in (data.dtype, target_dtype):
+        if kind.kind not in "biuf":
+            raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {kind}")
+    moved = to_device(data, device_of(data) if device is None else parse_device(device))
+    with on_device_of(moved):
+        return moved.astype(target_dtype, copy=moved is data)
+
+
+def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What a list of Python numbers becomes; an empty one is floating."""
+    if listed.dtype.kind == "f" or not listed.size:
+        return listed.astype(np.float32)
+    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
+    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
+
+
+def _matrix(value: Any, like: TensorBase) -> Any:
+    """An operand of ``@``, as a tensor on the device of `like`."""
+    if isinstance(value, TensorBase):
+        return value
+    return wrap(as_operand(value, (like,), "matmul"))
+
+
+def _index_on(index: Any, device: str) -> Any:
+    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change."""
+    if isinstance(index, tuple):
+        return tuple(_index_on(part, device) for part in index)
+    if isinstance(index, TensorBase):
+        return index if device_of(index._data) == device else to_device(index._data, device)
+    if isinstance(index, list):
+        index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
+    return index if device == "cpu" or not is_array(index) else to_device(index, device)
+
+
+def _unwrap_nested(data: Any) -> Any:
+    """Nested lists with host tensors inside, as nested lists of arrays."""
+    if isinstance(data, TensorBase):
+        return to_numpy(data._data)
+    return [_unwrap_nested(item) for item in data] if isinstance(data, (list, tuple)) else data
+
+
+def _raw(index: Any) -> Any:
+    """An index with its tensors unwrapped."""
+    if isinstance(index, tuple):
+        return tuple(_raw(part) for part in index)
+    return index._data if isinstance(index, TensorBase) else index

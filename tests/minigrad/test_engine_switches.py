@@ -18,7 +18,7 @@ def leaf(*values):
 
 
 SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True),
-            (autocast, autocasting.get, True)]
+            (autocast, autocasting, True)]
 
 
 @pytest.fixture(params=SWITCHES, ids=["no_grad", "fused", "autocast"])

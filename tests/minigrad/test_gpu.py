@@ -7,7 +7,8 @@ import pytest
 
 import minigrad
 from minigrad.device import asarray_on
-from minigrad.precision.gpu import MemoryUse, float32_sums, memory_use, tf32
+from minigrad.device.memory import MemoryUse, memory_use
+from minigrad.precision.gpu import float32_sums, tf32
 
 TF32_MATH = 3  # of cublasMath_t
 WHOLE_SUMS = 16

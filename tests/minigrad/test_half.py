@@ -39,6 +39,12 @@ def test_a_product_is_that_of_float32_rounded_once():
     np.testing.assert_array_equal(out.mT, exact)
 
 
+def test_the_gradient_of_one_matrix_for_all_rows_is_rounded_once():
+    x, y, g = draw(2, 2048, 7), Tensor(draw(7, 5, seed=1), requires_grad=True), draw(2, 2048, 5, seed=2)
+    matmul(Tensor(x), y).backward(Tensor(g))
+    close(y.grad.data, np.einsum("nik,nij->kj", x.astype(np.float64), g.astype(np.float64)))
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_a_sum_of_4096_terms(axis, keepdims):

@@ -94,7 +94,7 @@ def test_values_are_abbreviated_where_numpy_would():
 
 def test_only_what_is_shown_leaves_the_device(stand_in, monkeypatch):
     copied = []
-    monkeypatch.setattr("minigrad.notebook.to_numpy", lambda array: copied.append(array.size) or array.get())
+    monkeypatch.setattr("minigrad.tensor.notebook.to_numpy", lambda array: copied.append(array.size) or array.get())
     tensor = Tensor(np.zeros((1000, 500), np.float32), device="cuda:0")
     stand_in.synchronizations.clear()
     shown(tensor)

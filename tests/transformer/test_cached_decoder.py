@@ -7,7 +7,7 @@ import pytest
 
 import minigrad
 from minigrad import Tensor, nn
-from minigrad.inspect.observer import Observer, observing
+from minigrad.engine.interpreters import Interpreter, interpreting
 
 from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
 from transformer import Transformer, TransformerConfig
@@ -75,7 +75,7 @@ def test_a_plain_model_is_decoded_on_arrays(monkeypatch):
     assert greedy(model, sources) == expected
 
 
-class Recorder(Observer):
+class Recorder(Interpreter):
     """Counts the modules that it is told of."""
 
     def __init__(self):
@@ -97,7 +97,7 @@ def test_whoever_watches_is_told_of_modules_and_compositions_run_where_they_are_
     found = greedy(model, sources)
     expected, steps = [h.ids for h in found], max(len(h.ids) + h.finished for h in found)
     monkeypatch.setattr(OnArrays, "__call__", None)
-    with observing(recorder):
+    with interpreting(recorder):
         assert [h.ids for h in greedy(model, sources)] == expected
     assert recorder.modules.count(type(model.decoder.layers[0])) == 2 * steps
     with minigrad.fused(False):

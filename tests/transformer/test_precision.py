@@ -74,7 +74,7 @@ def test_updates_are_in_float16_and_validation_is_in_float32(tmp_path, monkeypat
         function = getattr(owner, name)
 
         def watched(*arguments, **keywords):
-            seen.append(autocasting.get())
+            seen.append(autocasting())
             return function(*arguments, **keywords)
 
         monkeypatch.setattr(owner, name, watched)

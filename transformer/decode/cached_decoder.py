@@ -73,7 +73,7 @@ class CachedDecoder:
 def cached_decoder(model: Transformer, memory: Tensor, memory_mask: Any) -> CachedDecoder:
     """`OnArrays`, or `ThroughModules` where the former could not know what the modules do.
 
-    That is where an observer (a profile, say) is told of modules and operations, where compositions are asked for by
+    That is where something watches modules and operations (a profile, say), where compositions are asked for by
     ``fused(False)``, where a module has hooks, and where one is of a class that `OnArrays` does not know.
     """
     parts = [model.decoder] + ([] if model.projection is None else [model.projection])

@@ -46,7 +46,7 @@ def add_rows(array: Any, index: Any, values: Any) -> None:
     array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
 
 
-def rows_into_zeros(values, index, shape):
+def rows_into_zeros(values: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """`put_into_zeros` of rows."""
     out = np.zeros(shape, values.dtype)
     add_rows(out, index, values)

@@ -15,7 +15,7 @@ from minigrad.engine.rules import FasterBody
 from minigrad.ops.linalg import batched_matmul, rows
 
 
-def matmul_of_rows(x, y):
+def matmul_of_rows(x: Any, y: Any) -> Any:
     """``x @ y``, of arrays on any device."""
     if y.ndim == 2 and x.ndim > 2:
         return (rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])

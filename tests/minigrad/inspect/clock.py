@@ -50,6 +50,6 @@ slow.gradient(x=slow_gradient)
 def clock(monkeypatch):
     """The clock, at 0, in place of the machine's."""
     CLOCK.now = CLOCK.tick = 0
-    for module in ("profiler", "profile_tables"):
+    for module in ("profiler", "profile_report"):
         monkeypatch.setattr(f"minigrad.inspect.{module}.perf_counter_ns", CLOCK)
     return CLOCK

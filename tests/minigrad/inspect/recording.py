@@ -3,7 +3,7 @@
 import numpy as np
 
 from minigrad import Tensor, inspect
-from minigrad.inspect.observer import observers
+from minigrad.engine.interpreters import interpreters
 
 
 def leaf(*shape, device="cpu"):
@@ -11,9 +11,10 @@ def leaf(*shape, device="cpu"):
 
 
 def record(function, **options):
+    before = interpreters()
     with inspect.record_tape(**options) as tape:
         function()
-    assert observers() == ()
+    assert interpreters() == before
     return tape
 
 

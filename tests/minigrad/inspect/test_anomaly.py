@@ -9,9 +9,9 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, primitive
 from minigrad import functional as F
+from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
 from minigrad.inspect import AnomalyError, detect_anomaly
-from minigrad.inspect.observer import observers
 
 from tests.minigrad.inspect.steps import training_step
 
@@ -25,7 +25,7 @@ def leaf(values, device="cpu", dtype=np.float64):
 def caught(function, **options):
     with pytest.raises(AnomalyError) as info, detect_anomaly(**options):
         function()
-    assert observers() == ()
+    assert interpreters() == ()
     return info.value
 
 
@@ -192,7 +192,7 @@ def test_as_a_decorator():
     assert run(leaf([1.0])).item() == 0.0
     with pytest.raises(AnomalyError):
         run(leaf([-1.0]))
-    assert observers() == ()
+    assert interpreters() == ()
 
 
 def test_generators_and_coroutines_are_refused():
@@ -211,7 +211,7 @@ def test_one_object_can_be_entered_twice():
     guard = detect_anomaly()
     with guard, guard, pytest.raises(AnomalyError):
         mg.log(leaf([-1.0]))
-    assert observers() == ()
+    assert interpreters() == ()
 
 
 def test_it_is_an_arithmetic_error_by_two_names():

@@ -8,9 +8,8 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect
 from minigrad import functional as F
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
-from minigrad.inspect.observer import observers
 
 from tests.minigrad.inspect.steps import training_step
 
@@ -145,8 +144,8 @@ def test_an_error_in_a_hook_stops_the_computation_and_leaves_nothing_behind():
         with pytest.raises(RuntimeError, match="stop"), inspect.op_hook(before=before):
             mg.exp(x * 2)
         mg.sin(x)
-        assert len(observers()) == 1
-    assert observers() == ()
+        assert len(interpreters()) == 1
+    assert interpreters() == ()
     assert seen[-1].name == "sin"
 
 
@@ -168,9 +167,9 @@ def test_other_threads_are_not_watched():
 
 
 def test_nothing_is_told_outside_of_the_block(monkeypatch):
-    """The ways on which observers are told are not taken."""
-    monkeypatch.setattr(Primitive, "_run_observed", None)
-    monkeypatch.setattr("minigrad.autograd._push_observed", None)
+    """The ways through the interpreters are not taken."""
+    monkeypatch.setattr("minigrad.engine.primitive.interpret", None)
+    monkeypatch.setattr("minigrad.engine.backward.interpret_rules", None)
     _, step = training_step()
     with inspect.op_hook(print):
         pass

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import inspect, nn, primitive
-from minigrad.inspect.observer import Observer, observers, observing
+from minigrad.engine.interpreters import Interpreter, interpreters, interpreting
 
 from tests.minigrad.inspect.clock import clock, pause, slow, take  # noqa: F401 - `clock` is a fixture
 from tests.minigrad.inspect.profiled import leaf, ms
@@ -18,22 +18,23 @@ pytestmark = pytest.mark.usefixtures("clock")
 
 
 def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():
-    class Other(Observer):
+    class Other(Interpreter):
         seen = 0
 
-        def operation_begins(self, operation, args):
+        def operation(self, op, operands, proceed):
             self.seen += 1
+            return proceed(operands)
 
     other = Other()
-    with observing(other), mg.profile() as profile:
+    with interpreting(other), mg.profile() as profile:
         slow(leaf())
-        before = observers()
+        before = interpreters()
         with contextlib.suppress(KeyError), profile.pause():
-            assert observers() == (other,)
+            assert interpreters() == (other,)
             slow(leaf())
             take(500)
             raise KeyError
-        assert observers() == before
+        assert interpreters() == before
         slow(leaf())
     assert profile.operations["slow"].forward_calls == 2
     assert other.seen == 3
@@ -49,10 +50,10 @@ def test_the_clock_stops_with_the_block_and_so_does_the_profile():
     assert len(profile.spans) == 1
 
 
-@pytest.mark.parametrize("where", ["operation", "rule", "module", "observer"])
+@pytest.mark.parametrize("where", ["operation", "rule", "module", "interpreter"])
 def test_an_error_ends_what_it_ends_and_nothing_else(where):
-    class Stop(Observer):
-        def operation_begins(self, operation, args):
+    class Stop(Interpreter):
+        def operation(self, op, operands, proceed):
             raise RuntimeError("stop")
 
     @primitive
@@ -74,8 +75,8 @@ def test_an_error_ends_what_it_ends_and_nothing_else(where):
             raise RuntimeError("stop")
 
     def run(x):
-        if where == "observer":
-            with inspect.span("around"), observing(Stop()):
+        if where == "interpreter":
+            with inspect.span("around"), interpreting(Stop()):
                 slow(x)
         elif where == "module":
             Fails()(x)
@@ -86,21 +87,21 @@ def test_an_error_ends_what_it_ends_and_nothing_else(where):
         with pytest.raises(RuntimeError, match="stop"):
             run(leaf())
         slow(leaf())
-    assert observers() == ()
+    assert interpreters() == ()
     last = profile.spans[-1]
     assert (last.name, last.parent, last.own) == ("slow", None, 20_000_000)
     assert [(s.kind, s.name, s.own) for s in profile.spans[:-1]] == {
         "operation": [("operation", "broken", 1_000_000)],
         "rule": [("operation", "broken", 1_000_000), ("backward", "broken", 2_000_000), ("span", "backward", 0)],
         "module": [("module", "Fails", 3_000_000)],
-        "observer": [("span", "around", 0)],
+        "interpreter": [("operation", "slow", 0), ("span", "around", 0)],
     }[where]
 
 
 def test_the_profile_of_a_block_that_raises_can_be_read():
     with pytest.raises(ValueError, match="add"), mg.profile() as profile:
         slow(leaf()) + leaf(2)
-    assert observers() == ()
+    assert interpreters() == ()
     assert (ms(profile), profile.elapsed) == ({"slow": (1, 20, 0, 0), "add": (1, 0, 0, 0)}, 0.020)
 
 

@@ -10,7 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
-from minigrad.inspect.observer import observers
+from minigrad.engine.interpreters import interpreters
 
 from tests.minigrad.inspect.recording import leaf, names, record
 from tests.minigrad.inspect.steps import training_step
@@ -252,7 +252,7 @@ def test_a_tape_keeps_no_values_alive():
 def test_an_exception_ends_the_recording():
     with pytest.raises(ValueError, match="add"), inspect.record_tape() as tape:
         mg.exp(leaf(2)) + leaf(3)
-    assert observers() == ()
+    assert interpreters() == ()
     mg.exp(leaf(2))
     assert names(tape) == ["exp"]
 

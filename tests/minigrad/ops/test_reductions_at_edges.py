@@ -228,9 +228,10 @@ def test_the_logarithm_of_many(device):
     assert out.item() == np.float16(math.log(MANY))
 
 
-def test_a_maximum_shared_by_many(device):
+@pytest.mark.parametrize("extreme", [mg.max, mg.min])
+def test_an_extreme_shared_by_many(extreme, device):
     x = leaf(np.ones(MANY), device, np.float16)
-    np.testing.assert_array_equal(host(mg.grad(mg.max(x) * 1024, x)), np.float16(1024 / MANY))
+    np.testing.assert_array_equal(host(mg.grad(extreme(x) * 1024, x)), np.float16(1024 / MANY))
 
 
 def test_a_norm_whose_squares_are_too_large(device):

@@ -7,7 +7,8 @@ import pytest
 
 from minigrad import Tensor, optim, parallel
 from minigrad.device import to_numpy
-from minigrad.optim import clip, packing
+from minigrad.optim import clip
+from minigrad.optim.storage import packing
 
 BLOCK, SMALL = packing.BLOCK, packing.SMALL_ON_HOST
 

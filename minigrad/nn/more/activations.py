@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from minigrad import functional as F
 from minigrad.arguments import public
@@ -10,23 +10,34 @@ from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 
 
-class ReLU(Module):
+class Activation(Module):
+    """Calls its `function` with its options, which are attributes. Base of the others."""
+
+    function: ClassVar[Any]  # of the input and the options
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply to `x` of any shape."""
+        return self.function(x, *[getattr(self, name) for name in self.options])
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
+
+
+class ReLU(Activation):
     """``max(x, 0)``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.relu(x)
+    function = staticmethod(F.relu)
 
 
-class ReLU6(Module):
+class ReLU6(Activation):
     """``min(max(x, 0), 6)``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.relu6(x)
+    function = staticmethod(F.relu6)
 
 
-class GELU(Module):
+class GELU(Activation):
     """``x·Φ(x)``, Φ the distribution function of the standard normal.
 
     Hendrycks and Gimpel, "Gaussian error linear units", 2016.
@@ -35,83 +46,67 @@ class GELU(Module):
         approximate: ``"none"`` for the exact Φ (by erf), ``"tanh"`` for the paper's approximation.
     """
 
+    function = staticmethod(F.gelu)
+    options = ("approximate",)
+
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         super().__init__()
         if approximate not in ("none", "tanh"):
             raise ValueError(f"GELU: approximate must be 'none' or 'tanh', got {approximate!r}")
         self.approximate = approximate
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.gelu(x, approximate=self.approximate)
 
-    def extra_repr(self) -> str:
-        """Which formula."""
-        return f"approximate={self.approximate!r}"
-
-
-class SiLU(Module):
+class SiLU(Activation):
     """``x σ(x)``, also called swish."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.silu(x)
+    function = staticmethod(F.silu)
 
 
-class Mish(Module):
+class Mish(Activation):
     """``x tanh(softplus(x))``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.mish(x)
+    function = staticmethod(F.mish)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(Activation):
     """x where it is positive, else ``negative_slope · x``.
 
     Args:
         negative_slope: the slope where x is not positive.
     """
 
+    function = staticmethod(F.leaky_relu)
+    options = ("negative_slope",)
+
     def __init__(self, negative_slope: float = 0.01) -> None:
         super().__init__()
         self.negative_slope = negative_slope
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.leaky_relu(x, self.negative_slope)
 
-    def extra_repr(self) -> str:
-        """The slope."""
-        return f"negative_slope={self.negative_slope}"
-
-
-class ELU(Module):
+class ELU(Activation):
     """x where it is positive, else ``alpha (eˣ - 1)``.
 
     Args:
         alpha: minus the limit far below 0.
     """
 
+    function = staticmethod(F.elu)
+    options = ("alpha",)
+
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         self.alpha = alpha
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.elu(x, self.alpha)
 
-    def extra_repr(self) -> str:
-        """The limit."""
-        return f"alpha={self.alpha}"
-
-
-class CELU(Module):
+class CELU(Activation):
     """x where it is positive, else ``alpha (exp(x / alpha) - 1)``.
 
     Args:
         alpha: minus the limit far below 0; not 0.
     """
+
+    function = staticmethod(F.celu)
+    options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -119,56 +114,38 @@ class CELU(Module):
             raise ValueError("CELU: alpha must not be 0")
         self.alpha = alpha
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.celu(x, self.alpha)
 
-    def extra_repr(self) -> str:
-        """The limit."""
-        return f"alpha={self.alpha}"
-
-
-class SELU(Module):
+class SELU(Activation):
     """A scaled ELU that keeps mean 0 and variance 1, see `functional.selu`."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.selu(x)
+    function = staticmethod(F.selu)
 
 
-class Sigmoid(Module):
+class Sigmoid(Activation):
     """``1 / (1 + e⁻ˣ)``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.sigmoid(x)
+    function = staticmethod(F.sigmoid)
 
 
-class LogSigmoid(Module):
+class LogSigmoid(Activation):
     """``log σ(x)``, which does not underflow."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.logsigmoid(x)
+    function = staticmethod(F.logsigmoid)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(Activation):
     """``min(max(x + 3, 0), 6) / 6``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.hardsigmoid(x)
+    function = staticmethod(F.hardsigmoid)
 
 
-class Tanh(Module):
+class Tanh(Activation):
     """The hyperbolic tangent."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.tanh(x)
+    function = staticmethod(F.tanh)
 
 
-class Hardtanh(Module):
+class Hardtanh(Activation):
     """x kept within [min_val, max_val].
 
     Args:
@@ -176,30 +153,23 @@ class Hardtanh(Module):
         max_val: the upper bound, not below the other.
     """
 
+    function = staticmethod(F.hardtanh)
+    options = ("min_val", "max_val")
+
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
         if min_val > max_val:
             raise ValueError(f"Hardtanh: min_val {min_val} is above max_val {max_val}")
         self.min_val, self.max_val = min_val, max_val
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.hardtanh(x, self.min_val, self.max_val)
 
-    def extra_repr(self) -> str:
-        """The bounds."""
-        return f"min_val={self.min_val}, max_val={self.max_val}"
-
-
-class Softsign(Module):
+class Softsign(Activation):
     """``x / (1 + |x|)``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.softsign(x)
+    function = staticmethod(F.softsign)
 
 
-class Softplus(Module):
+class Softplus(Activation):
     """``log(1 + exp(beta · x)) / beta``, a smooth relu.
 
     Args:
@@ -207,61 +177,46 @@ class Softplus(Module):
         threshold: where ``beta · x`` is above it, the result is x.
     """
 
+    function = staticmethod(F.softplus)
+    options = ("beta", "threshold")
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         if beta == 0:
             raise ValueError("Softplus: beta must not be 0")
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape."""
-        return F.softplus(x, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        """Both numbers."""
-        return f"beta={self.beta}, threshold={self.threshold}"
-
-
-class Softmax(Module):
+class Softmax(Activation):
     """``eˣ / Σ eˣ`` along an axis.
 
     Args:
         axis: the axis that sums to 1, by default the last; ``dim`` is understood.
     """
 
+    function = staticmethod(F.softmax)
+    options = ("axis",)
+
     @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape that has the axis."""
-        return F.softmax(x, self.axis)
 
-    def extra_repr(self) -> str:
-        """The axis."""
-        return f"axis={self.axis}"
-
-
-class LogSoftmax(Module):
+class LogSoftmax(Activation):
     """``x - log Σ eˣ`` along an axis: the logarithm of softmax.
 
     Args:
         axis: the axis along which softmax sums to 1, by default the last; ``dim`` is understood.
     """
 
+    function = staticmethod(F.log_softmax)
+    options = ("axis",)
+
     @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply to `x` of any shape that has the axis."""
-        return F.log_softmax(x, self.axis)
-
-    def extra_repr(self) -> str:
-        """The axis."""
-        return f"axis={self.axis}"
 
 
 class Identity(Module):

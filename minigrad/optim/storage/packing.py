@@ -2,7 +2,7 @@
 
 An update rule is a dozen element-wise operations. Applied to whole arrays, each of them streams its operands
 from main memory; applied to blocks of `BLOCK` elements, all of them but the first find their operands in the
-cache. For a bias of 128 elements it is the calls that cost, not the memory; so small parameters are *packed*:
+cache. For a bias of 128 elements the calls cost more than the memory; so small parameters are *packed*:
 their state lies end to end in one flat array, and one block update serves them all.
 """
 
@@ -17,7 +17,7 @@ from minigrad.device import asarray_on, xp
 
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
 
-BLOCK = 65_536  # elements; in float32 a parameter, its gradient, Adam's state and scratch make 1.3 MiB
+BLOCK = 65_536  # elements; in float32 a parameter, its gradient, Adam's state and two temporaries make 1.5 MiB
 PIECE = 2 * BLOCK  # what threads share out between them
 WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
 SMALL_ON_HOST = 8_192  # a larger array costs more to copy into a pack than its calls cost
@@ -132,12 +132,11 @@ def pieces(pack: Pack, members: list[int], values: list[Array], gradients: list[
 
 
 class Block(NamedTuple):
-    """Flat arrays of one length. A rule changes `p` and `state` in place, may use `scratch`, reads `g`."""
+    """Flat arrays of one length. A rule changes `p` and `state` in place, and reads `g`."""
 
     p: Array
     g: Array
     state: list[Array]
-    scratch: tuple[Array, Array]
 
 
 def blocks(piece: Piece, scratch: Scratch) -> Iterator[Block]:
@@ -158,12 +157,9 @@ def blocks(piece: Piece, scratch: Scratch) -> Iterator[Block]:
         xp(first).concatenate(piece.gradients, axis=None, out=g)
 
     length = max(1, min(size, BLOCK) if device == "cpu" else size)
-    s = scratch.get("s", first, dtype, length, device)
-    t = scratch.get("t", first, dtype, length, device)
     for start in range(0, size, length):
         part = slice(start, min(start + length, size))
-        count = part.stop - start
-        yield Block(p[part], g[part], [flat[part] for flat in piece.state], (s[:count], t[:count]))
+        yield Block(p[part], g[part], [flat[part] for flat in piece.state])
 
     if not in_place:
         start = 0

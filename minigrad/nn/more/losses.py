@@ -1,8 +1,8 @@
-"""Losses as modules: the functions of `minigrad.functional` with their options kept, each called (input, target)."""
+"""Losses as modules: each is called with (input, target), and keeps the options of its function."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,12 +14,16 @@ from minigrad.tensor import Tensor
 
 
 class Loss(Module):
-    """What the losses share. Base of the others.
+    """Calls its `function` of (input, target) with its options, which are attributes. Base of the others.
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         allowed: the reductions that there are, for a loss with others.
     """
+
+    function: ClassVar[Any]  # of the input, the target and the options by name
+    options: ClassVar[tuple[str, ...]] = ("reduction",)
+    not_printed: ClassVar[tuple[str, ...]] = ()  # more options, which the repr leaves out
 
     def __init__(self, reduction: str = "mean", allowed: tuple[str, ...] = REDUCTIONS) -> None:
         super().__init__()
@@ -31,9 +35,14 @@ class Loss(Module):
         given = factor is None or isinstance(factor, Tensor)
         self.register_buffer(name, factor if given else Tensor(factor, dtype=np.float32))
 
+    def forward(self, input: Tensor, target: Any) -> Tensor:
+        """The loss of `input` to `target`; their shapes are those of the function."""
+        options = {name: getattr(self, name) for name in (*self.options, *self.not_printed)}
+        return self.function(input, target, **options)
+
     def extra_repr(self) -> str:
-        """How the losses are reduced."""
-        return f"reduction={self.reduction!r}"
+        """The options, but for weights."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
 
 
 class MSELoss(Loss):
@@ -43,9 +52,7 @@ class MSELoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of `input`, any shape, to a `target` of the same shape."""
-        return F.mse_loss(input, target, self.reduction)
+    function = staticmethod(F.mse_loss)
 
 
 class L1Loss(Loss):
@@ -55,9 +62,7 @@ class L1Loss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of `input`, any shape, to a `target` of the same shape."""
-        return F.l1_loss(input, target, self.reduction)
+    function = staticmethod(F.l1_loss)
 
 
 class SmoothL1Loss(Loss):
@@ -68,17 +73,12 @@ class SmoothL1Loss(Loss):
         beta: β; 0 gives `L1Loss`.
     """
 
+    function = staticmethod(F.smooth_l1_loss)
+    options = ("reduction", "beta")
+
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
         self.beta = beta
-
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of `input`, any shape, to a `target` of the same shape."""
-        return F.smooth_l1_loss(input, target, self.reduction, self.beta)
-
-    def extra_repr(self) -> str:
-        """The reduction and β."""
-        return f"{super().extra_repr()}, beta={self.beta}"
 
 
 class HuberLoss(Loss):
@@ -89,21 +89,16 @@ class HuberLoss(Loss):
         delta: δ.
     """
 
+    function = staticmethod(F.huber_loss)
+    options = ("reduction", "delta")
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
         self.delta = delta
 
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of `input`, any shape, to a `target` of the same shape."""
-        return F.huber_loss(input, target, self.reduction, self.delta)
-
-    def extra_repr(self) -> str:
-        """The reduction and δ."""
-        return f"{super().extra_repr()}, delta={self.delta}"
-
 
 class NLLLoss(Loss):
-    """The negative log-likelihood of target ids, of log-probabilities, see `functional.nll_loss`.
+    """The negative log-likelihood of target ids (…), from log-probabilities (…, C), see `functional.nll_loss`.
 
     Args:
         weight: (C,), a factor for each class, or None.
@@ -111,6 +106,8 @@ class NLLLoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
+    function = staticmethod(F.nll_loss)
+    not_printed = ("weight", "ignore_index")
     weight: Tensor | None
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
@@ -118,13 +115,9 @@ class NLLLoss(Loss):
         self.register_factor("weight", weight)
         self.ignore_index = ignore_index
 
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of log-probabilities (…, C) for integer ids (…)."""
-        return F.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
-
 
 class CrossEntropyLoss(Loss):
-    """The cross-entropy between logits and target ids, see `functional.cross_entropy`.
+    """The cross-entropy between logits (…, C) and target ids (…), see `functional.cross_entropy`.
 
     Args:
         weight: (C,), a factor for each class, or None.
@@ -133,6 +126,9 @@ class CrossEntropyLoss(Loss):
         label_smoothing: how much of the target is spread over all classes, in [0, 1].
     """
 
+    function = staticmethod(F.cross_entropy)
+    options = ("reduction", "label_smoothing")
+    not_printed = ("weight", "ignore_index")
     weight: Tensor | None
 
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
@@ -140,14 +136,6 @@ class CrossEntropyLoss(Loss):
         super().__init__(reduction)
         self.register_factor("weight", weight)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
-
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of logits (…, C) for integer ids (…)."""
-        return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-
-    def extra_repr(self) -> str:
-        """The reduction and the smoothing."""
-        return f"{super().extra_repr()}, label_smoothing={self.label_smoothing}"
 
 
 class BCELoss(Loss):
@@ -158,15 +146,13 @@ class BCELoss(Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
+    function = staticmethod(F.binary_cross_entropy)
+    not_printed = ("weight",)
     weight: Tensor | None
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
-
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of probabilities, any shape, to a `target` of the same shape."""
-        return F.binary_cross_entropy(input, target, self.weight, self.reduction)
 
 
 class BCEWithLogitsLoss(Loss):
@@ -178,6 +164,8 @@ class BCEWithLogitsLoss(Loss):
         pos_weight: a factor for the positive part of the losses, that broadcasts to them, or None.
     """
 
+    function = staticmethod(F.binary_cross_entropy_with_logits)
+    not_printed = ("weight", "pos_weight")
     weight: Tensor | None
     pos_weight: Tensor | None
 
@@ -185,10 +173,6 @@ class BCEWithLogitsLoss(Loss):
         super().__init__(reduction)
         self.register_factor("weight", weight)
         self.register_factor("pos_weight", pos_weight)
-
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The loss of logits, any shape, to a `target` of the same shape."""
-        return F.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight)
 
 
 class KLDivLoss(Loss):
@@ -199,17 +183,12 @@ class KLDivLoss(Loss):
         log_target: whether the target holds logarithms.
     """
 
+    function = staticmethod(F.kl_div)
+    options = ("reduction", "log_target")
+
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(reduction, ("batchmean", *REDUCTIONS))
         self.log_target = log_target
-
-    def forward(self, input: Tensor, target: Any) -> Tensor:
-        """The divergence of log-probabilities, any shape, from a `target` of the same shape."""
-        return F.kl_div(input, target, self.reduction, self.log_target)
-
-    def extra_repr(self) -> str:
-        """The reduction, and what the target is."""
-        return f"{super().extra_repr()}, log_target={self.log_target}"
 
 
 class CosineSimilarity(Module):

@@ -1,8 +1,8 @@
 """Updates that may be skipped, as those whose gradients overflowed are: see `minigrad.optim.GradScaler`.
 
-On the host one knows whether an update is skipped, and does not make it. On a GPU to ask would be to wait for it: there
-the update is made, and undone where a 0-d boolean array says so. What depends on how many updates took place depends
-on that array, too, and so the counts are 0-d arrays themselves.
+On the host the flag is known, and a skipped update is not made. On a GPU reading the flag would synchronise: there the
+update is made, and undone where a 0-d boolean array says so. The counts of updates depend on that array, too, and so
+they are 0-d arrays themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layers along the time axis of (batch, channels, time): Conv1d, MaxPool1d and AvgPool1d."""
+"""Layers along the time axis of (batch, channels, time): convolution, pooling; and layers that join and part axes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Literal
 
 from minigrad import functional as F
-from minigrad.arguments import whole_number
+from minigrad.arguments import public, whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -119,3 +119,50 @@ class AvgPool1d(Module):
         """The options."""
         return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"ceil_mode={self.ceil_mode}, count_include_pad={self.count_include_pad}")
+
+
+class Flatten(Module):
+    """The axes from `start_axis` to `end_axis` made one; by default all but the batch: (B, C, T) → (B, C·T).
+
+    Args:
+        start_axis: the first of them.
+        end_axis: the last of them.
+    """
+
+    @public
+    def __init__(self, start_axis: int = 1, end_axis: int = -1) -> None:
+        super().__init__()
+        self.start_axis, self.end_axis = start_axis, end_axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Flatten `x`."""
+        return x.flatten(self.start_axis, self.end_axis)
+
+    def extra_repr(self) -> str:
+        """The axes."""
+        return f"start_axis={self.start_axis}, end_axis={self.end_axis}"
+
+
+class Unflatten(Module):
+    """One axis made several: ``Unflatten(1, (C, T))`` takes (B, C·T) to (B, C, T).
+
+    Args:
+        axis: the axis to part.
+        unflattened_size: the lengths of the axes in its place; one of them may be -1.
+    """
+
+    @public
+    def __init__(self, axis: int, unflattened_size: tuple[int, ...]) -> None:
+        super().__init__()
+        self.axis, self.unflattened_size = axis, tuple(unflattened_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Part the axis of `x`."""
+        if not -x.ndim <= self.axis < x.ndim:
+            raise IndexError(f"Unflatten: axis {self.axis} is out of range for shape {x.shape}")
+        axis = self.axis % x.ndim
+        return x.reshape((*x.shape[:axis], *self.unflattened_size, *x.shape[axis + 1:]))
+
+    def extra_repr(self) -> str:
+        """The axis and the lengths."""
+        return f"axis={self.axis}, unflattened_size={self.unflattened_size}"

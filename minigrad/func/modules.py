@@ -1,4 +1,4 @@
-"""A module as a function of its parameters."""
+"""`functional_call`: a module as a function of its parameters."""
 
 from __future__ import annotations
 

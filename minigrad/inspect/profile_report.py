@@ -1,21 +1,81 @@
-"""What a profile says: rows for operations, modules and named spans, as data and as tables."""
+"""What a profile says: the stretches of time that it measured, as rows, as tables and as a trace.
+
+The trace has the format that chrome://tracing and Perfetto open. Google, "Trace Event Format": complete events ("X")
+for stretches of time, in microseconds, nested by their times within a thread; counters ("C"); metadata ("M") for the
+names of processes and threads.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from minigrad.inspect.observer import Observer, unobserved
-from minigrad.inspect.profile_trace import chrome_trace
-from minigrad.inspect.spans import Span
-from minigrad.inspect.table import milliseconds, percent, size, table
+from minigrad.engine.interpreters import Interpreter, not_interpreting
+from minigrad.inspect.modules import RECOMPUTED, ModuleCall
+from minigrad.inspect.table import milliseconds, percent, shape_text, size, table
+
+Form = tuple[tuple[int, ...], Any]  # the shape and dtype of an array
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """One stretch of time in one thread: an operation, its gradient rules, the call of a module, or what was named.
+
+    Attributes:
+        kind: "operation", "backward" (the gradient rules of one), "module", or "span" (see `span`).
+        name: of the operation; the dotted path of the module; what was given to `span`.
+        thread: the number that the system gave the thread.
+        call: the call of a module that it belongs to, of a module its own; None outside of all.
+        parent: the span that it happens in, in the same thread, or None.
+        backward: whether it is a part of a backward pass: gradient rules, and what runs inside of them.
+        recomputed: whether it is a part of a checkpoint that is computed again.
+        begin, end: nanoseconds, of the clock `time.perf_counter_ns`.
+        own: nanoseconds of it outside of the spans that happen in it, and without the watching of those.
+        watching: nanoseconds that watching it took, which are no part of it.
+        bytes: of the memory that it made and that stayed: of an operation its output and what it saved for the
+            backward, of gradient rules the gradients. What is a view, or was there before, has none.
+        inputs, outputs: shape and dtype of the arrays that went in and came out.
+    """
+
+    kind: str
+    name: str
+    thread: int
+    call: ModuleCall | None
+    parent: Span | None
+    backward: bool = False
+    recomputed: bool = False
+    begin: int = 0
+    end: int = 0
+    own: int = 0
+    watching: int = 0
+    bytes: int = 0
+    inputs: tuple[Form, ...] = ()
+    outputs: tuple[Form, ...] = ()
+
+    @property
+    def paths(self) -> set[str]:
+        """Those of the modules around it, and its own if it is the call of one."""
+        return set() if self.call is None else {call.path for call in self.call.chain} - {RECOMPUTED}
+
+    @property
+    def named(self) -> set[str]:
+        """The names that were given to the stretches of the program that it lies in, its own among them."""
+        names: set[str] = set()
+        span: Span | None = self
+        while span is not None:
+            if span.kind == "span":
+                names.add(span.name)
+            span = span.parent
+        return names
 
 
 @dataclass
@@ -82,11 +142,11 @@ class Profile:
         writer: what writes into it, within the block.
         samples: (nanoseconds, bytes), of the memory that operations made and, negative, of that which was freed.
         pools: of each GPU that was seen (nanoseconds, bytes), after each operation: what arrays used of the memory that
-            CuPy's pool held, and what it held; see `minigrad.gpu.MemoryUse`.
+            CuPy's pool held, and what it held; see `minigrad.device.memory.MemoryUse`.
     """
 
     def __init__(self) -> None:
-        self.writer: Observer | None = None
+        self.writer: Interpreter | None = None
         self.spans: list[Span] = []
         self.threads: dict[int, str] = {}
         self.samples: list[tuple[int, int]] = []
@@ -104,7 +164,7 @@ class Profile:
         """``with profile.pause():`` inside its block: do not measure what the thread does here, nor count the time."""
         began = perf_counter_ns()
         try:
-            with unobserved(self.writer):
+            with contextlib.nullcontext() if self.writer is None else not_interpreting(self.writer):
                 yield
         finally:
             self._paused += perf_counter_ns() - began
@@ -143,7 +203,7 @@ class Profile:
         What existed before the block, what an operation needs only while it runs, and what is no operation's result
         (an optimizer's state, sums of gradients) is not counted: it is less than the process holds.
         """
-        return max(accumulate((count for _, count in self._timeline()), initial=0))
+        return max(itertools.accumulate((count for _, count in self._timeline()), initial=0))
 
     def _timeline(self) -> list[tuple[int, int]]:
         return sorted(self.samples, key=lambda sample: sample[0])  # several threads write
@@ -287,3 +347,64 @@ def _peak_resident() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+# --------------------------------------------------------------------------- the trace
+
+
+def chrome_trace(spans: Iterable[Span], samples: Sequence[tuple[int, int]], threads: Mapping[int, str], began: int,
+                 pools: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, Any]:
+    """The trace as what JSON can hold.
+
+    Args:
+        spans: what happened.
+        samples: (nanoseconds, bytes that were made or, if negative, freed) in the order of time.
+        threads: the names of the threads, by number.
+        began: the nanoseconds that are its 0.
+        pools: (nanoseconds, bytes in use, bytes held) of the memory pool of each GPU.
+    """
+    process = os.getpid()
+    events = [_metadata("process_name", process, 0, name=os.path.basename(sys.argv[0]) or "python")]
+    first = threading.main_thread().native_id
+    for place, thread in enumerate(sorted(threads, key=lambda thread: thread != first)):
+        events.append(_metadata("thread_name", process, thread, name=threads[thread]))
+        events.append(_metadata("thread_sort_index", process, thread, sort_index=place))
+    for span in sorted(spans, key=lambda span: (span.begin, -span.end)):
+        events.append({"name": _name(span), "cat": span.kind, "ph": "X", "ts": (span.begin - began) / 1000,
+                       "dur": (span.end - span.begin) / 1000, "pid": process, "tid": span.thread, "args": _args(span)})
+    live = itertools.accumulate(count for _, count in samples)
+    for (time, _), bytes_ in zip(samples, live, strict=True):
+        events.append({"name": "results of operations", "ph": "C", "ts": (time - began) / 1000, "pid": process,
+                       "args": {"bytes": bytes_}})
+    for device, uses in sorted(pools.items()):
+        for time, used, held in sorted(uses):  # a viewer stacks the two: together they are what is held
+            events.append({"name": f"pool of {device}", "ph": "C", "ts": (time - began) / 1000, "pid": process,
+                           "args": {"in use": used, "kept": held - used}})
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _metadata(kind: str, process: int, thread: int, **args: Any) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": args}
+
+
+def _name(span: Span) -> str:
+    if span.kind == "module" and span.call is not None:
+        return span.call.name  # it stands below the modules around it
+    return f"{span.name} (backward)" if span.kind == "backward" else span.name
+
+
+def _args(span: Span) -> dict[str, Any]:
+    args: dict[str, Any] = {"own us": span.own / 1000}
+    if span.call is not None:
+        args["module"] = span.call.path
+        if span.kind == "module":
+            args["class"] = span.call.kind
+    if span.kind in ("operation", "backward"):
+        args |= {"inputs": _texts(span.inputs), "outputs": _texts(span.outputs), "bytes": span.bytes}
+    if span.recomputed:
+        args["recomputed"] = True
+    return args
+
+
+def _texts(forms: Iterable[Form]) -> list[str]:
+    return [f"{dtype} {shape_text(shape)}" for shape, dtype in forms]

@@ -1,4 +1,8 @@
-"""Watching by events: an `Observer` is an interpreter whose methods are called before and after what it watches."""
+"""The base class of what watched operations in version 0.1.0: an `Interpreter` with an event before and one after each.
+
+`minigrad.engine.interpreters` has what replaces it: `Interpreter` for `Observer`, `interpreting` for `observing`,
+`not_interpreting` for `unobserved`, `interpreters` for `observers`.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +10,35 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minigrad.device.local import Setting
-from minigrad.engine.interpreters import Entries, Interpreter, Operands, interpreters, interpreting, not_interpreting
+from minigrad.engine.interpreters import (
+    WATCH,
+    Entries,
+    Interpreter,
+    Operands,
+    interpreters,
+    interpreting,
+    not_interpreting,
+)
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 
 
 class Observer(Interpreter):
-    """Base of what watches; a subclass overrides the events that it needs.
+    """Base of what watches; a subclass overrides the events that it needs, beside those of an `Interpreter`."""
 
-    The events are those of the thread or task that entered the `observing` block, and of threads that run in a copy of
-    its context: these call the methods at the same time. Under ``create_graph`` the rules are themselves operations,
-    with events of their own between `rules_begin` and `rules_end`.
+    follows_gradients = True  # False: `gradient_sent` is not called, and rules that add into a buffer go on doing so
+    accumulates = False  # True: they do so anyway, and `gradient_sent` gets the buffer
 
-    A `minigrad.func.checkpoint` is an operation named "checkpoint", whose `args` are those of its function. What runs
-    between its begin and its end is thrown away, and its output's node stands for it; a backward that comes to that node
-    computes it again, between `rules_begin` and `rules_end` of the node.
-    """
+    @property
+    def buffers(self) -> bool:  # type: ignore[override]
+        """Whether gradient rules that add into a buffer may do so."""
+        return self.accumulates or not self.follows_gradients
 
     def operation_begins(self, operation: Primitive, args: Sequence[Any]) -> None:
         """An operation is about to run on `args`, in the order of its parameters (``*xs`` as one tuple)."""
 
     def operation_ends(self, operation: Primitive, args: Sequence[Any], output: TensorBase | None) -> None:
-        """It has run; `output` is None if it raised. What was recorded is ``output._node``, or None.
-
-        Of a checkpoint, `output` is None too if there is nothing to be computed again.
-        """
+        """It has run; `output` is None if it raised."""
 
     def rules_begin(self, node: Node, gradient: Array | TensorBase) -> None:
         """The gradient of the output of `node` is complete, and its rules are about to run on it."""
@@ -43,8 +51,8 @@ class Observer(Interpreter):
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Run `op` between its two events."""
-        self.operation_begins(op, operands.args)
-        output = None
+        args, output = operands.args, None
+        self.operation_begins(op, args)
         try:
             output = proceed(operands)
         finally:
@@ -56,17 +64,18 @@ class Observer(Interpreter):
         self.rules_begin(node, g)
         try:
             gradients = proceed(g)
-            for name, target, gradient in zip(node.plan.names, node.parents, gradients, strict=False):
-                if gradient is not None:
-                    self.gradient_sent(node, name, target, gradient)
+            if self.follows_gradients and node.plan.names:
+                for name, target, gradient in zip(node.plan.names, node.parents, gradients, strict=True):
+                    if gradient is not None:
+                        self.gradient_sent(node, name, target, gradient)
         finally:
             self.rules_end(node)
         return gradients
 
 
 def observers() -> Entries:
-    """All interpreters that are in place here."""
-    return interpreters()
+    """Everything that watches here."""
+    return tuple(entry for entry in interpreters() if entry.phase == WATCH)
 
 
 def observing(observer: Observer) -> Setting[Entries]:
@@ -75,5 +84,5 @@ def observing(observer: Observer) -> Setting[Entries]:
 
 
 def unobserved(observer: Observer | None = None) -> Setting[Entries]:
-    """A block without `observer`, or without any."""
-    return not_interpreting(Observer) if observer is None else not_interpreting(observer)
+    """A block without `observer`, or without anything that watches."""
+    return not_interpreting(*observers()) if observer is None else not_interpreting(observer)

@@ -1,77 +1,43 @@
-"""What a Tensor has in common with an array, its text, and the ways out: to Python, NumPy and other libraries."""
+"""A tensor as text, as Python numbers, as an array of NumPy or of another library, and as a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from minigrad.device import device_of, on_device_of, to_numpy
 from minigrad.engine.node import TensorBase, wrap
 
-if TYPE_CHECKING:
-    from minigrad.tensor import Tensor
-
 
 class ArrayLike(TensorBase):
-    """Shape, dtype, text, iteration and conversion; a Tensor inherits them from here."""
+    """Text, conversions and copies; a Tensor inherits them from here."""
 
     __slots__ = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._data.shape
-
-    @property
-    def ndim(self) -> int:
-        return self._data.ndim
-
-    @property
-    def size(self) -> int:
-        return self._data.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._data.dtype
-
-    @property
-    def device(self) -> str:
-        """``"cpu"`` or ``"cuda:N"``."""
-        return device_of(self._data)
 
     def __repr__(self) -> str:
         with np.printoptions(precision=4, threshold=60, edgeitems=3):
             values = np.array2string(to_numpy(self._data), separator=", ", prefix=type(self).__name__ + "(")
         origin = f", op={self._node.primitive.name}" if self._node is not None else ""
         origin += ", requires_grad=True" if self._node is None and self._requires_grad else ""
-        return f"{type(self).__name__}({values}, shape={self.shape}, dtype={self.dtype}, device={self.device}{origin})"
+        return (f"{type(self).__name__}({values}, shape={self._data.shape}, dtype={self._data.dtype}, "
+                f"device={device_of(self._data)}{origin})")
 
     def _repr_html_(self) -> str:
         """What a notebook shows; see `minigrad.tensor.notebook`."""
-        from minigrad.tensor.notebook import tensor_html  # not before a notebook asks
+        from minigrad.tensor.notebook import tensor_html  # only a notebook needs it
 
         return tensor_html(self)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))  # type: ignore[index]
-
-    __hash__ = object.__hash__
-
     # ----------------------------------------------------------------- out of the engine
 
     def item(self) -> Any:
         """The only element, as a Python number."""
-        if self.size != 1:
-            raise ValueError(f"item: needs exactly one element, the shape is {self.shape}")
+        if self._data.size != 1:
+            raise ValueError(f"item: needs exactly one element, the shape is {self._data.shape}")
         return to_numpy(self._data).item()
 
     def tolist(self) -> Any:
@@ -87,8 +53,9 @@ class ArrayLike(TensorBase):
         if self._requires_grad:
             raise TypeError("np.asarray: this tensor requires a gradient, which NumPy would lose; "
                             "use .detach().numpy()")
-        if self.device != "cpu":
-            raise TypeError(f"np.asarray: this tensor is on {self.device}; use .numpy() to copy it to the host")
+        if device_of(self._data) != "cpu":
+            raise TypeError(f"np.asarray: this tensor is on {device_of(self._data)}; use .numpy() to copy it to the "
+                            "host")
         array = self.numpy()
         return array.astype(dtype or array.dtype) if copy or (dtype is not None and dtype != array.dtype) else array
 
@@ -110,29 +77,30 @@ class ArrayLike(TensorBase):
         return int(self.item())
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu":
-            raise TypeError(f"only integer tensors can be an index, this one is {self.dtype}")
+        if self._data.dtype.kind not in "iu":
+            raise TypeError(f"only integer tensors can be an index, this one is {self._data.dtype}")
         return int(self.item())
 
     def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use .any() or .all()")
+        if self._data.size != 1:
+            raise ValueError(f"the truth value of a tensor of shape {self._data.shape} is ambiguous; use .any() or "
+                             ".all()")
         return bool(self.item())
 
     def __reduce__(self) -> Any:
         if self._requires_grad:
             raise TypeError("a tensor that requires a gradient cannot be serialised; use .detach() (or a state_dict)")
-        if self.device != "cpu":
-            raise TypeError(f"a tensor on {self.device} cannot be serialised; move it with .to('cpu')")
+        if device_of(self._data) != "cpu":
+            raise TypeError(f"a tensor on {device_of(self._data)} cannot be serialised; move it with .to('cpu')")
         return type(self), (to_numpy(self._data),)
 
-    def __copy__(self) -> Tensor:
+    def __copy__(self) -> Self:
         """As of an ndarray: memory of its own, without the gradient."""
         duplicate = self.__deepcopy__({})
         duplicate._grad = None
         return duplicate
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._node is not None:
             raise RuntimeError("copy: this tensor is the result of a recorded operation; use .detach() first")
         if id(self) not in memo:

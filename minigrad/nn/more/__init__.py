@@ -1,0 +1,1 @@
+"""Modules that a Transformer does without: more activations, losses, convolution, pooling, RMSNorm."""

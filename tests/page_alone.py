@@ -1,0 +1,74 @@
+"""A plugin for pytest: minigrad without the packages that work on it from outside, as if they were not installed.
+
+``python -m pytest -p tests.page_alone tests/minigrad/ops`` runs what does not need them. A test, or a file of tests,
+that imports one of them by itself is skipped, and so is one whose calls need the spellings of `minigrad.compat`. Any
+other import of one fails, and its test with it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+BLOCKED = tuple(f"minigrad.{name}" for name in ("kernels", "precision", "inspect", "compat"))
+ROOT = Path(__file__).parents[1]
+# Imports from these are those of the tests: their own, or the ones that a public name such as minigrad.jit makes.
+OF_TESTS = (ROOT / "tests", ROOT / "minigrad/__init__.py", ROOT / "minigrad/optim/__init__.py")
+# How Python says that a call does not fit. Beside `minigrad.compat` the same test passes.
+MISFIT = re.compile(r"unexpected keyword argument|positional arguments? but|missing a required argument")
+
+if "minigrad" in sys.modules:
+    raise RuntimeError("tests.page_alone: minigrad is imported already; name the plugin with -p on the command line")
+sys.modules.update(dict.fromkeys(BLOCKED))  # type: ignore[arg-type]  # None: an import of it fails, and nothing is found
+
+
+def is_the_tests_own(error: BaseException | None) -> bool:
+    """Whether it is an import of a blocked package which a test asked for."""
+    if not isinstance(error, ModuleNotFoundError) or not str(error.name).startswith(BLOCKED):
+        return False
+    places = [Path(place) for place in files(error.__traceback__)]
+    return any(places[-1].is_relative_to(own) for own in OF_TESTS)
+
+
+def files(traceback: TracebackType | None) -> list[str]:
+    """The files that a traceback goes through, without those of the import system."""
+    found = []
+    while traceback is not None:
+        found.append(traceback.tb_frame.f_code.co_filename)
+        traceback = traceback.tb_next
+    return [file for file in found if "importlib" not in file]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files of tests that import a blocked package, themselves or through a helper."""
+    named = any(collection_path.is_relative_to(ROOT / argument.partition("::")[0]) for argument in config.args)
+    if not named or not collection_path.name.startswith("test_"):
+        return None
+    name = ".".join(collection_path.relative_to(ROOT).with_suffix("").parts)
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        return is_the_tests_own(error) or None
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Skip a test that needs a blocked package while it runs."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        if is_the_tests_own(error):
+            pytest.skip(f"needs {error.name}")
+        raise
+    except (TypeError, AssertionError) as error:
+        if MISFIT.search(str(error)):
+            pytest.skip("needs minigrad.compat")
+        raise
