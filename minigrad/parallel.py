@@ -27,15 +27,16 @@ from minigrad.tensor.gradients import arrive
 T = TypeVar("T")
 
 
-class _Crew:
+class _ThreadPool:
     """The calling thread and ``size - 1`` others, until `end`.
 
-    A copy of the context that was made inside the block may outlive it, in a task or a thread; from the end on whoever
-    calls `run` there is alone.
+    A copy of the context that was made inside the block may outlive it, in a task or a thread. After the end, `run`
+    uses the calling thread alone there.
     """
 
     def __init__(self, size: int) -> None:
-        self._pool, self._size, self._ended = ThreadPoolExecutor(size - 1, thread_name_prefix="minigrad"), size, False
+        self._executor = ThreadPoolExecutor(size - 1, thread_name_prefix="minigrad")
+        self._size, self._ended = size, False
         self._lock = threading.Lock()
 
     @property
@@ -45,16 +46,16 @@ class _Crew:
     def begin(self, work: Callable[[], None], tasks: int) -> list[Future[None]]:
         """Let the others `work`, too, as many as there are `tasks` for besides the caller's."""
         with self._lock:
-            return [self._pool.submit(work) for _ in range(min(self.size, tasks) - 1)]
+            return [self._executor.submit(work) for _ in range(min(self.size, tasks) - 1)]
 
     def end(self) -> None:
         """Wait for what has begun, and let nothing begin any more."""
         with self._lock:
             self._ended = True
-        self._pool.shutdown()
+        self._executor.shutdown()
 
 
-_crew: ContextVar[_Crew | None] = ContextVar("minigrad.parallel", default=None)
+_current: ContextVar[_ThreadPool | None] = ContextVar("minigrad.parallel", default=None)
 
 
 @contextmanager
@@ -65,20 +66,20 @@ def threads(count: int) -> Iterator[None]:
     ValueError if it is below 1.
     """
     count = whole_number(count, "the count", "threads")
-    crew = _Crew(count) if count > 1 else None
-    token = _crew.set(crew)
+    pool = _ThreadPool(count) if count > 1 else None
+    token = _current.set(pool)
     try:
         yield
     finally:
-        if crew is not None:
-            crew.end()
-        _crew.reset(token)
+        if pool is not None:
+            pool.end()
+        _current.reset(token)
 
 
 def thread_count() -> int:
     """How many threads `run` uses here; 1 outside of `threads`, after its end, and in what `run` runs."""
-    crew = _crew.get()
-    return 1 if crew is None else crew.size
+    pool = _current.get()
+    return 1 if pool is None else pool.size
 
 
 def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -87,7 +88,7 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     A thread that has ended one takes the next. If one raises, those that have begun are waited for; then the exception
     of the first in order that raised is raised.
     """
-    crew, done = _crew.get(), dict[int, T]()
+    pool, done = _current.get(), dict[int, T]()
     errors, waiting = dict[int, BaseException](), deque((copy_context(), *numbered) for numbered in enumerate(tasks))
 
     def take() -> None:
@@ -102,7 +103,7 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
                 errors[number] = error
                 waiting.clear()
 
-    futures = [] if crew is None else crew.begin(take, len(tasks))
+    futures = [] if pool is None else pool.begin(take, len(tasks))
     try:
         take()
     finally:
@@ -126,8 +127,8 @@ def shares(items: Sequence[T], weights: Sequence[float], parts: int) -> list[Seq
 
 
 def _alone(task: Callable[[], T]) -> T:
-    """A part is not divided further: it would wait for a thread that waits for it."""
-    _crew.set(None)
+    """Run a task without further threads: a part that is divided again would wait for a thread that waits for it."""
+    _current.set(None)
     return task()
 
 
@@ -174,7 +175,7 @@ class _LeafSum:
                 self.next += 1
 
     def total(self) -> list[Any]:
-        """The entry ``[sum, owned, leaf]``; a pass that did not reach the leaf is one that nobody waits for now."""
+        """The entry ``[sum, owned, leaf]``, with what arrived behind passes that did not reach the leaf."""
         for number in sorted(self.early):
             self._add(*self.early.pop(number))
         return [self.sum, self.owned, self.leaf]

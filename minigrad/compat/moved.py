@@ -1,8 +1,8 @@
 """Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning.
 
-For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up in
-the places that `MOVED` lists, and warns with the place where it stands now. A module that stands where it stood, and
-that some names have left, gets a ``__getattr__`` that does the same with the places that `LEFT` lists.
+For each of them `install` puts a `MovedModule` into `sys.modules`, where an import looks first. It looks each name up
+in the places that `MOVED` lists, and warns with the place where it stands now. A module that is still there, and that
+some names have left, gets a ``__getattr__`` that does the same with the places that `LEFT` lists.
 """
 
 from __future__ import annotations
@@ -18,33 +18,31 @@ from minigrad.namespace import Namespace
 
 # The old module -> where its names stand now: the first of these modules that has the name.
 MOVED: dict[str, tuple[str, ...]] = {
-    "minigrad.accumulate": ("minigrad.engine.backward", "minigrad.engine.operands", "minigrad.tensor.gradients"),
-    "minigrad.array_like": ("minigrad.tensor.conversion", "minigrad.tensor.array_like"),
+    "minigrad.accumulate": ("minigrad.engine.operands", "minigrad.tensor.gradients", "minigrad.engine.backward"),
+    "minigrad.array_like": ("minigrad.tensor.conversion",),
     "minigrad.autocast": ("minigrad.precision.autocast",),
-    "minigrad.autograd": ("minigrad.engine.backward", "minigrad.func.inner_call", "minigrad.tensor.gradients"),
+    "minigrad.autograd": ("minigrad.tensor.gradients", "minigrad.engine.backward", "minigrad.func.inner_call",
+                          "minigrad.func.checkpointing"),
     "minigrad.bundle": ("minigrad.functional.bundle",),
-    "minigrad.calls": ("minigrad.engine.errors", "minigrad.compat.spellings", "minigrad.arguments"),
+    "minigrad.calls": ("minigrad.arguments", "minigrad.engine.errors", "minigrad.compat.spellings"),
     "minigrad.creation": ("minigrad.tensor.creation",),
-    "minigrad.elementwise_methods": ("minigrad.tensor.elementwise_methods",),
+    "minigrad.elementwise_methods": ("minigrad.tensor.methods",),
     "minigrad.functional.activation": ("minigrad.functional.more.activation",),
     "minigrad.functional.convolution": ("minigrad.functional.more.convolution",),
     "minigrad.functional.grouped_query": ("minigrad.functional.attention",),
     "minigrad.functional.likelihood": ("minigrad.functional.more.losses",),
-    "minigrad.functional.linear_cross_entropy": (
-        "minigrad.functional.more.linear_cross_entropy",
-        "minigrad.kernels.host.linear_cross_entropy",
-    ),
+    "minigrad.functional.linear_cross_entropy": ("minigrad.functional.more.linear_cross_entropy",),
     "minigrad.functional.multi_head": ("minigrad.functional.attention",),
     "minigrad.functional.pooling": ("minigrad.functional.more.convolution",),
     "minigrad.functional.regression": ("minigrad.functional.more.losses",),
     "minigrad.functional.rows": ("minigrad.functional.more.rows",),
     "minigrad.functional.similarity": ("minigrad.functional.more.similarity",),
-    "minigrad.functional.sums": ("minigrad.kernels.host.sums",),
+    "minigrad.functional.sums": ("minigrad.kernels.host.sums", "minigrad.kernels.bodies"),
     "minigrad.functional.targets": ("minigrad.functional.loss", "minigrad.functional.more.losses"),
     "minigrad.functional.windows": ("minigrad.functional.more.convolution",),
-    "minigrad.gpu": ("minigrad.device.memory", "minigrad.precision.gpu"),
+    "minigrad.gpu": ("minigrad.precision.gpu", "minigrad.device.memory"),
     "minigrad.half": ("minigrad.precision.half",),
-    "minigrad.hooks": ("minigrad.engine.hooks", "minigrad.engine.backward", "minigrad.tensor.hooks"),
+    "minigrad.hooks": ("minigrad.tensor.hooks", "minigrad.engine.backward"),
     "minigrad.inner_call": ("minigrad.func.inner_call",),
     "minigrad.inspect.boxes": ("minigrad.inspect.graph",),
     "minigrad.inspect.dot": ("minigrad.inspect.graph",),
@@ -55,6 +53,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.inspect.profile_trace": ("minigrad.inspect.profile_report",),
     "minigrad.inspect.spans": ("minigrad.inspect.profile_report",),
     "minigrad.kernels.jit_activation": ("minigrad.kernels.compiled.activation",),
+    "minigrad.kernels.jit_all": ("minigrad.kernels.compiled.all",),
     "minigrad.kernels.jit_attention": ("minigrad.kernels.compiled.attention",),
     "minigrad.kernels.jit_cache": ("minigrad.kernels.compiled.cache",),
     "minigrad.kernels.jit_dropout": ("minigrad.kernels.compiled.dropout",),
@@ -66,11 +65,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.kernels.jit_softmax": ("minigrad.kernels.compiled.softmax",),
     "minigrad.kernels.jit_twin": ("minigrad.kernels.compiled.operands",),
     "minigrad.methods": ("minigrad.tensor.methods",),
-    "minigrad.modes": (
-        "minigrad.functional.compositions",
-        "minigrad.engine.primitive",
-        "minigrad.device.local",
-    ),
+    "minigrad.modes": ("minigrad.engine.primitive", "minigrad.functional.compositions", "minigrad.device.local"),
     "minigrad.names": ("minigrad.compat.names",),
     "minigrad.nn.activations": ("minigrad.nn.more.activations",),
     "minigrad.nn.convolution": ("minigrad.nn.more.convolution",),
@@ -79,13 +74,9 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.nn.losses": ("minigrad.nn.more.losses",),
     "minigrad.nn.normalization": ("minigrad.nn.layers", "minigrad.nn.more.normalization"),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
-    "minigrad.observe": (
-        "minigrad.inspect.observer",
-        "minigrad.engine.interpreters",
-        "minigrad.compat.observer",
-    ),
+    "minigrad.observe": ("minigrad.engine.interpreters", "minigrad.compat.observer"),
     "minigrad.operands": ("minigrad.engine.operands",),
-    "minigrad.operators": ("minigrad.tensor.operators",),
+    "minigrad.operators": ("minigrad.tensor.tensor",),
     "minigrad.ops.diagonals": ("minigrad.ops.more.diagonals",),
     "minigrad.ops.hyperbolic": ("minigrad.ops.more.trigonometric",),
     "minigrad.ops.joining": ("minigrad.ops.shape", "minigrad.ops.more.shape"),
@@ -102,14 +93,14 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.optim.scaler": ("minigrad.precision.scaler",),
     "minigrad.optim.skipping": ("minigrad.optim.storage.skipping",),
     "minigrad.optim.state": ("minigrad.optim.storage.state",),
-    "minigrad.plan": ("minigrad.engine.primitive", "minigrad.engine.rules"),
+    "minigrad.plan": ("minigrad.engine.rules", "minigrad.engine.primitive"),
     "minigrad.primitive": ("minigrad.engine.primitive", "minigrad.engine.node"),
     "minigrad.recompute": ("minigrad.func.checkpointing",),
-    "minigrad.rules": ("minigrad.engine.primitive", "minigrad.engine.operands", "minigrad.engine.rules"),
-    "minigrad.signatures": ("minigrad.engine.primitive", "minigrad.engine.rules"),
+    "minigrad.rules": ("minigrad.engine.rules", "minigrad.engine.operands", "minigrad.engine.primitive"),
+    "minigrad.signatures": ("minigrad.engine.rules", "minigrad.engine.primitive"),
     "minigrad.tap": ("minigrad.functional.compositions",),
     "minigrad.tape": ("minigrad.engine.node",),
-    "minigrad.transforms": ("minigrad.engine.grad", "minigrad.tensor.gradients"),
+    "minigrad.transforms": ("minigrad.tensor.gradients",),
     "minigrad.trees": ("minigrad.func.trees",),
     "minigrad.writing": ("minigrad.device.writing",),
 }

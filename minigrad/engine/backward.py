@@ -24,7 +24,7 @@ from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import copy, match_input
-from minigrad.engine.primitive import no_grad, only_definitions
+from minigrad.engine.primitive import no_fast_bodies, no_grad
 from minigrad.engine.rules import Call, run_rule
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -141,7 +141,7 @@ def surroundings_of(roots: Sequence[tuple[Any, Any]], create_graph: bool) -> con
     around = [root.primitive.around_pass() for root, _ in roots
               if type(root) is Node and root.primitive.around_pass is not None]
     if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
-        around += [only_watching(), only_definitions()]
+        around += [only_watching(), no_fast_bodies()]
     if interpreters():
         around.append(span("backward"))
     stack = contextlib.ExitStack()

@@ -52,9 +52,8 @@ __all__ = ["Primitive", "Saved", "primitive"]
 
 PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
-# Which optional kinds of bodies may run here, beside those without a kind; None: definitions alone.
-body_kinds: ContextVar[frozenset[str] | None] = ContextVar("minigrad.bodies", default=frozenset())
-
+# Which kinds of bodies may run here in place of definitions.
+body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
 
 recording = Switch("minigrad.recording", default=True)
 
@@ -76,7 +75,12 @@ def is_grad_enabled() -> bool:
 
 def only_definitions() -> Setting[Any]:
     """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
-    return Setting(body_kinds, lambda kinds: None)
+    return Setting(body_kinds, lambda kinds: frozenset())
+
+
+def no_fast_bodies() -> Setting[Any]:
+    """A block without bodies but those that compute more precisely: where a gradient is recorded."""
+    return Setting(body_kinds, lambda kinds: kinds & {"precise"})
 
 
 class Primitive(Body, functools.partial[Any]):
@@ -247,10 +251,9 @@ class Primitive(Body, functools.partial[Any]):
     def body_for(self, values: Sequence[Any]) -> Body:
         """The first body that suits these values; the definition if there is none."""
         kinds = body_kinds.get()
-        if kinds is not None:
-            for body in self.bodies:
-                if (not body.kind or body.kind in kinds) and body.suits(*values):
-                    return body
+        for body in self.bodies:
+            if body.kind in kinds and body.suits(*values):
+                return body
         return self
 
     def _forward(self, body: Body, values: Sequence[Any]) -> Any:

@@ -184,11 +184,11 @@ class FasterBody(Body):
     Args:
         primitive: the operation; `forward` has its parameters.
         suits: whether the forward takes these arguments: arrays and plain values, in order.
-        kind: "" for a body that runs wherever it suits; another one runs where `body_kinds` has its kind.
+        kind: "fast"; "precise" for one that runs where a gradient is recorded, too; another runs where it is asked for.
         fresh: as for `Primitive`.
     """
 
-    def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "",
+    def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "fast",
                  fresh: bool = False) -> None:
         if parameter_names(forward) != list(primitive.parameters):
             raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")

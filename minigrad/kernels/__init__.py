@@ -38,13 +38,13 @@ def jit(enabled: bool = True) -> Setting[Any]:
     """
     if enabled:
         load()
-        return Setting(body_kinds, lambda kinds: (kinds or frozenset()) | {JIT})
-    return Setting(body_kinds, lambda kinds: None if kinds is None else kinds - {JIT})
+        return Setting(body_kinds, lambda kinds: kinds | {JIT})
+    return Setting(body_kinds, lambda kinds: kinds - {JIT})
 
 
 def is_jit_on() -> bool:
     """Whether compiled bodies run here."""
-    return JIT in (body_kinds.get() or ())
+    return JIT in body_kinds.get()
 
 
 def load() -> None:

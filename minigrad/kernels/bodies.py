@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 JIT = "jit"  # the kind of the compiled bodies
 
 
-def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "",
+def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "fast",
                 fresh: bool = False) -> Callable[[Function], FasterBody]:
     """Decorate a forward that runs in place of the definition of `primitive`, where it suits.
 
@@ -25,7 +25,7 @@ def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = ""
         primitive: the operation; the decorated function has its parameters.
         suits: whether the body takes these arguments, which are raw arrays and plain values, in order. The first
             sentence of its docstring says it in words, for `minigrad.explain_path`.
-        kind: "" for a body that runs wherever it suits, "jit" for one that runs where `minigrad.jit` is on.
+        kind: "fast" for a body that runs wherever it suits, "jit" for one that runs where `minigrad.jit` is on.
         fresh: each gradient that a rule returns is memory of its own; see `minigrad.primitive`.
     """
     def register(forward: Function) -> FasterBody:

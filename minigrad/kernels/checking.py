@@ -69,7 +69,7 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
             expected, g, theirs = _run(body, args, wanted, gradient)
             start = g
             right = _gradients(theirs, g)
-        with Setting(body_kinds, lambda kinds: (kinds or frozenset()) | {body.kind}), _alone(body):
+        with Setting(body_kinds, lambda kinds: kinds | {body.kind}), _alone(body):
             out, g, node = _run(body, args, wanted, start)
         if node is not None and node.plan not in body.plans.values():
             raise BodyError(f"{primitive.name}: another body ran")

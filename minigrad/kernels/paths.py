@@ -9,6 +9,7 @@ from minigrad.device import is_array
 from minigrad.engine.interpreters import Interpreter, Operands, interpreting
 from minigrad.engine.primitive import Primitive, body_kinds
 from minigrad.engine.rules import Body, FasterBody
+from minigrad.kernels.bodies import JIT
 
 
 class Step(NamedTuple):
@@ -93,10 +94,8 @@ def _declined(op: Primitive, ran: Body, values: Any) -> list[tuple[str, str]]:
     for body in op.bodies:
         if body is ran:
             break
-        if kinds is None:
-            reason = "only_definitions is on"
-        elif body.kind and body.kind not in kinds:
-            reason = f"minigrad.{body.kind} is off"
+        if body.kind not in kinds:
+            reason = "minigrad.jit is off" if body.kind == JIT else "only definitions run here"
         else:
             reason = (body.suits.__doc__ or "its `suits` declines").strip().partition(".")[0]
         found.append((_place(body), reason))

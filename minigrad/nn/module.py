@@ -1,8 +1,7 @@
 """Module: a function with parameters.
 
 A module keeps everything as plain attributes. Whatever attribute is a `Parameter` is a parameter, whatever is
-a `Module` is a child, and the names given to `register_buffer` are buffers; all the methods here walk over
-those.
+a `Module` is a child, and the names given to `register_buffer` are buffers. The methods here walk over those.
 """
 
 from __future__ import annotations

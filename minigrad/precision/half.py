@@ -141,7 +141,7 @@ def logsumexp_in_single(x, axis, keepdims):
 def give_body(op: Primitive, suits: Callable[..., bool], forward: Callable[..., Any] | None = None,
               **rules: Callable[..., Any]) -> FasterBody:
     """Register a body of `op` for float16: the forward of its definition if there is no other, and these rules."""
-    body = FasterBody(op, forward or op.forward, suits, fresh=op.fresh)
+    body = FasterBody(op, forward or op.forward, suits, "precise", fresh=op.fresh)
     if rules:
         body.gradient(**rules)
     op.add_body(body)

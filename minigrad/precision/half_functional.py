@@ -239,13 +239,13 @@ CONV1D_RULES: dict[str, Any] = {
 
 def install() -> None:
     """Register the bodies."""
-    softmax.add_body(FasterBody(softmax, softmax_forward, suits_softmax, fresh=True))
-    log_softmax.add_body(FasterBody(log_softmax, log_softmax_forward, suits_softmax, fresh=True))
+    softmax.add_body(FasterBody(softmax, softmax_forward, suits_softmax, "precise", fresh=True))
+    log_softmax.add_body(FasterBody(log_softmax, log_softmax_forward, suits_softmax, "precise", fresh=True))
     for primitive, forward, suits, rules in (
         (linear, linear_forward, suits_linear, LINEAR_RULES),
         (_conv1d, conv1d_forward, suits_conv1d, CONV1D_RULES),
     ):
-        body = FasterBody(primitive, forward, suits, fresh=True)
+        body = FasterBody(primitive, forward, suits, "precise", fresh=True)
         body.gradient(**rules)
         primitive.add_body(body)
     joint: tuple[Any, ...] = (
@@ -255,6 +255,6 @@ def install() -> None:
         (_rms_norm, rms_norm_forward, suits_rms_norm, rms_norm_gradient),
     )
     for primitive, forward, suits, rule in joint:
-        body = FasterBody(primitive, forward, suits, fresh=True)
+        body = FasterBody(primitive, forward, suits, "precise", fresh=True)
         body.joint_gradient(*primitive.inputs)(rule)
         primitive.add_body(body)

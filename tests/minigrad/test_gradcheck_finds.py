@@ -120,28 +120,28 @@ def broken_layer_norm(change):
         return out, saved
 
     @broken.joint_gradient("input", "weight", "bias")
-    def rule(g, input, weight, saved):
-        return change(g, input, weight, saved)
+    def rule(g, input, weight, saved, needs):
+        return change(g, input, weight, saved, needs)
 
     return broken
 
 
-def eps_of_1e_6(g, input, weight, saved):
+def eps_of_1e_6(g, input, weight, saved, needs):
     variance = input.var(axis=-1, keepdims=True)
     return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-6)))
 
 
-def corrected_variance(g, input, weight, saved):
+def corrected_variance(g, input, weight, saved, needs):
     variance = input.var(axis=-1, ddof=1, keepdims=True)
     return layer_norm_gradient(g, input, weight, Saved(mean=saved.mean, rstd=1 / np.sqrt(variance + 1e-5)))
 
 
-def mean_held_fixed(g, input, weight, saved):
+def mean_held_fixed(g, input, weight, saved, needs):
     gx, gw, gb = layer_norm_gradient(g, input, weight, saved)
     return gx + (g * weight).mean(axis=-1, keepdims=True) * saved.rstd, gw, gb
 
 
-def bias_of_one_row(g, input, weight, saved):
+def bias_of_one_row(g, input, weight, saved, needs):
     gx, gw, _ = layer_norm_gradient(g, input, weight, saved)
     return gx, gw, g[0]
 

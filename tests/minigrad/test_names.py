@@ -76,7 +76,6 @@ def test_a_parameter_says_what_it_is():
         (optim, "StepLR", f"minigrad.optim has no 'StepLR'; here it is {ELSEWHERE['StepLR']}"),
         (func, "jacrev", "minigrad.func has no 'jacrev'; here it is minigrad.func.jacobian(function)"),
         (func, "vmap", "minigrad.func has no 'vmap': operations broadcast, and einsum and @ know batches"),
-        (minigrad.autograd, "grad", "minigrad.autograd has no 'grad'; here it is minigrad.grad"),
         (checkpoint, "save", f"minigrad.checkpoint has no 'save'; here it is {ELSEWHERE['save']}"),
     ],
 )

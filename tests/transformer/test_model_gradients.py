@@ -11,12 +11,12 @@ import pytest
 
 import minigrad
 from minigrad.engine.primitive import only_definitions
+from minigrad.functional.attention import attention_of_heads
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
 from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.linear import linear
 from minigrad.functional.more.linear_cross_entropy import linear_losses
-from minigrad.functional.attention import attention_of_heads
 from minigrad.functional.normalization import layer_norm
 
 from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
