@@ -19,6 +19,7 @@ import paired
 import minigrad
 from minigrad import Tensor, nn, optim, random
 from minigrad import functional as F
+from minigrad.kernels import is_jit_on
 
 from transformer.memory import keep_freed_memory
 from transformer.threads import limit_threads
@@ -40,19 +41,12 @@ def differentiable(function: Callable[..., Tensor], *shapes: tuple[int, ...],
     def backward() -> None:
         for x in inputs:
             x.grad = None
-        recorded[compiled()].backward(gradient, retain_graph=True)
+        recorded[is_jit_on()].backward(gradient, retain_graph=True)
 
     for jit in (True, False):
         with minigrad.jit(jit):
             recorded[jit] = function(*inputs)
     yield "backward", backward
-
-
-def compiled() -> bool:
-    """Whether kernels run here."""
-    from minigrad.engine.switches import compiled_kernels
-
-    return compiled_kernels.get()
 
 
 def updated(optimizer: Callable[..., Any], *shapes: tuple[int, ...]) -> Iterator[tuple[str, Call]]:

@@ -15,10 +15,6 @@ OUTSIDE = ("minigrad.kernels", "minigrad.precision", "minigrad.inspect", "minigr
 DOORS = ("minigrad", "minigrad.optim")
 # Imports against the arrows: of what works from outside,
 AGAINST = {
-    ("minigrad.functional.attention", "minigrad.precision.half"),
-    ("minigrad.functional.convolution", "minigrad.precision.half"),
-    ("minigrad.functional.linear", "minigrad.precision.half"),
-    ("minigrad.functional.sums", "minigrad.precision.half"),
     ("minigrad.ops.linalg", "minigrad.precision.half"),
     ("minigrad.ops.reduction", "minigrad.precision.half"),
 }
