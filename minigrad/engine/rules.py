@@ -157,7 +157,7 @@ class Body:
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         elif self is not primitive or self.adding:
             again = primitive.calls(names, keep, adding=False)
-        by_name = needs if primitive.variadic else namedtuple("Needs", all_names, rename=True)(*needs)
+        by_name: Any = needs if primitive.variadic else namedtuple("Needs", all_names, rename=True)(*needs)
         self.plans[needs] = Plan(by_name, wanted, names, tuple(keep), calls, again, self.joint is not None, self.fresh,
                                expands)
         return self.plans[needs]

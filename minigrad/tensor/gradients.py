@@ -39,7 +39,7 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False, rece
 
 def arrive(entries: Iterable[list[Any]]) -> None:
     """Fill ``.grad`` of the targets of these entries ``[gradient, owned, target]``, after the hooks of all leaves."""
-    for gradient, owned, target in [arrived(entry) for entry in entries]:
+    for gradient, owned, target in [arrived(e) if e[2]._hooks or interpreters() else e for e in entries]:
         if type(target) is not Node:
             deliver(target, gradient, owned)
         elif (tensor := target.retained()) is not None:  # the tensor on which retain_grad() was called is alive
