@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import AGAINST
-
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xfail(bool(AGAINST), reason=f"{len(AGAINST)} imports to mend", strict=False)
 
 
 def run(*arguments: str, timeout: float) -> str:

@@ -1,4 +1,5 @@
-"""The base class of what watched operations in version 0.1.0: an `Interpreter` with an event before and one after each.
+"""The base class of what watched operations before there were interpreters:
+an `Interpreter` with an event before and one after each.
 
 `minigrad.engine.interpreters` has what replaces it: `Interpreter` for `Observer`, `interpreting` for `observing`,
 `not_interpreting` for `unobserved`, `interpreters` for `observers`.

