@@ -55,7 +55,7 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
 
 
 class Saved:
-    """The values that a forward keeps for its own gradient rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+    """The values that a forward keeps for its gradient rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
