@@ -94,5 +94,3 @@ def compile_time() -> CompileTime:
 def install() -> None:
     """Register the bodies that run by default."""
     importlib.import_module("minigrad.kernels.host.all")
-    for name in ("indexing", "matrices", "selection"):
-        importlib.import_module(f"minigrad.kernels.host.{name}").install()

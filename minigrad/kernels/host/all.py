@@ -4,11 +4,17 @@ from minigrad.kernels.host import (
     attention,
     dropout,
     embedding,
+    indexing,
     linear,
     linear_cross_entropy,
     loss,
+    matrices,
     normalization,
+    selection,
     softmax,
 )
 
-__all__ = ["attention", "dropout", "embedding", "linear", "linear_cross_entropy", "loss", "normalization", "softmax"]
+__all__ = [
+    "attention", "dropout", "embedding", "indexing", "linear", "linear_cross_entropy", "loss", "matrices",
+    "normalization", "selection", "softmax",
+]
