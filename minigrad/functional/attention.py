@@ -171,8 +171,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         TypeError: a mask that is not boolean.
         ValueError: shapes that do not fit, a probability outside [0, 1).
     """
-    ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
-    if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+    few_axes = min(len(x.shape) for x in (query, key, value)) < 2
+    if few_axes or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     group = group_size(query, key, value) if enable_gqa else 1

@@ -75,10 +75,11 @@ def on_host(*arguments: Any) -> bool:
     dtype = None
     for x in arguments:
         if type(x) is np.ndarray:
-            if x.dtype.kind == "f":
-                if x.dtype.char not in "fd" or (dtype is not None and x.dtype != dtype):
+            own = x.dtype
+            if own is not dtype and own.kind == "f":
+                if own.char not in "fd" or (dtype is not None and own != dtype):
                     return False
-                dtype = x.dtype
+                dtype = own
         elif type(x) not in PLAIN and hasattr(x, "dtype"):
             return False
     return dtype is not None

@@ -101,10 +101,6 @@ def einsum_gradient(g, xs, subscripts, needs):
 # --------------------------------------------------------------------------- bodies: reductions
 
 
-def sum_in_single(x, axis, keepdims):
-    return total(x, axis, keepdims)
-
-
 def mean_gradient(g, x_shape, axis, keepdims):
     return expand_reduced(divide_by_count(g, reduced_size(x_shape, axis)), x_shape, axis, keepdims)
 
@@ -147,7 +143,7 @@ def install() -> None:
              x=matmul_gradient_x, y=matmul_gradient_y)
     add_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single,
              "precise").joint_gradient("xs")(einsum_gradient)
-    add_body(sum, lambda x, axis, keepdims: is_half(x), sum_in_single, "precise")
+    add_body(sum, lambda x, axis, keepdims: is_half(x), total, "precise")
     add_body(mean, takes_halves, kind="precise", x=mean_gradient)
     add_body(var, takes_halves, var_in_single, "precise", x=var_gradient)
     add_body(max, takes_halves, kind="precise", x=share_among_ties)
