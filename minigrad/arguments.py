@@ -1,4 +1,4 @@
-"""Arguments of the functions that people call: checks of sizes, counts and axes, and errors that name the function.
+"""Arguments of the functions that people call: checks of numbers and axes, and errors that name the function.
 
 `public` decorates the functions that are made of several operations; `minigrad.engine.primitive` does the same for one.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import numbers
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,14 @@ def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -
     if least is not None and value < least:
         raise ValueError(f"{operation}: {name} must be at least {least}, got {value}")
     return int(value)
+
+
+def check_probability(p: float, operation: str) -> None:
+    """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
+    if not isinstance(p, numbers.Real):
+        raise TypeError(f"{operation}: the probability of dropping must be a number, got {type(p).__name__} {p!r}")
+    if not 0 <= p < 1:
+        raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
 
 
 def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
@@ -48,20 +57,26 @@ def public(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if keywords:
+        if not parameters.issuperset(keywords):
             keywords = Spelling.rename(keywords, parameters, name)
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
-            entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            if isinstance(error, TypeError) and not entered:
-                raise misfit(error, name, inspect.signature(function), keywords) from None
-            told = in_name_of(name, error, (*args, *keywords.values()))
-            if told is error:
-                raise
-            raise told from error
+            raise_in_name_of(function, name, error, args, keywords)
 
     return call  # type: ignore[return-value]
+
+
+def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, args: tuple[Any, ...],
+                     keywords: dict[str, Any]) -> NoReturn:
+    """Raise `error`, which this call of `function` ended in, as one of the function `name`."""
+    entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+    if isinstance(error, TypeError) and not entered:
+        raise misfit(error, name, inspect.signature(function), keywords) from None
+    told = in_name_of(name, error, (*args, *keywords.values()))
+    if told is error:
+        raise error
+    raise told from error
 
 
 def in_precision(precision: str) -> Callable[[F], F]:

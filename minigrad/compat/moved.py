@@ -108,6 +108,7 @@ MOVED: dict[str, tuple[str, ...]] = {
 # A module that is still there -> where the names stand that have left it.
 LEFT: dict[str, tuple[str, ...]] = {
     "minigrad.functional.attention": ("minigrad.kernels.host.attention",),
+    "minigrad.functional.dropout": ("minigrad.arguments",),
     "minigrad.functional.embedding": ("minigrad.functional.more.one_hot",),
     "minigrad.functional.loss": ("minigrad.kernels.host.loss",),
     "minigrad.functional.normalization": ("minigrad.functional.more.rms_norm",),

@@ -186,7 +186,10 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             gradients.append(arriving.added_by(call, values, target, plan.again[len(gradients)]))
         else:
             result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))
-            gradients.append(matched(result, target, node, name))
+            like = target if type(target) is Node else target._data
+            if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
+                result = match_input(result, like, node.primitive, name)
+            gradients.append(result)
     return gradients
 
 
@@ -197,16 +200,9 @@ def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: se
     if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
         raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
                         f"{len(plan.needs)} inputs (None where none is needed)")
-    return [matched(results[i], target, node, name) if wanted is None or id(target) in wanted else None
+    return [match_input(results[i], target if type(target) is Node else target._data, node.primitive, name)
+            if wanted is None or id(target) in wanted else None
             for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
-
-
-def matched(gradient: Any, target: Any, node: Node, name: str) -> Any:
-    """What the rule for the input `name` returned, in its target's shape and dtype."""
-    like = target if type(target) is Node else target._data
-    if getattr(gradient, "shape", None) == like.shape and gradient.dtype == like.dtype:
-        return gradient
-    return match_input(gradient, like, node.primitive, name)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation

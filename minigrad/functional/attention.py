@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public, whole_number
+from minigrad.arguments import check_probability, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
-from minigrad.functional.dropout import check_probability, dropout_mask, dropout_with_mask
+from minigrad.functional.dropout import dropout_mask, dropout_with_mask
 from minigrad.functional.softmax import softmax
 
 # --------------------------------------------------------------------------- in small steps
@@ -171,12 +171,15 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         TypeError: a mask that is not boolean.
         ValueError: shapes that do not fit, a probability outside [0, 1).
     """
-    ranks_fit = query.ndim >= 2 and key.ndim >= 2 and value.ndim >= 2
-    if not ranks_fit or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+    few_axes = min(len(x.shape) for x in (query, key, value)) < 2
+    if few_axes or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     group = group_size(query, key, value) if enable_gqa else 1
-    shape = (*common_lead(query, key, value, group), query.shape[-2], key.shape[-2])
+    lead = query.shape[:-2]
+    if not lead == key.shape[:-2] == value.shape[:-2]:
+        lead = common_lead(query, key, value, group)
+    shape = (*lead, query.shape[-2], key.shape[-2])
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
     if is_causal:
         mask = causal_mask(query, shape, mask)
@@ -241,16 +244,17 @@ def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int,
                 operation: str) -> tuple[Any, Any]:
     """The mask and that of dropout, checked and where the query is; the latter is drawn if it is None and p > 0."""
     check_probability(p, operation)
-    mask = check_mask(mask, query, shape, operation)
-    if dropped is None and p > 0:
-        return mask, dropout_mask(shape, p, query.device)
-    return mask, check_mask(dropped, query, shape, f"{operation} (dropped)")
+    if mask is not None:
+        mask = check_mask(mask, query, shape, operation)
+    if dropped is not None:
+        dropped = check_mask(dropped, query, shape, f"{operation} (dropped)")
+    elif p > 0:
+        dropped = dropout_mask(shape, p, query.device)
+    return mask, dropped
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
-    """The mask where the query is, having checked that it is boolean and broadcasts to `shape`; None stays None."""
-    if mask is None:
-        return None
+    """The mask where the query is, having checked that it is boolean and broadcasts to `shape`."""
     raw = mask._data if isinstance(mask, TensorBase) else mask
     if not is_array(raw) or raw.dtype.kind != "b":
         raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a "

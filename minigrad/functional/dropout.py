@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
-from minigrad import ops, random
-from minigrad.arguments import public
+from minigrad import arguments, ops, random
 from minigrad.engine.primitive import primitive
 
 
@@ -24,20 +22,12 @@ def dropout_with_mask(input, mask, p):
 dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p))
 
 
-def check_probability(p: float, operation: str) -> None:
-    """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    if not isinstance(p, numbers.Real):
-        raise TypeError(f"{operation}: the probability of dropping must be a number, got {type(p).__name__} {p!r}")
-    if not 0 <= p < 1:
-        raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
-
-
 def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
     """A boolean array, true with probability ``1 - p``, drawn with the next key of `minigrad.random`."""
     return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
 
 
-@public
+@arguments.public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
 
@@ -45,7 +35,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
         input: a tensor of any shape.
         p: the probability of zeroing an element, in [0, 1).
     """
-    check_probability(p, "dropout")
+    arguments.check_probability(p, "dropout")
     if not training or p == 0:
         return input
     return dropout_with_mask(input, dropout_mask(input.shape, p, input.device), p)

@@ -33,7 +33,8 @@ def softmax(x, axis=-1):
     if not x.size:
         return x.copy()
     exponentials = xp(x).exp(x - maximum(x, axis))
-    return exponentials / nonzero(exponentials.sum(axis=axis, keepdims=True))
+    total = exponentials.sum(axis=axis, keepdims=True)
+    return exponentials / (total + (total == 0))  # for a row of -inf alone 0 / 1
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
@@ -44,11 +45,6 @@ def maximum(x: Any, axis: int) -> Any:
     """The maximum along `axis`, which is kept; 0 for -inf, so that ``x - maximum(x)`` has no ``inf - inf``."""
     top = x.max(axis=axis, keepdims=True)
     return xp(x).where(top == -math.inf, x.dtype.type(0), top)
-
-
-def nonzero(total: Any) -> Any:
-    """The sums of exponentials, 1 in place of 0: that of a row of -inf alone."""
-    return xp(total).where(total == 0, total.dtype.type(1), total)
 
 
 def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
@@ -72,7 +68,8 @@ def log_softmax(x, axis=-1):
     if not x.size:
         return x.copy()
     shifted = x - maximum(x, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
-    return shifted - xp(x).log(nonzero(xp(x).exp(shifted).sum(axis=axis, keepdims=True)))
+    total = xp(x).exp(shifted).sum(axis=axis, keepdims=True)
+    return shifted - xp(x).log(total + (total == 0))  # for a row of -inf alone log 1
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.primitive import PLAIN, Primitive
 from minigrad.engine.rules import Body, parameter_names
 
 Function = Callable[..., Any]
@@ -56,17 +56,30 @@ def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "f
     return register
 
 
-def on_host(*operands: Any) -> bool:
-    """Whether all are float32, or all float64, arrays in host memory; None stands for an operand that was left out."""
+def add_body(primitive: Primitive, suits: Callable[..., bool], forward: Function | None = None, kind: str = "fast",
+             **rules: Function) -> FasterBody:
+    """Register a `FasterBody` whose rules are as fresh as the definition's; without a `forward`, with that of the
+    definition."""
+    body = FasterBody(primitive, forward or primitive.forward, suits, kind, primitive.fresh)
+    if rules:
+        body.gradient(**rules)
+    primitive.add_body(body)
+    return body
+
+
+def on_host(*arguments: Any) -> bool:
+    """It takes float32 and float64 arrays in host memory.
+
+    All floating arrays have one dtype, at least one is there, and those of ids and masks are in host memory as well.
+    """
     dtype = None
-    for x in operands:
-        if x is not None:
-            if type(x) is not np.ndarray or x.dtype.char not in "fd" or (dtype is not None and x.dtype != dtype):
-                return False
-            dtype = x.dtype
+    for x in arguments:
+        if type(x) is np.ndarray:
+            own = x.dtype
+            if own is not dtype and own.kind == "f":
+                if own.char not in "fd" or (dtype is not None and own != dtype):
+                    return False
+                dtype = own
+        elif type(x) not in PLAIN and hasattr(x, "dtype"):
+            return False
     return dtype is not None
-
-
-def masks_on_host(*masks: Any) -> bool:
-    """Whether all are arrays in host memory, or None."""
-    return all(m is None or type(m) is np.ndarray for m in masks)

@@ -47,13 +47,8 @@ def div(x, y):
     return x / y
 
 
-div.gradient(x=lambda g, y: by_denominator(g, y),
+div.gradient(x=lambda g, y: g / off_the_edge(g, y, y != 0),
              y=lambda g, y, out: by_quotient(g, y, out))
-
-
-def by_denominator(g: Any, y: Any) -> Any:
-    """``g / y``, but 0 where both are 0."""
-    return g / off_the_edge(g, y, y != 0)
 
 
 def by_quotient(g: Any, y: Any, out: Any) -> Any:

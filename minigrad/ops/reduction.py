@@ -10,7 +10,6 @@ from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
-from minigrad.ops.shape import broadcast_to, reshape
 
 Axis = int | tuple[int, ...] | None
 
@@ -24,11 +23,15 @@ def sum(x, axis=None, keepdims=False):
 sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
 
 
-def expand_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
-    """Spread the gradient of a sum back over the axes that were summed: the transpose of summing is repeating."""
-    if axis is not None and not keepdims:
-        g = keep_reduced(g, shape, axis, keepdims)
-    return broadcast_to(g, shape)
+@primitive
+def expand_reduced(x, shape, axis, keepdims):
+    """x repeated along the axes that a sum over `axis` took out of `shape`: the transpose of summing is repeating."""
+    if axis is not None:
+        x = keep_reduced(x, shape, axis, keepdims)
+    return xp(x).broadcast_to(x, shape)
+
+
+expand_reduced.gradient(x=lambda g, axis, keepdims: sum(g, axis, keepdims))
 
 
 def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
@@ -36,7 +39,7 @@ def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
     if keepdims or not shape:
         return g
     axes = normalize_axes(axis, len(shape))
-    return reshape(g, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+    return g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:

@@ -10,15 +10,13 @@ fraction of its time, a hundredth for matrices of 512 × 512.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import xp
 from minigrad.engine.operands import sum_to
-from minigrad.engine.primitive import Primitive
-from minigrad.kernels.bodies import FasterBody
+from minigrad.kernels.bodies import add_body
 from minigrad.ops.comparison import equal
 from minigrad.ops.linalg import batched_matmul, rows
 from minigrad.ops.more import einsum
@@ -103,10 +101,6 @@ def einsum_gradient(g, xs, subscripts, needs):
 # --------------------------------------------------------------------------- bodies: reductions
 
 
-def sum_in_single(x, axis, keepdims):
-    return total(x, axis, keepdims)
-
-
 def mean_gradient(g, x_shape, axis, keepdims):
     return expand_reduced(divide_by_count(g, reduced_size(x_shape, axis)), x_shape, axis, keepdims)
 
@@ -138,25 +132,20 @@ def logsumexp_in_single(x, axis, keepdims):
     return out if keepdims else out.sum(axis=axis)
 
 
-def give_body(op: Primitive, suits: Callable[..., bool], forward: Callable[..., Any] | None = None,
-              **rules: Callable[..., Any]) -> FasterBody:
-    """Register a body of `op` for float16: the forward of its definition if there is no other, and these rules."""
-    body = FasterBody(op, forward or op.forward, suits, "precise", fresh=op.fresh)
-    if rules:
-        body.gradient(**rules)
-    op.add_body(body)
-    return body
+def takes_halves(x, *others):
+    """It takes float16 arrays."""
+    return is_half_anywhere(x)
 
 
 def install() -> None:
     """Register the bodies."""
-    give_body(batched_matmul, lambda x, y: is_half(x) and is_half(y), matmul_in_single,
-              x=matmul_gradient_x, y=matmul_gradient_y)
-    body = give_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single)
-    body.joint_gradient("xs")(einsum_gradient)
-    give_body(sum, lambda x, axis, keepdims: is_half(x), sum_in_single)
-    give_body(mean, lambda x, axis, keepdims: is_half_anywhere(x), x=mean_gradient)
-    give_body(var, lambda x, axis, correction, keepdims: is_half_anywhere(x), var_in_single, x=var_gradient)
-    give_body(max, lambda x, axis, keepdims: is_half_anywhere(x), x=share_among_ties)
-    give_body(min, lambda x, axis, keepdims: is_half_anywhere(x), x=share_among_ties)
-    give_body(logsumexp, lambda x, axis, keepdims: is_half_anywhere(x), logsumexp_in_single)
+    add_body(batched_matmul, lambda x, y: is_half(x) and is_half(y), matmul_in_single, "precise",
+             x=matmul_gradient_x, y=matmul_gradient_y)
+    add_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single,
+             "precise").joint_gradient("xs")(einsum_gradient)
+    add_body(sum, lambda x, axis, keepdims: is_half(x), total, "precise")
+    add_body(mean, takes_halves, kind="precise", x=mean_gradient)
+    add_body(var, takes_halves, var_in_single, "precise", x=var_gradient)
+    add_body(max, takes_halves, kind="precise", x=share_among_ties)
+    add_body(min, takes_halves, kind="precise", x=share_among_ties)
+    add_body(logsumexp, takes_halves, logsumexp_in_single, "precise")

@@ -19,24 +19,13 @@ from minigrad.functional.linear import linear
 from minigrad.functional.more.convolution import _conv1d, by_group, columns, kernel, scattered_columns, side_by_side
 from minigrad.functional.more.rms_norm import _rms_norm
 from minigrad.functional.normalization import check_shapes, layer_norm, row_means
-from minigrad.functional.softmax import log_softmax, maximum, nonzero, softmax
-from minigrad.kernels.bodies import FasterBody
+from minigrad.functional.softmax import log_softmax, maximum, softmax
+from minigrad.kernels.bodies import add_body
 from minigrad.kernels.host.softmax import exponentials, shifted_exponentials
 from minigrad.ops.linalg import rows
-from minigrad.precision.half import HALF, SINGLE, product, total
-
-
-def is_float16(x: Any) -> bool:
-    """Whether x is a float16 array, in host memory or on a GPU."""
-    return getattr(x, "dtype", None) == HALF
-
+from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, takes_halves, total
 
 # --------------------------------------------------------------------------- softmax
-
-
-def suits_softmax(x, axis):
-    """It takes float16 arrays."""
-    return is_float16(x)
 
 
 def softmax_forward(x, axis=-1):
@@ -45,7 +34,8 @@ def softmax_forward(x, axis=-1):
     wide = x.astype(SINGLE)
     if type(wide) is not np.ndarray:
         out = xp(x).exp(wide - maximum(wide, axis))
-        sums = nonzero(out.sum(axis=axis, keepdims=True))
+        sums = out.sum(axis=axis, keepdims=True)
+        sums += sums == 0
     elif axis in (-1, x.ndim - 1):
         out, sums, _ = exponentials(wide, None, lambda: x.astype(SINGLE), least=1e-2)
     else:
@@ -63,7 +53,7 @@ def log_softmax_forward(x, axis=-1):
 
 def suits_linear(input, weight, bias):
     """It takes float16 arrays."""
-    return is_float16(input) and is_float16(weight)
+    return is_half_anywhere(input) and is_half_anywhere(weight)
 
 
 def linear_forward(input, weight, bias=None):
@@ -82,11 +72,6 @@ LINEAR_RULES: dict[str, Any] = {
 
 
 # --------------------------------------------------------------------------- attention
-
-
-def suits_attention(query, key, value, mask, dropped, p, scale):
-    """It takes float16 arrays."""
-    return is_float16(query)
 
 
 def attention_forward(query, key, value, mask, dropped, p, scale):
@@ -132,11 +117,6 @@ def row_dot(x: Any, y: Any) -> Any:
     return xp(x).einsum("...d,...d->...", x, y, dtype=np.float32)[..., None]
 
 
-def suits_heads(query, key, value, mask, dropped, p, scale, num_heads):
-    """It takes float16 arrays."""
-    return is_float16(query)
-
-
 def heads_forward(query, key, value, mask, dropped, p, scale, num_heads):
     query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
     out, saved = attention_forward(query, key, value, mask, dropped, p, scale)
@@ -149,11 +129,6 @@ def heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
 
 
 # --------------------------------------------------------------------------- normalization
-
-
-def suits_layer_norm(input, weight, bias, eps):
-    """It takes float16 arrays."""
-    return is_float16(input)
 
 
 def layer_norm_forward(input, weight=None, bias=None, eps=1e-5):
@@ -182,11 +157,6 @@ def layer_norm_gradient(g, input, weight, saved):
     return grad_input, grad_weight, grad_bias
 
 
-def suits_rms_norm(input, weight, eps):
-    """It takes float16 arrays."""
-    return is_float16(input)
-
-
 def rms_norm_forward(input, weight, eps):
     check_shapes("rms_norm", input, weight)
     scale = 1 / xp(input).sqrt(row_dot(input, input) / input.shape[-1] + eps)  # float32
@@ -207,11 +177,6 @@ def rms_norm_gradient(g, input, weight, saved):
 
 
 # --------------------------------------------------------------------------- convolution
-
-
-def suits_conv1d(input, weight, bias, stride, padding, dilation, groups):
-    """It takes float16 arrays."""
-    return is_float16(input)
 
 
 def conv1d_forward(input, weight, bias, stride, padding, dilation, groups):
@@ -239,22 +204,15 @@ CONV1D_RULES: dict[str, Any] = {
 
 def install() -> None:
     """Register the bodies."""
-    softmax.add_body(FasterBody(softmax, softmax_forward, suits_softmax, "precise", fresh=True))
-    log_softmax.add_body(FasterBody(log_softmax, log_softmax_forward, suits_softmax, "precise", fresh=True))
-    for primitive, forward, suits, rules in (
-        (linear, linear_forward, suits_linear, LINEAR_RULES),
-        (_conv1d, conv1d_forward, suits_conv1d, CONV1D_RULES),
-    ):
-        body = FasterBody(primitive, forward, suits, "precise", fresh=True)
-        body.gradient(**rules)
-        primitive.add_body(body)
+    add_body(softmax, takes_halves, softmax_forward, "precise")
+    add_body(log_softmax, takes_halves, log_softmax_forward, "precise")
+    add_body(linear, suits_linear, linear_forward, "precise", **LINEAR_RULES)
+    add_body(_conv1d, takes_halves, conv1d_forward, "precise", **CONV1D_RULES)
     joint: tuple[Any, ...] = (
-        (attention, attention_forward, suits_attention, attention_gradient),
-        (attention_of_heads, heads_forward, suits_heads, heads_gradient),
-        (layer_norm, layer_norm_forward, suits_layer_norm, layer_norm_gradient),
-        (_rms_norm, rms_norm_forward, suits_rms_norm, rms_norm_gradient),
+        (attention, attention_forward, attention_gradient),
+        (attention_of_heads, heads_forward, heads_gradient),
+        (layer_norm, layer_norm_forward, layer_norm_gradient),
+        (_rms_norm, rms_norm_forward, rms_norm_gradient),
     )
-    for primitive, forward, suits, rule in joint:
-        body = FasterBody(primitive, forward, suits, "precise", fresh=True)
-        body.joint_gradient(*primitive.inputs)(rule)
-        primitive.add_body(body)
+    for primitive, forward, rule in joint:
+        add_body(primitive, takes_halves, forward, "precise").joint_gradient(*primitive.inputs)(rule)

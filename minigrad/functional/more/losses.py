@@ -18,6 +18,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import in_precision, public
 from minigrad.device import is_host, xp
+from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
 from minigrad.functional.loss import check_reduction, constant_like
 from minigrad.tensor import as_tensor
@@ -184,9 +185,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     if factor is None:
         return losses
     factor = constant_like(factor, losses, operation)
-    fits = factor.ndim <= losses.ndim and all(m in (1, n) for m, n in zip(factor.shape[::-1], losses.shape[::-1],
-                                                                          strict=False))
-    if not fits:
+    if not broadcasts_to(factor.shape, losses.shape):
         raise ValueError(f"{operation}: {name} must broadcast to the input, got {factor.shape} and {losses.shape}")
     return losses * factor
 

@@ -9,10 +9,10 @@ import numpy as np
 from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention as attention_in_numpy
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_in_numpy
-from minigrad.functional.attention import split_heads
 from minigrad.kernels.compiled.kernel import HeadBooleans, Heads, Number, OutHeads, helper, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus
 from minigrad.kernels.compiled.operands import are_floating, compiled_body, dense
+from minigrad.kernels.host.attention import backward_where_they_lie, where_they_lie
 
 AT_ONCE = 4096  # scores: a block of rows that stays in the nearest cache
 
@@ -139,17 +139,9 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
 
 @compiled_body(attention_of_heads_in_numpy, suits)
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
-    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    _, saved = attend(query, key, value, mask, dropped, p, scale, split_heads(out, num_heads))
-    return out, saved
+    return where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads)
 
 
 @attention_of_heads.joint_gradient("query", "key", "value")
 def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved, needs):
-    gradients = [np.empty(x.shape, g.dtype) if needed else None
-                 for x, needed in zip((query, key, value), needs, strict=True)]
-    places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]
-    g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
-    attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
-    return gradients
+    return backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs)

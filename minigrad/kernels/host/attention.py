@@ -15,17 +15,12 @@ from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention as attention_definition
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
 from minigrad.functional.attention import split_heads
-from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.softmax import exponentials
 from minigrad.kernels.host.sums import row_dot
 
 
-def suits(query, key, value, mask, dropped, p, scale):
-    """It takes float32 and float64 arrays in host memory."""
-    return on_host(query, key, value) and masks_on_host(mask, dropped)
-
-
-@faster_body(attention_definition, suits, fresh=True)
+@faster_body(attention_definition, on_host, fresh=True)
 def attention(query, key, value, mask, dropped, p, scale):
     return attend(query, key, value, mask, dropped, p, scale)
 
@@ -35,21 +30,26 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
 
 
-def suits_heads(query, key, value, mask, dropped, p, scale, num_heads):
-    """It takes float32 and float64 arrays in host memory."""
-    return on_host(query, key, value) and masks_on_host(mask, dropped)
-
-
-@faster_body(attention_of_heads_definition, suits_heads, fresh=True)
+@faster_body(attention_of_heads_definition, on_host, fresh=True)
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
-    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    _, saved = attend(query, key, value, mask, dropped, p, scale, out=split_heads(out, num_heads))
-    return out, saved
+    return where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads)
 
 
 @attention_of_heads.joint_gradient("query", "key", "value")
 def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved, needs):
+    return backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs)
+
+
+def where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads):
+    """Let `attend` write the output of each head to its features of the output."""
+    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    _, saved = attend(query, key, value, mask, dropped, p, scale, split_heads(out, num_heads))
+    return out, saved
+
+
+def backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs):
+    """Let `attend_backward` write the gradients of each head to its features of the gradients."""
     gradients = [np.empty(x.shape, g.dtype) if needed else None
                  for x, needed in zip((query, key, value), needs, strict=True)]
     places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from minigrad.functional.dropout import dropout_with_mask as dropout_definition
-from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.bodies import faster_body, on_host
 
 
-def suits(input, mask, p):
-    """It takes float32 and float64 arrays in host memory."""
-    return on_host(input) and masks_on_host(mask)
-
-
-@faster_body(dropout_definition, suits, fresh=True)
+@faster_body(dropout_definition, on_host, fresh=True)
 def dropout_with_mask(input, mask, p):
     out = input * mask
     out *= 1 / (1 - p)

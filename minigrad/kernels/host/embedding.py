@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 
 from minigrad.functional.embedding import lookup as lookup_definition
-from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.indexing import add_at
 from minigrad.kernels.host.selection import keep_where
 
 
-def suits(input, weight, padding_idx):
-    """It takes a float32 or float64 table in host memory."""
-    return on_host(weight) and masks_on_host(input)
-
-
-@faster_body(lookup_definition, suits, fresh=True)
+@faster_body(lookup_definition, on_host, fresh=True)
 def lookup(input, weight, padding_idx=None):
     return np.take(weight, input, axis=0)
 

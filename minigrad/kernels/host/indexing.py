@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import writing
-from minigrad.kernels.bodies import FasterBody
+from minigrad.kernels.bodies import faster_body
 from minigrad.ops.indexing import getitem, put_into_zeros
 
 
@@ -53,13 +53,9 @@ def rows_into_zeros(values: Any, index: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-def install() -> None:
-    """Register the bodies."""
-    reads = FasterBody(getitem, getitem.forward, fresh=True,
-                       suits=lambda x, index: type(x) is np.ndarray and picks_rows(x.shape, x.dtype, index))
-    reads.gradient(x=lambda g, x_shape, index: rows_into_zeros(g, index, x_shape))
-    reads.accumulating_gradient(x=lambda buffer, g, index: add_rows(buffer, index, g))
-    getitem.add_body(reads)
-    put_into_zeros.add_body(FasterBody(
-        put_into_zeros, rows_into_zeros,
-        suits=lambda values, index, shape: type(values) is np.ndarray and picks_rows(shape, values.dtype, index)))
+read_rows = faster_body(getitem, lambda x, index: type(x) is np.ndarray and picks_rows(x.shape, x.dtype, index),
+                        fresh=True)(getitem.forward)
+read_rows.gradient(x=lambda g, x_shape, index: rows_into_zeros(g, index, x_shape))
+read_rows.accumulating_gradient(x=lambda buffer, g, index: add_rows(buffer, index, g))
+faster_body(put_into_zeros, lambda values, index, shape: type(values) is np.ndarray
+            and picks_rows(shape, values.dtype, index))(rows_into_zeros)

@@ -9,17 +9,12 @@ import numpy as np
 from minigrad.device.writing import fill_rows
 from minigrad.engine.node import Saved
 from minigrad.functional.loss import row_losses as row_losses_definition
-from minigrad.kernels.bodies import faster_body, masks_on_host, on_host
+from minigrad.kernels.bodies import faster_body, on_host
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time: small enough to stay in the cache
 
 
-def suits(logits, target, counted, label_smoothing):
-    """It takes float32 and float64 logits in host memory."""
-    return on_host(logits) and masks_on_host(target, counted)
-
-
-@faster_body(row_losses_definition, suits, fresh=True)
+@faster_body(row_losses_definition, on_host, fresh=True)
 def row_losses(logits, target, counted, label_smoothing=0.0):
     rows = logits.shape[0]
     total = np.empty(rows, logits.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.operands import sum_to
-from minigrad.kernels.bodies import FasterBody
+from minigrad.kernels.bodies import add_body
 from minigrad.ops.linalg import batched_matmul, rows
 
 
@@ -36,8 +36,4 @@ def has_one_right_hand_matrix(x: Any, y: Any) -> bool:
     return y.ndim == 2 and x.ndim > 2 and (type(x) is not np.ndarray or x.dtype.char in "fd")
 
 
-def install() -> None:
-    """Register the body."""
-    body = FasterBody(batched_matmul, matmul_of_rows, has_one_right_hand_matrix, fresh=True)
-    body.gradient(x=matmul_gradient_x, y=matmul_gradient_y)
-    batched_matmul.add_body(body)
+add_body(batched_matmul, has_one_right_hand_matrix, matmul_of_rows, x=matmul_gradient_x, y=matmul_gradient_y)

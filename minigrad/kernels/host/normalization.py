@@ -13,12 +13,7 @@ from minigrad.kernels.host.sums import column_sums, row_dot, row_means
 from minigrad.ops.linalg import rows
 
 
-def suits(input, weight, bias, eps):
-    """It takes float32 and float64 arrays in host memory."""
-    return on_host(input, weight, bias)
-
-
-@faster_body(layer_norm_definition, suits, fresh=True)
+@faster_body(layer_norm_definition, on_host, fresh=True)
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     check_shapes("layer_norm", input, weight, bias)
     mean = row_means(input)
@@ -50,12 +45,7 @@ def layer_norm_gradient(g, input, weight, saved, needs):
     return grad_input, grad_weight, grad_bias
 
 
-def suits_rms_norm(input, weight, eps):
-    """It takes float32 and float64 arrays in host memory."""
-    return on_host(input, weight)
-
-
-@faster_body(rms_norm_definition, suits_rms_norm, fresh=True)
+@faster_body(rms_norm_definition, on_host, fresh=True)
 def rms_norm(input, weight, eps):
     check_shapes("rms_norm", input, weight)
     scale = 1 / np.sqrt(row_dot(input, input) / input.shape[-1] + eps)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import Primitive
-from minigrad.kernels.bodies import FasterBody
+from minigrad.kernels.bodies import add_body, on_host
 from minigrad.ops.reduction import keep_reduced, max, min
 from minigrad.ops.selection import clip, maximum, minimum, nan_to_num, relu, where
 
@@ -66,32 +64,12 @@ def clip_gradient_of_max(g, x, min, max):
     return keep_where(raised > max, g)
 
 
-def on_host(*arguments: Any) -> bool:
-    """Whether the arrays among the arguments are in host memory; those of one operation are all on one device."""
-    return any(type(argument) is np.ndarray for argument in arguments)
-
-
-def is_blas_float(x: Any, axis: Any, keepdims: Any) -> bool:
-    """Whether x is a host array of float32 or float64."""
-    return type(x) is np.ndarray and x.dtype.char in "fd"
-
-
-def give_body(op: Primitive, forward: Callable[..., Any] | None = None, suits: Callable[..., bool] = on_host,
-              **rules: Callable[..., Any]) -> None:
-    """Register a body of `op` for host arrays: the forward of its definition if there is no other, and these rules."""
-    body = FasterBody(op, forward or op.forward, suits, fresh=True)
-    body.gradient(**rules)
-    op.add_body(body)
-
-
-def install() -> None:
-    """Register the bodies."""
-    give_body(where, x=lambda g, condition: keep_where(condition, g),
-              y=lambda g, condition: keep_where(condition, g, False))
-    give_body(relu, relu_of_rows, x=lambda g, out: keep_where(out > 0, g))
-    give_body(maximum, x=lambda g, x, y: share(g, x > y, x == y), y=lambda g, x, y: share(g, y > x, x == y))
-    give_body(minimum, x=lambda g, x, y: share(g, x < y, x == y), y=lambda g, x, y: share(g, y < x, x == y))
-    give_body(clip, x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
-    give_body(nan_to_num, x=lambda g, x: keep_where(np.isfinite(x), g))
-    give_body(max, suits=is_blas_float, x=share_among_ties)
-    give_body(min, suits=is_blas_float, x=share_among_ties)
+add_body(where, on_host, x=lambda g, condition: keep_where(condition, g),
+         y=lambda g, condition: keep_where(condition, g, False))
+add_body(relu, on_host, relu_of_rows, x=lambda g, out: keep_where(out > 0, g))
+add_body(maximum, on_host, x=lambda g, x, y: share(g, x > y, x == y), y=lambda g, x, y: share(g, y > x, x == y))
+add_body(minimum, on_host, x=lambda g, x, y: share(g, x < y, x == y), y=lambda g, x, y: share(g, y < x, x == y))
+add_body(clip, on_host, x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
+add_body(nan_to_num, on_host, x=lambda g, x: keep_where(np.isfinite(x), g))
+add_body(max, on_host, x=share_among_ties)
+add_body(min, on_host, x=share_among_ties)

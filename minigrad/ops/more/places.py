@@ -10,7 +10,7 @@ from minigrad.arguments import public, whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import numbers_on
+from minigrad.engine.operands import broadcasts_to, numbers_on
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import (
     along,
@@ -234,9 +234,9 @@ def masked_fill(x: Any, mask: Any, value: float) -> Any:
     require_mask(mask, "masked_fill")
     if not isinstance(value, (bool, int, float, np.generic)):
         require_arrays("masked_fill", value)
-    own, other = tuple(x.shape), tuple(mask.shape)
-    if len(other) > len(own) or any(m not in (1, n) for m, n in zip(other[::-1], own[::-1], strict=False)):
-        raise ValueError(f"masked_fill: the mask has shape {other}, which does not broadcast to x's {own}")
+    if not broadcasts_to(mask.shape, x.shape):
+        raise ValueError(f"masked_fill: the mask has shape {tuple(mask.shape)}, which does not broadcast to x's "
+                         f"{tuple(x.shape)}")
     return where(mask, value, x)
 
 

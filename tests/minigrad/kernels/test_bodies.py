@@ -181,7 +181,7 @@ def test_explain_path_tells_what_ran_and_why_others_declined():
     lookups = mg.explain_path(F.embedding, np.array([0, 2]), x.astype(np.float16))
     (step,) = lookups.steps
     assert step.ran == "definition"
-    assert step.declined == (("minigrad.kernels.host.embedding", "It takes a float32 or float64 table in host memory"),)
+    assert step.declined == (("minigrad.kernels.host.embedding", "It takes float32 and float64 arrays in host memory"),)
     assert str(lookups).splitlines()[1].split() == ["not", *": ".join(step.declined[0]).split()]
 
 
