@@ -150,6 +150,7 @@ class Primitive(Body, functools.partial[Any]):
     def no_gradient(self) -> Self:
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._differentiable = False
+        self._statics = ()  # its arrays are operands, too, whose dtypes are promoted
         return self
 
     def advise(self, **advice: str) -> None:
@@ -250,8 +251,9 @@ class Primitive(Body, functools.partial[Any]):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
+        renamed = Spelling.rename(kwargs, self.parameters, self.name)
         try:
-            bound = self.signature.bind(*args, **Spelling.rename(kwargs, self.parameters, self.name))
+            bound = self.signature.bind(*args, **renamed)
         except TypeError as error:
             raise misfit(error, self.name, self.signature, kwargs) from None
         bound.apply_defaults()
@@ -282,7 +284,8 @@ class Primitive(Body, functools.partial[Any]):
         values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
         operands = [as_operand(operand, given, self.name) for operand in inputs]
-        promote(operands or values, self.floating, self.broadcasts)
+        together = operands or (values if self.broadcasts or self.floating else [])  # of a comparison all arguments
+        promote(together, self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:

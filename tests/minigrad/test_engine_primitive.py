@@ -242,6 +242,17 @@ def test_a_declared_absence_of_a_gradient():
     np.testing.assert_array_equal(grad((y * x).sum(), x).numpy(), [1, 3])
 
 
+def test_an_operation_without_gradients_gets_its_index_as_it_is():
+    @primitive
+    def pick(x, index):
+        return x[index]
+
+    pick.no_gradient()
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for index in (np.array([2, 0]), Tensor([2, 0]), [2, 0]):
+        np.testing.assert_array_equal(pick(x, index).numpy(), [3.0, 1.0])
+
+
 def test_a_rule_may_return_a_constant_array_under_create_graph():
     @primitive
     def step(x):
