@@ -41,6 +41,7 @@ class Arriving:
 
     def __init__(self, create_graph: bool) -> None:
         self.create_graph = create_graph
+        self.may_write = all(entry.buffers for entry in interpreters())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -68,10 +69,8 @@ class Arriving:
         else:
             entry[0], entry[1] = entry[0] + value, not self.create_graph
 
-    def added_by(self, call: Call, values: tuple[Any, ...], target: Any, plain: Call) -> Array:
-        """The sum so far for `target`, an array that we own, into which the rule has added; or what `plain` returns."""
-        if not all(entry.buffers for entry in interpreters()):
-            return run_rule(plain, values)
+    def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
+        """The sum so far for `target`, an array that we own, into which the rule has added."""
         if id(target) not in self.entries:
             self.add(target, xp(values[0]).zeros(target.shape, target.dtype), True)
         entry = self.entries[id(target)]
@@ -81,7 +80,7 @@ class Arriving:
         return entry[0]
 
     def latest(self) -> list[Any]:
-        """Take out the entry of the newest node: its gradient is complete. Its hooks have run."""
+        """Remove and return the entry of the newest node, whose gradient is complete, after its hooks."""
         node = heapq.heappop(self.heap)[1]
         entry = self.entries.pop(id(node))
         return [node._hooks.run(entry[0]), False, node] if node._hooks else entry
@@ -111,7 +110,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Args:
         roots: pairs of a target (node or leaf) and its gradient (raw arrays, or tensors under `create_graph`).
         wanted: ids of the targets worth reaching; None for all.
-        captured: ids of nodes whose gradient is a result; where all targets are wanted, so are those that retain it.
+        captured: ids of nodes whose gradient is a result; if `wanted` is None, so is that of nodes that retain it.
         receive: takes the gradient of each leaf as soon as it is complete; the leaf is then no result.
 
     Returns:
@@ -148,7 +147,7 @@ def surroundings_of(roots: Sequence[tuple[Any, Any]], create_graph: bool) -> con
     """What a pass runs in: what its roots declare; recording of definitions alone under create_graph; a span."""
     around = [root.primitive.around_pass() for root, _ in roots
               if type(root) is Node and root.primitive.around_pass is not None]
-    if create_graph:  # what is recorded is of the definitions, in the precision of what it is the gradient of
+    if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
         around += [only_watching(), no_fast_bodies()]
     if interpreters():
         around.append(span("backward"))
@@ -164,7 +163,7 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
         gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
-    fresh = node.plan.fresh and not arriving.create_graph
+    fresh = node.plan.fresh and not arriving.create_graph and arriving.may_write
     for target, gradient in zip(node.parents, gradients, strict=True):
         if gradient is not None:
             arriving.add(target, gradient, fresh)
@@ -179,11 +178,12 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
     if plan.joint:
         return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
-    for target, call, name in zip(node.parents, plan.again if again else plan.calls, plan.names, strict=True):
+    calls = plan.calls if arriving.may_write and not again else plan.again
+    for target, call, name in zip(node.parents, calls, plan.names, strict=True):
         if wanted is not None and id(target) not in wanted:
             gradients.append(None)
         elif call.adds:
-            gradients.append(arriving.added_by(call, values, target, plan.again[len(gradients)]))
+            gradients.append(arriving.added_by(call, values, target))
         else:
             result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))
             like = target if type(target) is Node else target._data

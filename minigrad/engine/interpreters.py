@@ -44,7 +44,7 @@ class Interpreter:
 
     phase: ClassVar[int] = WATCH
     replaces_inside: ClassVar[bool] = False  # a rewriter that also acts on the operations of its own replacement
-    buffers: bool = True  # whether gradient rules that add into a buffer may do so while this one watches
+    buffers: bool = True  # False for a watcher that keeps gradients: nothing is added into them in place
 
     def operation(self, op: Operation, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Return the output of `op`: of ``proceed(operands)``, or of something else."""
@@ -61,7 +61,7 @@ class Interpreter:
         return proceed(g)
 
     def expanded(self, node: Node, target: Node | TensorBase) -> None:
-        """In place of the rules of `node`, what made it was recorded, up to `target`, which gets its gradient."""
+        """The pass recorded the composition of `node`, or computed it again; `target` is its output."""
 
     def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
         """A backward pass has ended; `gradient` is all that it sent to `leaf`, whose hooks have run."""
@@ -84,14 +84,15 @@ _entries: ContextVar[Entries] = ContextVar("minigrad.interpreters", default=())
 interpreters = _entries.get
 
 
-# What a computation that is made again needs around it besides: functions that make contexts.
+# Functions that make the contexts which a recomputation enters again, beside the interpreters.
 surroundings: ContextVar[tuple[Callable[[], contextlib.AbstractContextManager[None]], ...]] = ContextVar(
     "minigrad.surroundings", default=())
 
 
 def interpreting(entry: Interpreter) -> Setting[Entries]:
     """A block, or a decorator, in which `entry` stands around every operation. Later ones of a phase are inner ones."""
-    return Setting(_entries, lambda entries: tuple(sorted((*entries, entry), key=lambda one: one.phase)))
+    return Setting(_entries, lambda entries: entries if entry in entries else tuple(
+        sorted((*entries, entry), key=lambda one: one.phase)))
 
 
 def not_interpreting(*kinds: type[Interpreter] | Interpreter) -> Setting[Entries]:

@@ -151,11 +151,11 @@ class Primitive(Body, functools.partial[Any]):
         self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
         self.positions = tuple(self.parameters.index(p) for p in self.inputs)
         self._statics = tuple(i for i in range(len(self.parameters)) if i not in self.positions)
-        self.plans.clear()
 
     def no_gradient(self) -> Self:
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._differentiable = False
+        self._statics = ()  # its arrays are operands, too, whose dtypes are promoted
         return self
 
     def advise(self, **advice: str) -> None:
@@ -261,8 +261,9 @@ class Primitive(Body, functools.partial[Any]):
         optional = {**self._defaults, **kwargs}
         if len(optional) == len(self._defaults) and len(args) + len(optional) == self._arity:  # the usual call
             return args + tuple(optional.values())
+        renamed = Spelling.rename(kwargs, self.parameters, self.name)
         try:
-            bound = self.signature.bind(*args, **Spelling.rename(kwargs, self.parameters, self.name))
+            bound = self.signature.bind(*args, **renamed)
         except TypeError as error:
             raise misfit(error, self.name, self.signature, kwargs) from None
         bound.apply_defaults()
@@ -293,7 +294,8 @@ class Primitive(Body, functools.partial[Any]):
         values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
         operands = [as_operand(operand, given, self.name) for operand in inputs]
-        promote(operands or values, self.floating, self.broadcasts)
+        together = operands or (values if self.broadcasts or self.floating else [])  # of a comparison all arguments
+        promote(together, self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     joint: bool = False
     fresh: bool = False  # what the calls return shares memory with nothing else
     expands: bool = False  # under create_graph the composition is recorded in the node's place
-    recompute: Callable[[Node], Any] | None = None  # in any backward this records what made the node, in its place
+    recompute: Callable[[Node], Any] | None = None  # records the computation again; every backward uses it, not rules
 
 
 class Body:
@@ -77,6 +77,7 @@ class Body:
         for name, rule in rules.items():
             self.sources(rule)
             self.rules[name] = rule
+        self.plans.clear()
 
     def accumulating_gradient(self, **rules: Function) -> None:
         """Rules that *add into* a buffer of the input's shape: ``rule(buffer, g, …)`` returns nothing.
@@ -100,6 +101,7 @@ class Body:
 
         def register(rule: F) -> F:
             self.joint, self.has_saved = rule, ("saved", -1) in self.sources(rule)
+            self.plans.clear()
             if self.has_saved and self.primitive.composition is None:
                 raise TypeError(f"{self.primitive.name}: a rule that uses saved values needs a composition to be "
                                 "differentiated again; pass composition=... to @primitive")

@@ -61,9 +61,7 @@ def fused(enabled: bool) -> Setting[Any]:
 
     Local to the thread or task.
     """
-    if enabled or _compositions in interpreters():
-        return not_interpreting(_compositions) if enabled else not_interpreting()
-    return interpreting(_compositions)
+    return not_interpreting(_compositions) if enabled else interpreting(_compositions)
 
 
 def composing() -> bool:

@@ -13,6 +13,7 @@ from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
+from minigrad.ops.linalg import rows
 from minigrad.tensor import as_tensor
 
 
@@ -40,7 +41,7 @@ def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
         g = ops.where((input != padding_idx)[..., None], g, 0.0)
-    add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
+    add_at(buffer, input.reshape(-1), rows(g))
 
 
 lookup.gradient(weight=lookup_gradient)

@@ -57,7 +57,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     namespace = xp(logits)
     difference = namespace.exp(logits - saved.log_total[:, None])  # p
     if label_smoothing:
-        difference -= label_smoothing / logits.shape[1]
+        difference -= label_smoothing / max(1, logits.shape[1])
     difference[namespace.arange(logits.shape[0]), target] -= 1 - label_smoothing
     return (namespace.where(counted[:, None], g[:, None] * difference, logits.dtype.type(0)),)
 

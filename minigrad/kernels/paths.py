@@ -85,7 +85,7 @@ class _Watcher(Interpreter):
 
 
 def _place(body: Body) -> str:
-    return body.forward.__module__ if isinstance(body, FasterBody) else "definition"
+    return body.suits.__module__ if isinstance(body, FasterBody) else "definition"
 
 
 def _declined(op: Primitive, ran: Body, values: Any) -> list[tuple[str, str]]:

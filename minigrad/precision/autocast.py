@@ -132,6 +132,4 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
                          "with minigrad.optim.GradScaler")
     if name != "float16":
         raise ValueError(f"autocast: the dtype must be 'float16', got {name!r}; the device is that of the tensors")
-    if enabled and not autocasting():
-        return interpreting(_autocast)
-    return not_interpreting() if enabled else not_interpreting(_autocast)
+    return interpreting(_autocast) if enabled else not_interpreting(_autocast)

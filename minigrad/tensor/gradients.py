@@ -142,7 +142,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
         results = backward_pass(roots, create_graph, keep, wanted, captured)
 
     gradients: list[Any] = []
-    given: set[int] = set()
+    finished: dict[int, list[Any]] = {}  # of each target once, also where it is given twice
     for position, target in enumerate(targets):
         entry = results.get(id(target)) if id(target) in wanted else None
         if entry is None:
@@ -152,12 +152,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *, create_graph: b
                                  "pass allow_unused=True to get None for it")
             gradients.append(None)
             continue
-        value, owned, _ = arrived(entry)
+        again = id(target) in finished
+        value, owned, _ = finished[id(target)] = finished[id(target)] if again else arrived(entry)
         if not create_graph:
-            value = wrap(value if owned and id(target) not in given else copy(value))
+            value = wrap(value if owned and not again else copy(value))
         elif not value._requires_grad:
             value = wrap(copy(value._data))
-        given.add(id(target))
         gradients.append(value)
     return gradients[0] if single else tuple(gradients)
 

@@ -398,7 +398,7 @@ def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _matrix(value: Any, like: TensorBase) -> Any:
     """An operand of ``@``, as a tensor on the device of `like`."""
-    if isinstance(value, TensorBase):
+    if isinstance(value, TensorBase) or value is None:  # of None matmul says what it needs
         return value
     return wrap(as_operand(value, (like,), "matmul"))
 

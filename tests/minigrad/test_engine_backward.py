@@ -5,6 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, grad
+from minigrad.engine.interpreters import Interpreter, interpreting
 
 
 def leaf(values):
@@ -286,3 +287,50 @@ def test_backward_implies_a_gradient_only_for_one_element():
         (x * 2).backward(np.ones(3))
     (x * 2).backward([1.0, 10.0])
     np.testing.assert_array_equal(x.grad.numpy(), [2, 20])
+
+
+def test_an_input_given_twice_to_grad_has_its_hooks_run_once_and_two_gradients():
+    x, seen = mg.Tensor([1.0, 2.0], requires_grad=True), []
+    x.register_hook(lambda g: seen.append(1))
+    first, second = mg.grad((x * x).sum(), [x, x])
+    assert seen == [1]
+    assert first.tolist() == second.tolist() == [2.0, 4.0]
+    assert not np.shares_memory(first.data, second.data)
+
+
+class Keeper(Interpreter):
+    """A watcher that keeps the gradients which rules return."""
+
+    buffers = False
+
+    def __init__(self):
+        self.kept = []
+
+    def rules(self, node, g, proceed):
+        gradients = proceed(g)
+        self.kept += [(gradient, gradient.copy()) for gradient in gradients]
+        return gradients
+
+
+def test_gradients_that_a_watcher_keeps_stay_as_they_were():
+    x = mg.Tensor([1.0, 2.0], requires_grad=True)
+    table = mg.Tensor(np.ones((3, 2)), requires_grad=True)
+    with interpreting(watcher := Keeper()):
+        (x * 2 + x * 3 + x * 4).sum().backward()
+        (table[[0, 1]] * table[[1, 1]]).sum().backward()
+    assert len(watcher.kept) > 8
+    for gradient, as_it_was in watcher.kept:
+        np.testing.assert_array_equal(gradient, as_it_was)
+    assert x.grad.tolist() == [9.0, 9.0]
+
+
+def test_an_accumulating_rule_is_checked_where_a_watcher_keeps_gradients():
+    @mg.primitive
+    def first(x):
+        return x[:1]
+
+    first.gradient(x=lambda g, x_shape: g)  # of a wrong shape
+    first.accumulating_gradient(x=lambda buffer, g: buffer.__setitem__(slice(1), g))
+    x = mg.Tensor([1.0, 2.0], requires_grad=True)
+    with interpreting(Keeper()), pytest.raises(ValueError, match=r"first: its gradient rule for 'x' returned shape"):
+        first(x).sum().backward()

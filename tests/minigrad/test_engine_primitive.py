@@ -10,6 +10,7 @@ import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
 from minigrad.device import xp
 from minigrad.gradcheck import gradcheck, gradgradcheck
+from minigrad.kernels.bodies import FasterBody
 
 
 def leaf(values):
@@ -242,6 +243,17 @@ def test_a_declared_absence_of_a_gradient():
     np.testing.assert_array_equal(grad((y * x).sum(), x).numpy(), [1, 3])
 
 
+def test_an_operation_without_gradients_gets_its_index_as_it_is():
+    @primitive
+    def pick(x, index):
+        return x[index]
+
+    pick.no_gradient()
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for index in (np.array([2, 0]), Tensor([2, 0]), [2, 0]):
+        np.testing.assert_array_equal(pick(x, index).numpy(), [3.0, 1.0])
+
+
 def test_a_rule_may_return_a_constant_array_under_create_graph():
     @primitive
     def step(x):
@@ -261,3 +273,17 @@ def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     assert callable(mg.tanh)
     assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
     assert repr(mg.tanh) == "<primitive tanh(x)>"
+
+
+def test_a_rule_that_is_given_to_a_body_after_its_first_use_counts():
+    @mg.primitive
+    def twice(x):
+        return x * 2
+
+    twice.gradient(x=lambda g: g * 2)
+    body = FasterBody(twice, lambda x: x + x, lambda x: True)
+    twice.add_body(body)
+    x = Tensor([1.0], requires_grad=True)
+    assert grad(twice(x), x).tolist() == [2.0]
+    body.gradient(x=lambda g: g * 5)
+    assert grad(twice(x), x).tolist() == [5.0]

@@ -253,3 +253,11 @@ def test_two_graphs_in_two_threads():
         thread.join()
     for k in (1, 2, 3):
         np.testing.assert_array_equal(results[k], 20 * (1 + 50 * 2 * k))
+
+
+@pytest.mark.parametrize(("make", "read"), [(lambda: fused(False), composing), (autocast, autocasting)])
+def test_a_function_decorated_inside_a_block_has_the_switch_outside_of_it(make, read):
+    with make():
+        decorated = make()(read)
+    assert not read()
+    assert decorated()

@@ -17,6 +17,7 @@ from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import check_reduction, class_ids, cross_entropy, row_losses, row_losses_gradient
 from minigrad.functional.more.rows import gather_rows
+from minigrad.ops.linalg import rows
 from minigrad.tensor import as_tensor
 
 
@@ -84,7 +85,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
         logits = linear(input, weight, bias)
         return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
     ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")
-    hidden = input.reshape(-1, input.shape[-1])
+    hidden = rows(input)
     if not counted.all():
         places = np.flatnonzero(counted)
         hidden, ids = gather_rows(hidden, places), ids[places]

@@ -10,6 +10,7 @@ from minigrad.functional.embedding import lookup as lookup_definition
 from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.indexing import add_at
 from minigrad.kernels.host.selection import keep_where
+from minigrad.ops.linalg import rows
 
 
 @faster_body(lookup_definition, on_host, fresh=True)
@@ -27,7 +28,7 @@ def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
         g = keep_where((input != padding_idx)[..., None], g)
-    add_at(buffer, input.reshape(-1), g.reshape(-1, g.shape[-1]))
+    add_at(buffer, input.reshape(-1), rows(g))
 
 
 lookup.gradient(weight=lookup_gradient)

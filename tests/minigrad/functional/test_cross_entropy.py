@@ -235,6 +235,17 @@ def test_rows_that_do_not_count_may_be_nan(form):
     assert np.isfinite(weight.grad.numpy()).all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the mean over no classes
+@pytest.mark.parametrize(("rows", "features", "classes"), [(2, 0, 3), (0, 2, 0), (0, 2, 3)])
+def test_a_linear_map_and_its_loss_without_features_rows_or_classes(form, rows, features, classes):
+    hidden, weight = leaf_32(np.ones((rows, features))), leaf_32(np.ones((classes, features)))
+    loss = F.linear_cross_entropy(hidden, weight, np.zeros(rows, int), label_smoothing=0.1)
+    loss.backward()
+    np.testing.assert_allclose(loss.item(), np.log(classes) if rows else 0, rtol=1e-6)
+    for tensor in (hidden, weight):
+        np.testing.assert_array_equal(tensor.grad.numpy(), np.zeros(tensor.shape))
+
+
 @pytest.mark.parametrize("wrong", [
     lambda x, w: F.linear_cross_entropy(x, w, np.array([0, 5])),
     lambda x, w: F.linear_cross_entropy(x, w, np.array([0])),

@@ -45,6 +45,12 @@ def test_ids_may_be_on_the_device_already(form, gpu):
     np.testing.assert_array_equal(weight.grad.numpy()[:, 0], [0, 3, 0, 1])
 
 
+def test_rows_without_features(form):
+    weight = Tensor(np.zeros((4, 0)), requires_grad=True)
+    F.embedding([[0, 3]], weight, 0).sum().backward()
+    assert weight.grad.shape == (4, 0)
+
+
 def test_the_accumulating_rule_equals_the_plain_one():
     ids = np.random.default_rng(1).integers(0, 4, size=(5, 7))
     weight = table()

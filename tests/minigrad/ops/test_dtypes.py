@@ -164,6 +164,16 @@ def test_comparisons_with_numbers_are_made_in_the_tensors_dtype(function, device
         assert host(function(x, number)) == host(function(x, x))
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("form", [np.asarray, Tensor], ids=["array", "tensor"])
+def test_integers_take_the_dtype_of_the_float_that_they_are_compared_with(requires_grad, form):
+    x = Tensor(np.array([2.0**24, 3.0], np.float32), requires_grad=requires_grad)
+    integers = form(np.array([2**24 + 1, 2]))  # float32 has no digit for the 1
+    assert host(ops.equal(x, integers)).tolist() == [True, False]
+    assert host(ops.greater(integers, x)).tolist() == [False, False]
+    assert ops.floor_divide(x, integers).dtype == np.float32
+
+
 def test_sums_of_integers_do_not_overflow(device):
     assert mg.sum(Tensor(np.full(3, 2**30, np.int32), device=device)).item() == 3 * 2**30
     assert mg.sum(Tensor([True] * 300, device=device)).item() == 300

@@ -91,6 +91,7 @@ CALLS = {
                                     ["einsum", "'i'", "[1, 3]", "(1, 3)"]),
     # PyTorch's spellings, and NumPy's
     "norm(p)": (lambda x, v: mg.norm(x, p=2), TypeError, ["norm(x, ord=None", "'p'", "p is called ord"]),
+    "x @ None": (lambda x, v: x @ None, TypeError, ["matmul: the operands must be tensors or arrays, got a NoneType"]),
     "x.norm(p)": (lambda x, v: x.norm(p=2), TypeError, ["norm(x, ord=None", "p is called ord"]),
     "std(unbiased)": (lambda x, v: x.std(unbiased=True), TypeError, ["std(x, axis=None", "correction=1"]),
     "var(unbiased)": (lambda x, v: mg.var(x, unbiased=False), TypeError, ["var(x, axis=None", "correction=1"]),
