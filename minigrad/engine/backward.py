@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
@@ -55,14 +56,17 @@ class Arriving:
                 heapq.heappush(self.heap, (-target.number, target))
         elif entry[1] and entry[0] is value:
             return  # a buffer that a rule has added into
-        elif self.create_graph:
-            entry[0] = entry[0] + value
+        elif type(value) is ndarray or self.create_graph:
+            self._sum(entry, value)
         else:
             with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-                if entry[1]:
-                    entry[0] += value
-                else:
-                    entry[0], entry[1] = entry[0] + value, True
+                self._sum(entry, value)
+
+    def _sum(self, entry: list[Any], value: Any) -> None:
+        if entry[1]:
+            entry[0] += value
+        else:
+            entry[0], entry[1] = entry[0] + value, not self.create_graph
 
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any, plain: Call) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added; or what `plain` returns."""
@@ -118,7 +122,8 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
-    with surroundings_of(roots, create_graph):
+    special = create_graph or interpreters() or any(type(r) is Node and r.primitive.around_pass for r, _ in roots)
+    with surroundings_of(roots, create_graph) if special else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -126,8 +131,11 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
-            with on_device_of(g._data if create_graph else g):
+            if type(g) is ndarray:
                 send_gradients(node, g, arriving, wanted)
+            else:
+                with on_device_of(g._data if create_graph else g):
+                    send_gradients(node, g, arriving, wanted)
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
             if receive is not None:

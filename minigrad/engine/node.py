@@ -46,16 +46,14 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
     tensor = _tensor_class.__new__(_tensor_class)
     if type(array) is not np.ndarray and isinstance(array, (np.generic, bool, int, float)):
         array = np.asarray(array)
-    tensor._data = array
-    tensor._node = node
-    tensor._requires_grad = node is not None
+    tensor._data, tensor._node, tensor._requires_grad = array, node, node is not None
     tensor._version = [0] if version is None else version
     tensor._grad = tensor._hooks = None
     return tensor
 
 
 class Saved:
-    """What a forward keeps for its own gradient rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+    """What a forward keeps for its own rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)

@@ -108,6 +108,8 @@ class Primitive(Body, functools.partial[Any]):
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
+        defaults = forward.__defaults__ or ()
+        self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
         self._differentiable = True
         self._advice: dict[str, str] = {}
 
@@ -126,6 +128,10 @@ class Primitive(Body, functools.partial[Any]):
     def signature(self) -> inspect.Signature:
         """The forward's."""
         return inspect.signature(self.forward)
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        """In a class it is a method, as a function is."""
+        return self if tensor is None else functools.partial(self, tensor)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}{self.signature}>"
@@ -227,6 +233,8 @@ class Primitive(Body, functools.partial[Any]):
             elif kind == "out":
                 value = tensor._data
                 versions.append((tensor._version, tensor._version[0], value))
+            elif kind == "shape" and not self.variadic:
+                value = np.shape(values[position])
             else:
                 value = saved if kind == "saved" else fact(kind, values[position])
             kept.append(value)
@@ -250,6 +258,9 @@ class Primitive(Body, functools.partial[Any]):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
+        optional = {**self._defaults, **kwargs}
+        if len(optional) == len(self._defaults) and len(args) + len(optional) == self._arity:  # the usual call
+            return args + tuple(optional.values())
         try:
             bound = self.signature.bind(*args, **Spelling.rename(kwargs, self.parameters, self.name))
         except TypeError as error:
@@ -321,11 +332,9 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
     dtype = None
     for argument in args:
         if isinstance(argument, TensorBase):
-            data = argument._data
-            kind = data.dtype
-            if type(data) is not ndarray or (kind is not dtype and dtype is not None):
-                return None
-            if statics and argument._requires_grad and len(values) in statics:
+            data, kind = argument._data, argument._data.dtype
+            static = statics and argument._requires_grad and len(values) in statics
+            if static or type(data) is not ndarray or (kind is not dtype and dtype is not None):
                 return None
             argument, dtype = data, kind
         elif type(argument) not in PLAIN and not (len(values) in statics and is_plain_static(argument)):

@@ -157,9 +157,10 @@ class Body:
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         elif self is not primitive or self.adding:
             again = primitive.calls(names, keep, adding=False)
-        by_name: Any = needs if primitive.variadic else namedtuple("Needs", all_names, rename=True)(*needs)
-        self.plans[needs] = Plan(by_name, wanted, names, tuple(keep), calls, again, self.joint is not None, self.fresh,
-                               expands)
+        make: Any = namedtuple
+        named = make("Needs", all_names, rename=True)
+        self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
+                                 again, self.joint is not None, self.fresh, expands)
         return self.plans[needs]
 
 

@@ -172,65 +172,22 @@ class Methods(TensorBase, Generic[T]):
 
     # ----------------------------------------------------------------- along axes, shapes and places
 
-    @public
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.sum(self, axis, keepdims)
-
-    @public
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.mean(self, axis, keepdims)
-
-    @public
-    def var(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> T:
-        return ops.var(self, axis, correction, keepdims)
-
-    @public
-    def std(self, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> T:
-        return ops.std(self, axis, correction, keepdims)
-
-    @public
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.prod(self, axis, keepdims)
-
-    @public
-    def norm(self, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.norm(self, ord, axis, keepdims)
-
-    @public
-    def median(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.median(self, axis, keepdims)
-
-    @public
-    def max(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.max(self, axis, keepdims)
-
-    @public
-    def min(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.min(self, axis, keepdims)
-
-    @public
-    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> T:
-        return ops.logsumexp(self, axis, keepdims)
-
-    @public
-    def cumsum(self, axis: int) -> T:
-        return ops.cumsum(self, axis)
-
-    @public
-    def cumprod(self, axis: int) -> T:
-        return ops.cumprod(self, axis)
-
-    @public
-    def logcumsumexp(self, axis: int) -> T:
-        return ops.logcumsumexp(self, axis)
-
-    @public
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> T:
-        return ops.argmax(self, axis, keepdims)
-
-    @public
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> T:
-        return ops.argmin(self, axis, keepdims)
+    # These are the operations themselves: in a class, an operation is a method, as a function is.
+    sum = ops.sum
+    mean = ops.mean
+    var = ops.var
+    std = ops.std
+    prod = ops.prod
+    norm = ops.norm
+    median = ops.median
+    max = ops.max
+    min = ops.min
+    logsumexp = ops.logsumexp
+    cumsum = ops.cumsum
+    cumprod = ops.cumprod
+    logcumsumexp = ops.logcumsumexp
+    argmax = ops.argmax
+    argmin = ops.argmin
 
     @public
     def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
