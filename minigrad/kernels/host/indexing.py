@@ -35,7 +35,8 @@ def add_rows(array: Any, index: Any, values: Any) -> None:
 
     S has a one for each entry of `index`, in the column of its row.
     """
-    rows, values = index.reshape(-1), np.broadcast_to(values, index.shape + array.shape[1:])
+    rows = index.reshape(-1).astype(np.intp, copy=False)  # int8 cannot count 200 rows
+    values = np.broadcast_to(values, index.shape + array.shape[1:])
     rows, columns = np.unique(np.where(rows < 0, rows + len(array), rows), return_inverse=True)
     if rows.size and not 0 <= rows[0] <= rows[-1] < len(array):
         raise IndexError(f"add_at: a row is out of range for an array of shape {array.shape}")

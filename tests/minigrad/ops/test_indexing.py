@@ -103,6 +103,12 @@ def test_gather_is_the_transpose_of_scatter_add(data, shape):
     np.testing.assert_array_equal(host(mg.grad(written, v, host(x))), host(read))
 
 
+def test_an_index_whose_dtype_cannot_count_the_rows():
+    x = Tensor(np.zeros((200, 3)), requires_grad=True)
+    x[np.array([-1, 0, -1], np.int8)].sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[[0, 1, 199], 0], [1, 0, 2])
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
 def test_indices_may_be_tensors_arrays_or_lists(dtype, device):
     x = Tensor(normal(4, 3), device=device)

@@ -210,8 +210,8 @@ def test_dim_is_understood():
             getattr(x, name)(dim=0, axis=0)
     for name in mg.__all__:
         function = getattr(mg, name)
-        if inspect.isfunction(function) and "axis" in inspect.signature(function).parameters:
-            with pytest.raises(TypeError, match="dim is another name for axis"):
+        if not isinstance(function, type) and callable(function) and "axis" in inspect.signature(function).parameters:
+            with pytest.raises(TypeError, match=r"^\w+: dim is another name for axis"):
                 function(x, dim=0, axis=0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
         mg.exp(x, dim=1)
