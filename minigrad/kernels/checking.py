@@ -59,7 +59,7 @@ def check_body(body: FasterBody, *args: Any, gradient: Any = None, tolerance: fl
     """
     primitive = body.primitive
     if not body.suits(*args):
-        raise ValueError(f"{primitive.name}: the body of {body.suits.__module__} does not suit these arguments")
+        raise ValueError(f"{primitive.name}: the body of {body.forward.__module__} does not suit these arguments")
     places = [i for i, name in enumerate(primitive.parameters)
               if name in primitive.inputs and getattr(args[i], "dtype", np.dtype(int)).kind == "f"]
     before = [np.array(a, copy=True) if isinstance(a, np.ndarray) else a for a in args]

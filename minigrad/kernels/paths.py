@@ -9,7 +9,7 @@ from minigrad.device import is_array
 from minigrad.engine.interpreters import Interpreter, Operands, interpreting
 from minigrad.engine.primitive import Primitive, body_kinds
 from minigrad.engine.rules import Body
-from minigrad.kernels.bodies import JIT, FasterBody
+from minigrad.kernels.bodies import JIT
 
 
 class Step(NamedTuple):
@@ -85,7 +85,11 @@ class _Watcher(Interpreter):
 
 
 def _place(body: Body) -> str:
-    return body.suits.__module__ if isinstance(body, FasterBody) else "definition"
+    """The module of what a body brings of its own, forward or rule; "definition" for the primitive itself."""
+    definition = body.primitive
+    theirs = (definition.forward, *definition.rules.values(), *definition.adding.values(), definition.joint)
+    own = (body.forward, *body.rules.values(), *body.adding.values(), body.joint)
+    return next((function.__module__ for function in own if function not in theirs), "definition")
 
 
 def _declined(op: Primitive, ran: Body, values: Any) -> list[tuple[str, str]]:
