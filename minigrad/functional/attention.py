@@ -264,12 +264,9 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}")
-    device = device_of(query._data if isinstance(query, TensorBase) else query)
-    if not isinstance(mask, TensorBase):
-        return to_device(mask, device)
-    if device_of(raw) != device:
-        raise ValueError(f"{operation}: operands on {device} and {device_of(raw)}; move one with .to(device)")
-    return mask
+    if isinstance(mask, TensorBase):
+        return mask
+    return to_device(mask, device_of(query._data if isinstance(query, TensorBase) else query))
 
 
 def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:

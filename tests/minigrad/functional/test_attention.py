@@ -266,3 +266,10 @@ def test_heads_that_do_not_fit(heads, problem):
         F.multi_head_attention(x, x, x, heads)
     with pytest.raises(ValueError, match=r"multi_head_attention: query \(B, T, D\)"):
         F.multi_head_attention(x, x[0, 0], x, 2)
+
+
+def test_a_mask_on_another_device_is_refused_in_the_name_of_the_function(stand_in):
+    q, k, v = (Tensor(np.ones((3, 2)), device="cuda:0") for _ in range(3))
+    mask = Tensor(np.ones((3, 3), dtype=bool))
+    with pytest.raises(ValueError, match=r"^scaled_dot_product_attention: operands on cpu and cuda:0; move one with"):
+        F.scaled_dot_product_attention(q, k, v, mask)
