@@ -10,12 +10,12 @@ from minigrad.engine.primitive import primitive
 
 def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
     """dropout_with_mask as a composition of small operations."""
-    return ops.mul(input, mask) * (1 / (1 - p))
+    return ops.where(mask, input / (1 - p), 0.0)
 
 
 @primitive(floating=True, composition=dropout_by_steps, fresh=True)
 def dropout_with_mask(input, mask, p):
-    """``input · mask / (1 - p)``, for a boolean mask."""
+    """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere (of a finite input)."""
     return input * mask * (1 / (1 - p))
 
 
