@@ -15,7 +15,6 @@ OUTSIDE = ("minigrad.kernels", "minigrad.precision", "minigrad.inspect", "minigr
 DOORS = ("minigrad", "minigrad.optim")
 # Imports of files that import the importing one.
 BACK = {
-    ("minigrad.kernels", "minigrad.kernels.compiled.all"),
     ("transformer.trace", "transformer.explain.checks"),
     ("transformer.trace", "transformer.explain.explanation"),
 }

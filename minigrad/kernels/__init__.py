@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 from minigrad.device.local import Setting
 from minigrad.engine.primitive import body_kinds, only_definitions
-from minigrad.kernels.bodies import JIT, faster_body
+from minigrad.kernels.bodies import JIT, faster_body, is_jit_on, made_ready
 from minigrad.kernels.checking import BodyCheck, BodyError, check_body
 from minigrad.kernels.paths import PathExplanation, Step, explain_path
 
 __all__ = [
     "BodyCheck", "BodyError", "CompileTime", "PathExplanation", "Step", "check_body", "compile_time", "compiled_before",
-    "explain_path", "faster_body", "is_jit_on", "jit", "load", "only_definitions",
+    "explain_path", "faster_body", "is_jit_on", "jit", "load", "made_ready",
+    "only_definitions",
 ]
 
 
@@ -40,11 +41,6 @@ def jit(enabled: bool = True) -> Setting[Any]:
         load()
         return Setting(body_kinds, lambda kinds: kinds | {JIT})
     return Setting(body_kinds, lambda kinds: kinds - {JIT})
-
-
-def is_jit_on() -> bool:
-    """Whether compiled bodies run here."""
-    return JIT in body_kinds.get()
 
 
 def load() -> None:
@@ -80,9 +76,6 @@ class CompileTime(NamedTuple):
     seconds: float
     compiled: int
     loaded: int
-
-
-made_ready: list[tuple[float, bool]] = []  # an entry a kernel and dtype: seconds, and whether it came from the disk
 
 
 def compile_time() -> CompileTime:

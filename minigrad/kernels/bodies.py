@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import PLAIN, Primitive
-from minigrad.engine.rules import Body, parameter_names
+from minigrad.engine.primitive import PLAIN, Primitive, body_kinds
+from minigrad.engine.rules import Body, Function, parameter_names
 
-Function = Callable[..., Any]
 JIT = "jit"  # the kind of the compiled bodies
+made_ready: list[tuple[float, bool]] = []  # an entry a kernel and dtype: seconds, and whether it came from the disk
+
+
+def is_jit_on() -> bool:
+    """Whether compiled bodies run here."""
+    return JIT in body_kinds.get()
 
 
 class FasterBody(Body):

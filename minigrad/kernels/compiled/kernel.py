@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numba
 from numba import types
 
-from minigrad.kernels import made_ready
+from minigrad.kernels.bodies import made_ready
 from minigrad.kernels.compiled.cache import cache_folder
 
 # Sums may be reordered (they are, in vector registers), products contracted; infinities and NaN keep their meaning.

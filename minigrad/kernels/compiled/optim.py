@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from minigrad.kernels import is_jit_on
+from minigrad.kernels.bodies import is_jit_on
 from minigrad.kernels.compiled.kernel import Number, OutVector, Vector, kernel
 from minigrad.kernels.compiled.operands import are_dense
 from minigrad.optim.adam import Adam
