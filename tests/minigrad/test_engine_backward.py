@@ -334,3 +334,11 @@ def test_an_accumulating_rule_is_checked_where_a_watcher_keeps_gradients():
     x = mg.Tensor([1.0, 2.0], requires_grad=True)
     with interpreting(Keeper()), pytest.raises(ValueError, match=r"first: its gradient rule for 'x' returned shape"):
         first(x).sum().backward()
+
+
+def test_a_rule_adds_to_a_number_that_several_operations_have_sent():
+    """The sum of two gradients of a 0-d tensor is a NumPy scalar, into which nothing can be added in place."""
+    x = mg.Tensor(np.float64(3.0), requires_grad=True)
+    (x[()] * 5 + x * 2 + x * 3).backward()
+    assert x.grad.item() == 10.0
+    assert x.grad.shape == ()

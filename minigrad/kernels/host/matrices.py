@@ -10,21 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.operands import sum_to
 from minigrad.kernels.bodies import add_body
 from minigrad.ops.linalg import batched_matmul, rows
 
 
 def matmul_of_rows(x: Any, y: Any) -> Any:
-    """``x @ y``, of arrays on any device."""
-    if y.ndim == 2 and x.ndim > 2:
-        return (rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
-    return x @ y
+    """``x @ y``, of arrays (…, n, k) and (k, m) on any device."""
+    return (rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
 
 
 # forward: Z = X Y.  With G = dZ:  dX = G Yᵀ,  dY = Xᵀ G, and both are 2-D products again.
-def matmul_gradient_x(g, y, x_shape):
-    return sum_to(matmul_of_rows(g, y.mT), x_shape)
+def matmul_gradient_x(g, y):
+    return matmul_of_rows(g, y.mT)
 
 
 def matmul_gradient_y(g, x):

@@ -256,3 +256,11 @@ def test_a_linear_map_and_its_loss_without_features_rows_or_classes(form, rows, 
 def test_what_does_not_fit_a_linear_map_and_its_loss(wrong):
     with pytest.raises((ValueError, IndexError), match="linear"):
         wrong(leaf_32(np.ones((2, 3))), leaf_32(np.ones((4, 3))))
+
+
+def test_nll_loss_of_each_place_has_the_shape_of_the_targets():
+    log_probabilities = np.log(np.random.default_rng(0).dirichlet(np.ones(5), size=(2, 3)))
+    target = np.array([[0, 4, 2], [1, 1, 3]])
+    losses = F.nll_loss(Tensor(log_probabilities), target, reduction="none")
+    expected = -np.take_along_axis(log_probabilities, target[..., None], axis=-1)[..., 0]
+    np.testing.assert_array_equal(losses.numpy(), expected)
