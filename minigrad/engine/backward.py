@@ -129,7 +129,8 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
                 results[id(node)] = entry
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
-            node.check()
+            if node.versions or node.saved is FREED:
+                node.check()
             if type(g) is ndarray:
                 send_gradients(node, g, arriving, wanted)
             else:
@@ -179,7 +180,8 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
     calls = plan.calls if arriving.may_write and not again else plan.again
-    for target, call, name in zip(node.parents, calls, plan.names, strict=True):
+    for i, target in enumerate(node.parents):
+        call = calls[i]
         if wanted is not None and id(target) not in wanted:
             gradients.append(None)
         elif call.adds:
@@ -188,7 +190,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))
             like = target if type(target) is Node else target._data
             if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
-                result = match_input(result, like, node.primitive, name)
+                result = match_input(result, like, node.primitive, plan.names[i])
             gradients.append(result)
     return gradients
 

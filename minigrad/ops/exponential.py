@@ -55,9 +55,11 @@ power.gradient(x=lambda g, x, y: base_slope(g, x, y) if isinstance(y, (int, floa
 
 
 def base_slope(g: Any, x: Any, y: float) -> Any:
-    """``g · y · x**(y-1)``; of the exponent 0 it is 0, where ``0 · 0**-1`` would be NaN."""
+    """``g · y · x**(y-1)``; the exponents 0, where ``0 · 0**-1`` would be NaN, and 2 are written out."""
     if y == 0:
         return g * zeros_like(x)
+    if y == 2:
+        return g * x * 2
     whole = float(y).is_integer()
     if whole and y > 0:
         return g * y * x ** (y - 1)
