@@ -1,12 +1,17 @@
 """float16 on the host: sums and products keep the accuracy of float32 until they are rounded, once."""
 
+import math
+
 import numpy as np
 import pytest
 
+import minigrad as mg
 from minigrad import Tensor, einsum, matmul
 from minigrad import functional as F
 from minigrad.kernels.host.sums import column_sums
 from minigrad.precision.half import product, total
+
+from tests.minigrad.ops.row import host
 
 ROUNDING = 2.0**-11  # of float16, relative: half a unit in the last place
 
@@ -73,3 +78,53 @@ def test_softmax_is_that_of_float32_rounded_once():
             out = function(Tensor(x), axis).data
             assert out.dtype == np.float16
             np.testing.assert_array_equal(out, function(wide, axis).data.astype(np.float16))
+
+
+# --- float16 by the many ---------------------------------------------------------------------------
+
+
+MANY = 1 << 17  # above 65504, the largest float16; its reciprocal is one, too
+
+
+def leaf(values, device="cpu", dtype=np.float64):
+    return Tensor(np.asarray(values, dtype), device=device, requires_grad=True)
+
+
+def sawtooth(device):
+    return leaf(np.tile([1.0, 3.0], MANY // 2), device, np.float16)
+
+
+def test_the_mean_of_many(device):
+    x = sawtooth(device)
+    out = mg.mean(x)
+    assert out.dtype == np.float16
+    assert out.item() == 2
+    np.testing.assert_array_equal(host(mg.grad(out * 1024, x)), np.float16(1024 / MANY))
+
+
+def test_the_variance_of_many(device):
+    x = sawtooth(device)
+    for out, slope in ((mg.var(x), 2), (mg.std(x), 1)):
+        assert out.dtype == np.float16
+        assert out.item() == 1
+        gradient = host(mg.grad(out * 1024, x))
+        np.testing.assert_array_equal(gradient[:2], np.array([-slope, slope]) * (1024 / MANY))
+
+
+def test_the_logarithm_of_many(device):
+    out = mg.logsumexp(leaf(np.zeros(MANY), device, np.float16))
+    assert out.item() == np.float16(math.log(MANY))
+
+
+@pytest.mark.parametrize("extreme", [mg.max, mg.min])
+def test_an_extreme_shared_by_many(extreme, device):
+    x = leaf(np.ones(MANY), device, np.float16)
+    np.testing.assert_array_equal(host(mg.grad(extreme(x) * 1024, x)), np.float16(1024 / MANY))
+
+
+def test_a_norm_whose_squares_are_too_large(device):
+    x = leaf([300.0, 400.0], device, np.float16)
+    out = mg.norm(x)
+    assert out.dtype == np.float16
+    assert out.item() == 500
+    np.testing.assert_array_equal(host(mg.grad(out, x)), np.array([0.6, 0.8], np.float16))
