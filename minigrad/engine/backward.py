@@ -176,7 +176,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
     if plan.recompute is not None or (again and plan.expands):
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
-    if plan.joint:
+    if plan.joint if not again else node.primitive.joint is not None:  # of a body, or of the definition
         return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
     calls = plan.calls if arriving.may_write and not again else plan.again
@@ -187,7 +187,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         elif call.adds:
             gradients.append(arriving.added_by(call, values, target))
         else:
-            result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))
+            result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))  # run_rule: this runs most
             like = target if type(target) is Node else target._data
             if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
                 result = match_input(result, like, node.primitive, plan.names[i])

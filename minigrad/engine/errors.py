@@ -1,7 +1,6 @@
 """Errors that name the operation that was called and the operands that it was given.
 
-What a keyword argument from elsewhere is called here, `minigrad.compat` knows: it puts functions of its own in the
-place of the two in `Spelling`.
+`minigrad.compat` replaces the two functions of `Spelling`, to translate the names that arguments have elsewhere.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 # Which kinds of bodies may run here in place of definitions.
 body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
 
+
 def only_definitions() -> Setting[Any]:
     """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
     return Setting(body_kinds, lambda kinds: frozenset())

@@ -287,3 +287,22 @@ def test_a_rule_that_is_given_to_a_body_after_its_first_use_counts():
     assert grad(twice(x), x).tolist() == [2.0]
     body.gradient(x=lambda g: g * 5)
     assert grad(twice(x), x).tolist() == [5.0]
+
+
+def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_second_order():
+    @mg.primitive(broadcasts=True)
+    def product(x, y):
+        return x * y
+
+    product.gradient(x=lambda g, y: g * y, y=lambda g, x: g * x)
+    body = FasterBody(product, lambda x, y: x * y, lambda x, y: True)
+    product.add_body(body)
+
+    @body.joint_gradient("x", "y")
+    def both(g, x, y):
+        return g * y, g * x
+
+    x, y = Tensor([2.0, 3.0], requires_grad=True), Tensor([5.0, 7.0], requires_grad=True)
+    assert [gradient.tolist() for gradient in grad(product(x, y).sum(), [x, y])] == [[5.0, 7.0], [2.0, 3.0]]
+    first = grad((product(x, y) * x).sum(), x, create_graph=True)
+    assert grad(first.sum(), x).tolist() == [10.0, 14.0]
