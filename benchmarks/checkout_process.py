@@ -37,13 +37,13 @@ def origin(checkout: Path) -> dict[str, str]:
 
 
 def training(options: argparse.Namespace, answers: turns.Answers) -> None:
-    """Let `transformer.train.fit`, the loop of the command ``train``, make updates whenever there is a turn."""
-    from transformer.checkpoints import Run
+    """Let `transformer.training.loop.fit`, the loop of the command ``train``, make updates whenever there is a turn."""
     from transformer.data import Vocabulary, WordTokenizer
-    from transformer.options import TrainingOptions
-    from transformer.threads import limit_threads
-    from transformer.train import fit
-    from transformer.trainer import Trainer
+    from transformer.training.checkpoints import Run
+    from transformer.training.loop import fit
+    from transformer.training.options import TrainingOptions
+    from transformer.training.threads import limit_threads
+    from transformer.training.trainer import Trainer
 
     imported, workload = resident.now(), options.workload
     laps = answers.laps()
@@ -94,7 +94,7 @@ def text(ids: np.ndarray) -> str:
 def decoding(options: argparse.Namespace, answers: turns.Answers) -> None:
     """Translate the first batch greedily."""
     from transformer.decode import greedy
-    from transformer.threads import decoding_threads
+    from transformer.training.threads import decoding_threads
 
     workload = options.workload
     model = workload.model(endless=True).eval()

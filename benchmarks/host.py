@@ -15,8 +15,8 @@ import numpy as np
 import page
 import paired
 
-from transformer.memory import keep_freed_memory
-from transformer.threads import limit_threads
+from transformer.training.memory import keep_freed_memory
+from transformer.training.threads import limit_threads
 
 WAYS = ("chosen", "other")
 TURN = 0.02  # seconds of one turn

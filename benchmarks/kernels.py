@@ -21,8 +21,8 @@ from minigrad import Tensor, nn, optim, random
 from minigrad import functional as F
 from minigrad.kernels import is_jit_on
 
-from transformer.memory import keep_freed_memory
-from transformer.threads import limit_threads
+from transformer.training.memory import keep_freed_memory
+from transformer.training.threads import limit_threads
 
 BODIES = ("minigrad jit", "minigrad")
 TURN = 0.02  # seconds that one body has, before it is the other's turn

@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(THREADS, "1")
-#: What `transformer.memory.keep_freed_memory` asks of glibc, for every library alike: most are faster with it.
+#: What `transformer.training.memory.keep_freed_memory` asks of glibc, for every library alike: most are faster with it.
 KEEP_FREED_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
 
 Numbers = dict[str, float]

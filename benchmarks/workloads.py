@@ -102,8 +102,8 @@ class Workload:
         """Write the weights of `model`, by PyTorch's names, and the table of positions, to a safetensors file."""
         from minigrad.checkpoint import save_tensors
 
-        from transformer.positions import sinusoid
-        from transformer.pytorch import to_pytorch
+        from transformer.interop import to_pytorch
+        from transformer.model import sinusoid
 
         state: dict[str, Any] = dict(to_pytorch(self.model(endless)))
         state[POSITIONS] = sinusoid(self.length, self.d_model).astype(np.float32)

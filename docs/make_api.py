@@ -20,8 +20,8 @@ from minigrad.engine.primitive import Primitive
 NAMESPACES = (
     *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.inspect", "minigrad.nn", "minigrad.nn.init"),
     *("minigrad.optim", "minigrad.random", "minigrad.checkpoint", "minigrad.device"),
-    *("transformer", "transformer.attention", "transformer.layers", "transformer.data", "transformer.decode"),
-    "transformer.pytorch",
+    *("transformer", "transformer.model", "transformer.data", "transformer.decode", "transformer.training"),
+    "transformer.interop",
 )
 
 

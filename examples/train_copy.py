@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import click
 
-from transformer.checkpoints import is_run
 from transformer.cli.command import Command, device_option
 from transformer.data import get_task
-from transformer.recipes import RECIPES, task_pairs, task_tokenizers
-from transformer.train import train
+from transformer.training.checkpoints import is_run
+from transformer.training.loop import train
+from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
 
 
 @click.command(cls=Command)

@@ -6,11 +6,11 @@
 import click
 
 from transformer import TransformerConfig
-from transformer.checkpoints import is_run
 from transformer.cli.command import Command, device_option
 from transformer.data import build_tokenizers, get_task
-from transformer.options import TrainingOptions
-from transformer.train import train
+from transformer.training.checkpoints import is_run
+from transformer.training.loop import train
+from transformer.training.options import TrainingOptions
 
 
 @click.command(cls=Command)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from transformer.checkpoints import is_run
 from transformer.cli.command import Command, device_option
 from transformer.data import EOS, get_task
-from transformer.explain.translation import explain
-from transformer.plots import cross_attention, plot_attention
-from transformer.recipes import RECIPES, task_pairs, task_tokenizers
-from transformer.train import train
+from transformer.explore.plots import cross_attention, plot_attention
+from transformer.explore.translation import explain
+from transformer.training.checkpoints import is_run
+from transformer.training.loop import train
+from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
 
 STEPS = RECIPES["dates"].options.steps
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from transformer.checkpoints import is_run
 from transformer.cli.command import Command, device_option
 from transformer.data import build_tokenizers, read_parallel
-from transformer.recipes import RECIPES
-from transformer.train import train
+from transformer.training.checkpoints import is_run
+from transformer.training.loop import train
+from transformer.training.recipes import RECIPES
 
 
 @click.command(cls=Command)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 NAMESPACES = (
     *("minigrad", "minigrad.functional", "minigrad.func", "minigrad.inspect", "minigrad.nn", "minigrad.nn.init"),
     *("minigrad.optim", "minigrad.random", "minigrad.checkpoint", "transformer"),
-    *("transformer.attention", "transformer.layers", "transformer.pytorch"),
+    *("transformer.model.attention", "transformer.model.layers", "transformer.interop"),
 )
 CLEAR = {"self", "x", "xs", "input", "keepdims", "optimizer", "args", "kwargs"}  # means the same everywhere
 

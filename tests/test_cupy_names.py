@@ -23,7 +23,7 @@ SHARED = ROOT.parent / "shared/cupy/cupy_14.2.0_names.json"
 # Methods called with a keyword that a GPU's array does not take, on arrays that are always the host's.
 HOST_ONLY = {
     "minigrad.tensor.notebook._heat_map: max(initial=)": "the means of blocks were copied to the host for the page",
-    "transformer.explain.identities._worst: max(initial=)": "the explained head's matrices are the host's",
+    "transformer.explore.identities._worst: max(initial=)": "the explained head's matrices are the host's",
 }
 OF_LISTS = {"key", "reverse"}  # list.sort takes these, and no array does
 

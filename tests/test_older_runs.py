@@ -9,7 +9,7 @@ import pytest
 from minigrad.checkpoint import load_tensors
 
 from tests.runs_of_older_versions.record import HERE, digest, environment, resume, translations
-from transformer.checkpoints import load_run
+from transformer.training.checkpoints import load_run
 
 TOLERANCE = 1e-6  # of an array's norm, where another BLAS or NumPy rounds differently
 

@@ -1,10 +1,30 @@
-"""A sequence-to-sequence Transformer built on minigrad alone."""
+"""A sequence-to-sequence Transformer built on minigrad alone.
 
-from transformer.attention import MultiHeadAttention
-from transformer.config import TransformerConfig
-from transformer.masks import causal_mask, padding_mask
-from transformer.model import Decoder, Encoder, Transformer, shift_right
-from transformer.trace import trace
+    model/     the architecture, in the order of the paper
+    data/      tasks, parallel text, tokenizers, batches
+    decode/    greedy decoding, beam search, sampling
+    training/  the training loop, packed batches, threads, checkpoints
+    explore/   trace, the explorer of the backward pass, plots
+    interop/   weights from PyTorch and to PyTorch
+    cli/       the commands
+    translator.py  a trained model with its tokenizers: from lines to lines
+    known.py       whether a shortcut may take the model's place
+"""
+
+from transformer import moved
+from transformer.explore.trace import trace
+from transformer.model import (
+    Decoder,
+    Encoder,
+    MultiHeadAttention,
+    Transformer,
+    TransformerConfig,
+    causal_mask,
+    padding_mask,
+    shift_right,
+)
 
 __all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask",
            "padding_mask", "shift_right", "trace"]
+
+moved.install()

@@ -12,16 +12,17 @@ from typing import Any, Self
 
 from minigrad import parallel
 
-from transformer.checkpoints import load_model
 from transformer.data.batches import Batch, Example, batches_by_length, collate, encode_pairs
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
 from transformer.decode.steps import decoding
-from transformer.metrics import bleu, exact_match, token_accuracy
 from transformer.model import Transformer
-from transformer.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
-from transformer.threads import suitable_products
+from transformer.training.checkpoints import load_model
+from transformer.training.metrics import bleu, exact_match, token_accuracy
+from transformer.training.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
+from transformer.training.packed import packed_loss
+from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -126,7 +127,7 @@ class Translator:
         def loss(batch: Batch) -> float:
             labels = batch.target[:, 1:]
             with memory_or(BatchDoesNotFit(batch.source, labels, len(labels))):
-                return float(self.model.loss(batch.source, labels, reduction="sum"))
+                return float(packed_loss(self.model, batch.source, labels, reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
             losses = parallel.run([partial(loss, batch) for batch in batches])

@@ -10,8 +10,8 @@ from workloads import Workload
 
 from peers.minigrad_numpy import model_of
 from transformer.decode import beam_search, greedy
-from transformer.memory import keep_freed_memory
-from transformer.threads import decoding_threads
+from transformer.training.memory import keep_freed_memory
+from transformer.training.threads import decoding_threads
 
 
 @contextmanager

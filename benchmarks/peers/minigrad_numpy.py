@@ -13,10 +13,10 @@ from minigrad import optim
 
 from peers import Training
 from transformer import Transformer
-from transformer.memory import keep_freed_memory
-from transformer.parallel import ParallelGradients
-from transformer.pytorch import load_pytorch
-from transformer.threads import limit_threads, shards_of
+from transformer.interop import load_pytorch
+from transformer.training.memory import keep_freed_memory
+from transformer.training.parallel_gradients import ParallelGradients
+from transformer.training.threads import limit_threads, shards_of
 
 
 def model_of(workload: Workload, weights: str) -> Transformer:

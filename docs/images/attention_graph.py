@@ -7,7 +7,7 @@ import numpy as np
 import minigrad as mg
 from minigrad import Tensor, inspect
 
-from transformer.attention import MultiHeadAttention
+from transformer.model import MultiHeadAttention
 
 
 def attention_graph() -> inspect.Drawing:

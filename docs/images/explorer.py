@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 from tests.explorer.browser import launch, watched_page
-from transformer.explain.translation import explain
+from transformer.explore.translation import explain
 from transformer.translator import Translator
 
 SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in examples/translate_dates.py

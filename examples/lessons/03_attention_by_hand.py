@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from minigrad import Tensor
 from minigrad import functional as F
 
-from transformer.plots.figure import japanese_font
+from transformer.explore.plots.figure import japanese_font
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from minigrad import Tensor, where
 from minigrad import functional as F
 
-from transformer.masks import causal_mask, padding_mask
+from transformer.model import causal_mask, padding_mask
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

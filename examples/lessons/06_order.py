@@ -18,10 +18,8 @@ import minigrad as mg
 from minigrad import Tensor, nn, optim
 from minigrad import functional as F
 
-from transformer.attention import MultiHeadAttention
-from transformer.masks import causal_mask
-from transformer.plots.figure import japanese_font
-from transformer.positions import LearnedPositions, SinusoidalPositions, sinusoid
+from transformer.explore.plots.figure import japanese_font
+from transformer.model import LearnedPositions, MultiHeadAttention, SinusoidalPositions, causal_mask, sinusoid
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ import minigrad as mg
 from minigrad import Tensor, nn, no_grad, optim
 from minigrad import functional as F
 
-from transformer.attention import MultiHeadAttention
+from transformer.model import MultiHeadAttention
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from minigrad import Tensor, nn, no_grad, optim
 from minigrad import functional as F
 
 from transformer import trace
-from transformer.attention import MultiHeadAttention
+from transformer.model import MultiHeadAttention
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

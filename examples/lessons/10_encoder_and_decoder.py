@@ -27,7 +27,7 @@ from minigrad import functional as F
 from minigrad import optim
 
 from transformer import Transformer, TransformerConfig
-from transformer.trace import trace
+from transformer.explore.trace import trace
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ from minigrad import Tensor, optim
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, causal_mask, trace
 from transformer.data import build_tokenizers, collate, encode_pairs, get_task
-from transformer.explain.translation import explain
+from transformer.explore.translation import explain
 from transformer.translator import Translator
 
 PICTURES = Path("runs/lessons")

@@ -124,15 +124,16 @@ LEFT: dict[str, tuple[str, ...]] = {
 
 
 class MovedModule(Namespace):
-    """An old module: it has each name that stood in it, from where it stands now."""
+    """An old module: it has each name that stood in it, from the first of `places` that has it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, places: tuple[str, ...]) -> None:
         super().__init__(name)
+        self.__places = places
         self.__spec__ = ModuleSpec(name, None)  # `importlib.util.find_spec` refuses a loaded module that has none
 
     def __getattr__(self, name: str) -> Any:
         """The object of this name, with a DeprecationWarning that names its new place."""
-        place = place_of(name, MOVED[self.__name__])
+        place = place_of(name, self.__places)
         return super().__getattr__(name) if place is None else moved(self.__name__, name, place)
 
 
@@ -150,11 +151,11 @@ def moved(old: str, name: str, place: str) -> Any:
     return vars(sys.modules[place])[name]
 
 
-def finder(module: str) -> Callable[[str], Any]:
-    """A ``__getattr__`` for a module that names have left."""
+def finder(module: str, places: tuple[str, ...]) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a module that names have left for `places`."""
 
     def find(name: str) -> Any:
-        place = place_of(name, LEFT[module])
+        place = place_of(name, places)
         if place is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return moved(module, name, place)
@@ -162,8 +163,8 @@ def finder(module: str) -> Callable[[str], Any]:
     return find
 
 
-def install() -> None:
+def install(moved: dict[str, tuple[str, ...]] = MOVED, left: dict[str, tuple[str, ...]] = LEFT) -> None:
     """Let imports from the old places find what has moved."""
-    sys.modules.update({name: MovedModule(name) for name in MOVED})
-    for name in LEFT:
-        vars(importlib.import_module(name))["__getattr__"] = finder(name)
+    sys.modules.update({name: MovedModule(name, places) for name, places in moved.items()})
+    for name, places in left.items():
+        vars(importlib.import_module(name))["__getattr__"] = finder(name, places)

@@ -173,14 +173,14 @@ CALLED = {
     "minigrad.checkpoint": "minigrad.func.checkpoint(function, *args)",
 }
 
-# Modules of ``torch.nn`` that are in the package transformer, where transformer.pytorch loads their weights.
+# Modules of ``torch.nn`` that are in the package transformer, where transformer.interop loads their weights.
 IN_TRANSFORMER = {
     "MultiheadAttention": "transformer.MultiHeadAttention",
     "Transformer": "transformer.Transformer",
     "TransformerEncoder": "transformer.Encoder",
     "TransformerDecoder": "transformer.Decoder",
-    "TransformerEncoderLayer": "transformer.layers.EncoderLayer",
-    "TransformerDecoderLayer": "transformer.layers.DecoderLayer",
+    "TransformerEncoderLayer": "transformer.model.layers.EncoderLayer",
+    "TransformerDecoderLayer": "transformer.model.layers.DecoderLayer",
 }
 
 # Where a name may be that `minigrad` itself, or the Tensor, does not have.
@@ -193,7 +193,7 @@ def missing(owner: str, name: str) -> str | None:
     An in-place method (``add_``) is answered by the form that makes a new tensor.
     """
     if name in IN_TRANSFORMER:
-        return f"{owner} has no {name!r}; here it is {IN_TRANSFORMER[name]}, and transformer.pytorch loads its weights"
+        return f"{owner} has no {name!r}; here it is {IN_TRANSFORMER[name]}, and transformer.interop loads its weights"
     if name in NOT_HERE:
         return f"{owner} has no {name!r}: {NOT_HERE[name]}"
     here = IN.get(owner, {}).get(name) or ELSEWHERE.get(name) or _among_ours(owner, name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minigrad.device import is_array
-from minigrad.engine.interpreters import Interpreter, Operands, interpreting
+from minigrad.engine.interpreters import Interpreter, Operands, interpreters, interpreting
 from minigrad.engine.primitive import Primitive, body_kinds
 from minigrad.engine.rules import Body
 from minigrad.kernels.bodies import JIT
@@ -25,7 +25,7 @@ class Step(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     ran: str
-    declined: tuple[tuple[str, str], ...]
+    declined: tuple[tuple[str, ...], ...]
 
 
 class PathExplanation(NamedTuple):
@@ -51,7 +51,8 @@ class PathExplanation(NamedTuple):
         width = max([len(step.operation) for step in self.steps], default=0)
         for step, count in grouped:
             times = f" ({count} times)" if count > 1 else ""
-            lines.append(f"{step.operation:<{width}}  {step.ran}  of {', '.join(step.operands)}{times}")
+            operands = f"  of {', '.join(step.operands)}" if step.operands else ""
+            lines.append(f"{step.operation:<{width}}  {step.ran}{operands}{times}")
             lines += [f"{'':<{width}}  not {body}: {reason}" for body, reason in step.declined]
         return "\n".join(lines)
 
@@ -67,6 +68,19 @@ def explain_path(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Pat
     with interpreting(watcher):
         result = function(*args, **kwargs)
     return PathExplanation(tuple(watcher.steps), result)
+
+
+def report_choice(operation: str, ran: str, *declined: str) -> None:
+    """Let `explain_path` tell which of several ways a function took.
+
+    Args:
+        operation: what both ways compute.
+        ran: the way that was taken.
+        declined: the way that was not, and the reason.
+    """
+    for entry in interpreters():
+        if isinstance(entry, _Watcher):
+            entry.steps.append(Step(operation, (), ran, (declined,) if declined else ()))
 
 
 class _Watcher(Interpreter):

@@ -343,6 +343,18 @@ def _dotted(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
+def in_place_of(module: Module, function: Callable[..., Any], *args: Any) -> Any:
+    """``function(module, *args)``, which interpreters, such as a profile, see as a call of `module`."""
+    entries = interpreters()
+    for entry in entries:
+        entry.module_begins(module)
+    try:
+        return function(module, *args)
+    finally:
+        for entry in reversed(entries):
+            entry.module_ends(module)
+
+
 def _describe(module: Module, note: str = "parameters") -> str:
     """The repr: one line for a leaf, else an indented block with the options and a line for each child.
 

@@ -149,7 +149,7 @@ print(*seen)
 
 
 def test_the_peak_is_remembered_until_it_is_forgotten():
-    """In a process of its own: one that trains keeps what it frees, see `transformer.memory`."""
+    """In a process of its own: one that trains keeps what it frees, see `transformer.training.memory`."""
     done = subprocess.run([sys.executable, "-c", PEAK], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
     before, with_block, peak, forgotten = map(float, done.stdout.split())
     assert with_block - before > 30

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from transformer import recipes
-from transformer.checkpoints import load_run
+from transformer.training.checkpoints import load_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHARED = EXAMPLES.parents[1] / "shared" / "data" / "small_parallel_enja"
@@ -72,7 +72,7 @@ def test_reverse(tmp_path):
 
 
 def test_dates(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.explain.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
+    monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
     result = run_example("translate_dates.py", "--steps", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "of 1,000 unseen dates are right" in result.stdout

@@ -12,7 +12,7 @@ from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, la
 from tests.explorer.panels import Made, make_pages
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
-from transformer.explain.explanation import Explanation, tokens_of
+from transformer.explore.explanation import Explanation, tokens_of
 
 
 @pytest.fixture(scope="module")

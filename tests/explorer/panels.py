@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
-from transformer.explain.data import Snapshot
-from transformer.trace import Trace
+from transformer.explore.data import Snapshot
+from transformer.explore.trace import Trace
 
 SOURCE_TOKENS = [["kyō", "wa", "ii", "tenki", "</s>"], ["ame", "da", "</s>", "<pad>", "<pad>"]]
 TARGET_TOKENS = [["<s>", "nice", "day", "</s>"], ["<s>", "it", "rains", "today"]]

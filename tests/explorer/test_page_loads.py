@@ -9,8 +9,8 @@ import pytest
 import minigrad
 
 from transformer import Transformer, TransformerConfig, trace
-from transformer.explain.explanation import CHECKS, Explanation, tokens_of
-from transformer.recipes import RECIPES
+from transformer.explore.explanation import CHECKS, Explanation, tokens_of
+from transformer.training.recipes import RECIPES
 
 MEASURES = Path(__file__).with_name("measures.js")
 DEMO = RECIPES["dates"]  # what make demo trains

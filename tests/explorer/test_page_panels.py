@@ -20,7 +20,7 @@ from tests.explorer.panels import (
     numbers,
     show,
 )
-from transformer.explain.page import SCRIPTS
+from transformer.explore.page import SCRIPTS
 
 
 def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_path):
@@ -288,7 +288,7 @@ def test_no_two_scripts_define_one_name():
     """They share one scope, where a second function of a name would quietly take the place of the first."""
     defined = Counter()
     for script in SCRIPTS:
-        text = (files("transformer.explain") / "page" / f"{script}.js").read_text(encoding="utf-8")
+        text = (files("transformer.explore") / "page" / f"{script}.js").read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if line.startswith(("function ", "const ", "let ", "class "))]
         defined.update(line.split()[1].split("(")[0] for line in lines)
     assert len(defined) > 100

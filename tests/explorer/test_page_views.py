@@ -22,7 +22,7 @@ from tests.explorer.panels import (
 )
 from tests.transformer.tiny import tiny_model
 from transformer import trace
-from transformer.explain.explanation import Explanation, tokens_of
+from transformer.explore.explanation import Explanation, tokens_of
 
 # ------------------------------------------------------------------ paths
 

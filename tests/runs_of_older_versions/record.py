@@ -25,9 +25,9 @@ import numpy as np
 
 from minigrad.checkpoint import save_tensors
 
-from transformer.checkpoints import load_run
 from transformer.cli import main
-from transformer.trainer import Trainer
+from transformer.training.checkpoints import load_run
+from transformer.training.trainer import Trainer
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

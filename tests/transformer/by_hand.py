@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from transformer.positions import sinusoid
+from transformer.model import sinusoid
 
 
 class ByHand:

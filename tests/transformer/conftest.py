@@ -11,8 +11,8 @@ from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
 from transformer.data import build_tokenizers, get_task
-from transformer.options import TrainingOptions
-from transformer.train import train
+from transformer.training.loop import train
+from transformer.training.options import TrainingOptions
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from minigrad import Tensor
 from minigrad.device import asarray_on, to_numpy
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, causal_mask, padding_mask
-from transformer.layers import DecoderLayer, EncoderLayer
-from transformer.pytorch import BARE, pytorch_names
+from transformer.interop import BARE, pytorch_names
+from transformer.model import DecoderLayer, EncoderLayer
 
 
 def config(kind, options, sizes):

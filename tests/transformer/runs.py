@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from transformer import TransformerConfig
-from transformer.checkpoints import Run, load_run, numbered, pointed
 from transformer.data import build_tokenizers
 from transformer.data.tasks import get_task
-from transformer.log import Log
-from transformer.options import TrainingOptions
-from transformer.train import train
-from transformer.trainer import Trainer
+from transformer.training.checkpoints import Run, load_run, numbered, pointed
+from transformer.training.log import Log
+from transformer.training.loop import train
+from transformer.training.options import TrainingOptions
+from transformer.training.trainer import Trainer
 
 PAIRS = get_task("copy").pairs("train", 40, seed=1)
 VALID = get_task("copy").pairs("valid", 8, seed=1)

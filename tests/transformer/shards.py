@@ -5,7 +5,7 @@ import numpy as np
 import minigrad
 
 from tests.transformer.tiny import EOS, PAD, VOCABULARY, gradients
-from transformer.parallel import ParallelGradients
+from transformer.training.parallel_gradients import ParallelGradients
 
 
 def batch(rows=7, longest=9, seed=3):

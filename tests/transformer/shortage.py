@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.transformer import runs
-from transformer.train import TrainingError
+from transformer.training.loop import TrainingError
 
 OPTIONS = {"steps": 6, "schedule": "constant"}
 UNABLE = r"\(Unable to allocate .* for an array with shape \(10000000, 10000000\) and data type float64\)"

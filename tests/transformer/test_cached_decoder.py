@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from transformer.decode.on_arrays import OnArrays, ThroughModules
 
 import minigrad
 from minigrad import Tensor, nn
@@ -11,9 +12,8 @@ from minigrad.engine.interpreters import Interpreter, interpreting
 
 from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
 from transformer import Transformer, TransformerConfig
-from transformer.cache import LayerCache
 from transformer.decode import beam_search, greedy
-from transformer.decode.cached_decoder import OnArrays, ThroughModules
+from transformer.decode.kv_cache import LayerCache
 from transformer.decode.steps import Steps, remaining
 
 OPTIONS = [
@@ -138,7 +138,7 @@ def test_what_attention_reads_is_a_view_of_the_buffer():
 @pytest.mark.parametrize("hypotheses", [1, 4])
 def test_a_step_allocates_as_much_whatever_was_decoded_before(hypotheses, monkeypatch):
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
-    monkeypatch.setattr("transformer.cache.FIRST_ROOM", 40 * hypotheses)
+    monkeypatch.setattr("transformer.decode.kv_cache.FIRST_ROOM", 40 * hypotheses)
     monkeypatch.setattr("transformer.decode.steps.COLLECT_AFTER", 40)
     config = TransformerConfig(9, 9, d_model=256, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
     model, batch = Transformer(config).eval(), 16

@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
 from transformer.data import build_tokenizers
-from transformer.log import COLUMNS, Log
+from transformer.training.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
+from transformer.training.log import COLUMNS, Log
 
 
 @pytest.fixture(scope="module")

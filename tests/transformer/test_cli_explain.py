@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.transformer.commands import call, refused
-from tests.transformer.explain.test_page import data_of
+from tests.transformer.explore.test_page import data_of
 from transformer.cli import main
 from transformer.cli.explain import terminal
-from transformer.explain import explanation
-from transformer.explain.data import decode_array
+from transformer.explore import explanation
+from transformer.explore.data import decode_array
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]

@@ -5,7 +5,7 @@ import pytest
 from tests.transformer.commands import COMMANDS, call
 from transformer.cli import main
 from transformer.data import TASKS
-from transformer.recipes import RECIPES
+from transformer.training.recipes import RECIPES
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -22,8 +22,8 @@ def numba():
 @pytest.mark.usefixtures("numba")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_training_with_kernels_gives_the_same_but_for_rounding(threads, tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     arguments = [*SMALL, "--steps", 3, "--dropout", 0.2, "--threads", threads]
     for name, more in (("plain", []), ("compiled", ["--jit"])):
         result = call("train", *arguments, "--out", tmp_path / name, *more)
@@ -104,7 +104,7 @@ def test_a_run_with_kernels_goes_on_without_numba_if_told_to(tmp_path, monkeypat
         raise ImportError("minigrad.jit needs the package 'numba'")
 
     out, used = tmp_path / "run", []
-    monkeypatch.setattr("transformer.train.jit", nullcontext)
+    monkeypatch.setattr("transformer.training.loop.jit", nullcontext)
     with monkeypatch.context() as patch:
         patch.setattr(minigrad.kernels, "load", lambda: None)
         patch.setattr(minigrad.kernels, "compiled_before", lambda: True)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.transformer.commands import SMALL, call, start
-from transformer.checkpoints import load_run
+from transformer.training.checkpoints import load_run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")

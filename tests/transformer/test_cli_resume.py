@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from tests.transformer.commands import SMALL, call, contents, refused
-from transformer.checkpoints import load_run
-from transformer.options import TrainingOptions
+from transformer.training.checkpoints import load_run
+from transformer.training.options import TrainingOptions
 
 
 def test_a_resumed_run_with_more_steps_ends_where_a_longer_one_does(tmp_path):

@@ -9,9 +9,9 @@ from minigrad import parallel
 import transformer.cli.train
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call
-from transformer.checkpoints import load_run
-from transformer.options import TrainingOptions
-from transformer.threads import SETTINGS
+from transformer.training.checkpoints import load_run
+from transformer.training.options import TrainingOptions
+from transformer.training.threads import SETTINGS
 from transformer.translator import Translator
 
 LARGE = ["--task", "copy", "--train-count", 60, "--valid-count", 5, "--d-model", 256, "--batch-tokens", 600]
@@ -22,7 +22,7 @@ def three_cores(monkeypatch):
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("transformer.cli.train.usable_threads", lambda: 3)
-    monkeypatch.setattr("transformer.threads.usable_threads", lambda: 3)
+    monkeypatch.setattr("transformer.training.threads.usable_threads", lambda: 3)
 
 
 def products():
@@ -69,8 +69,8 @@ def test_threads_and_products_while_it_trains(threads, tmp_path, monkeypatch):
 
 def test_threads_that_divide_a_batch_have_one_thread_each_for_products(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     runs.after_update(monkeypatch, lambda trainer: seen.append((parallel.thread_count(), products())))
     with threadpool_limits(2):
         runs.run(tmp_path, steps=1, threads=2)
@@ -119,7 +119,7 @@ def test_threads_while_it_decodes(command, small, arguments, expected, run, tmp_
         return translate(*positional, **keywords)
 
     monkeypatch.setattr(Translator, "translate", watched)
-    monkeypatch.setattr("transformer.threads.SMALL", small)
+    monkeypatch.setattr("transformer.training.threads.SMALL", small)
     text = tmp_path / "text"
     text.write_text("one\n")
     options = {"translate": [], "evaluate": ["--source", text, "--target", text]}[command]

@@ -7,7 +7,7 @@ import pytest
 from tests.transformer.commands import call
 from transformer import TransformerConfig
 from transformer.data import TASKS
-from transformer.recipes import RECIPES
+from transformer.training.recipes import RECIPES
 
 
 @pytest.mark.parametrize("task", TASKS)

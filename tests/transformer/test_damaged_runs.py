@@ -10,10 +10,10 @@ import pytest
 from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
-from transformer.checkpoints import RunError, load_model, load_run
 from transformer.data import build_tokenizers
-from transformer.log import Log
-from transformer.train import train
+from transformer.training.checkpoints import RunError, load_model, load_run
+from transformer.training.log import Log
+from transformer.training.loop import train
 
 LATEST = "checkpoints/00000006"
 OPTIONS = {"steps": 6, "schedule": "constant"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from transformer.data.batches import batches_by_length, collate, encode_pairs
-from transformer.data.parallel import DataError, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, read_lines, read_parallel
 from transformer.data.tokenizer import build_tokenizers
 from transformer.data.vocabulary import UNK
 

@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad import jit
 
 from transformer import Transformer, TransformerConfig
-from transformer.parallel import ParallelGradients
+from transformer.training.parallel_gradients import ParallelGradients
 
 pytest.importorskip("numba", reason="the extra jit is not installed")
 

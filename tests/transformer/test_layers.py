@@ -12,7 +12,7 @@ from minigrad import functional as F
 from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
 from tests.transformer.tiny import jitter, tiny_config
 from transformer import causal_mask, padding_mask
-from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transformer.model import DecoderLayer, EncoderLayer, FeedForward, Residual
 
 SOURCE_IDS = np.array([[5, 5, 5, 5], [5, 5, 0, 0]])
 TARGET_IDS = np.array([[5, 5, 0], [5, 5, 5]])

@@ -3,8 +3,8 @@
 import pytest
 
 from transformer.data.tasks import get_task
-from transformer.recipes import RECIPES, task_pairs, task_tokenizers
-from transformer.train import train
+from transformer.training.loop import train
+from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
 
 FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}
 

@@ -11,10 +11,10 @@ from minigrad import optim
 from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
-from transformer.checkpoints import RunError, load_run
-from transformer.log import Log
 from transformer.model import Transformer
-from transformer.train import TrainingError
+from transformer.training.checkpoints import RunError, load_run
+from transformer.training.log import Log
+from transformer.training.loop import TrainingError
 
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
@@ -134,8 +134,8 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(step, tmp_path, overflowing)
 @pytest.mark.parametrize("changes", [{}, {"threads": 2, "micro_batches": 2}])
 def test_a_resumed_run_has_the_same_bits(changes, tmp_path, scale_of, monkeypatch):
     """The scale and the steps towards its growth go with the checkpoint: also between skipped updates."""
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     scale_of(TOO_LARGE)
     runs.run(tmp_path / "whole", **HALF, **changes)
     out = tmp_path / "parts"

@@ -9,8 +9,8 @@ from minigrad import functional as F
 
 from tests.transformer.tiny import tiny_config
 from transformer import MultiHeadAttention, causal_mask, padding_mask
-from transformer.layers import DecoderLayer, EncoderLayer
-from transformer.masks import is_all_real, join
+from transformer.model import DecoderLayer, EncoderLayer
+from transformer.model.masks import is_all_real, join
 
 
 def test_padding_mask_allows_what_is_not_padding():

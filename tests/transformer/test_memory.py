@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from transformer.memory import keep_freed_memory
+from transformer.training.memory import keep_freed_memory
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")

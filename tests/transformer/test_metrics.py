@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from transformer.metrics import bleu, exact_match, token_accuracy
+from transformer.training.metrics import bleu, exact_match, token_accuracy
 
 
 def test_exact_match():

@@ -12,8 +12,7 @@ from minigrad.engine.node import Node
 from minigrad.func import checkpoint
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer.config import TransformerConfig
-from transformer.layers import EncoderLayer
+from transformer.model import EncoderLayer, TransformerConfig
 
 FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
 

@@ -14,10 +14,10 @@ from tests.transformer import runs
 from tests.transformer.decoding_models import BOS, EOS, PAD, peaked_model, prefer, random_sources
 from tests.transformer.digits import PAIRS, translated
 from tests.transformer.tiny import LABELS, SOURCE, assert_same, tiny_model
-from transformer.checkpoints import load_model, load_run
 from transformer.decode import beam_search, greedy, sample
+from transformer.training.checkpoints import load_model, load_run
+from transformer.training.validation import Validation
 from transformer.translator import Translator
-from transformer.validation import Validation
 
 UNTIED = {"share_embeddings": False, "tie_output": False}
 MODELS = {

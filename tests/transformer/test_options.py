@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from transformer.options import TrainingOptions
+from transformer.training.options import TrainingOptions
 
 EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro_batches=3, learning_rate=0.01,
                         warmup_steps=3, schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,

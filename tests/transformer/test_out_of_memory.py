@@ -10,8 +10,8 @@ import pytest
 
 from tests.transformer import runs
 from tests.transformer.shortage import OPTIONS, UNABLE, ended, failing, followed, too_much
-from transformer.checkpoints import load_run, numbered
 from transformer.model import Transformer
+from transformer.training.checkpoints import load_run, numbered
 from transformer.translator import Translator
 
 
@@ -153,11 +153,11 @@ STATUSES = ["cudaErrorMemoryAllocation: out of memory", "CUDA_ERROR_OUT_OF_MEMOR
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize(("place", "what"), [
-    ("transformer.model.Transformer.loss", r"at step 1: a batch of \d+ sentences × .* did not fit"),
+    ("transformer.model.transformer.Transformer.loss", r"at step 1: a batch of \d+ sentences × .* did not fit"),
     ("minigrad.optim.AdamW.update", "at step 1: the step of the optimizer did not fit"),
-    ("transformer.trainer.Trainer.save", "after step 4"),
+    ("transformer.training.trainer.Trainer.save", "after step 4"),
     ("transformer.translator.beam_search", "after step 4: the validation, which decodes 3 .* did not fit"),
-    ("transformer.trainer.Trainer.plan", "in setting up the run"),
+    ("transformer.training.trainer.Trainer.plan", "in setting up the run"),
 ])
 def test_cuda_has_other_names_for_it(place, what, status, tmp_path, monkeypatch):
     monkeypatch.setattr(place, failing(RuntimeError(status)))

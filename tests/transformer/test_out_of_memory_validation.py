@@ -6,9 +6,9 @@ import pytest
 
 from tests.transformer import runs
 from tests.transformer.shortage import OPTIONS, UNABLE, ended, followed, too_much
-from transformer.checkpoints import load_run
 from transformer.decode import beam_search
 from transformer.model import Transformer
+from transformer.training.checkpoints import load_run
 
 
 @pytest.mark.parametrize("resumable", [True, False])
@@ -71,7 +71,7 @@ def test_sixty_four_sentences_are_decoded_at_a_time(tmp_path, monkeypatch):
 
 def test_the_average_does_not_fit(tmp_path, monkeypatch):
     inner = load_run
-    monkeypatch.setattr("transformer.trainer.load_run", lambda out, which: (
+    monkeypatch.setattr("transformer.training.trainer.load_run", lambda out, which: (
         inner(out, which) if which == "latest" else too_much()))
     said = ended(tmp_path, average=2)
     assert re.match(f"out of memory after step 6: the average of the last checkpoints did not fit {UNABLE}; ", said)

@@ -12,7 +12,7 @@ from minigrad import nn
 
 from tests.transformer.shards import LABELS, SOURCE, TOKENS, batch, computed
 from tests.transformer.tiny import PAD, assert_same, gradients, tiny_model
-from transformer.parallel import split
+from transformer.training.parallel_gradients import split
 
 
 @pytest.fixture(autouse=True)

@@ -15,14 +15,14 @@ from minigrad.functional.compositions import tapping
 from tests.transformer import runs
 from tests.transformer.shards import LABELS, SOURCE, TOKENS, computed
 from tests.transformer.tiny import assert_same, gradients, tiny_model
-from transformer.parallel import ParallelGradients
-from transformer.train import fit
+from transformer.training.loop import fit
+from transformer.training.parallel_gradients import ParallelGradients
 
 
 @pytest.fixture(autouse=True)
 def tiny_models_are_divided(monkeypatch):
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 import minigrad
 
 from tests.transformer.tiny import tiny_model
-from transformer.positions import LearnedPositions, SinusoidalPositions, sinusoid
+from transformer.model import LearnedPositions, SinusoidalPositions, sinusoid
 
 
 def interleaved(position, feature, d_model):

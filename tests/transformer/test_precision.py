@@ -13,11 +13,11 @@ from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.checkpoints import load_run
-from transformer.log import Log
 from transformer.model import Transformer
-from transformer.train import REPORT_EVERY, _look_at_loss, fit
-from transformer.trainer import Trainer
+from transformer.training.checkpoints import load_run
+from transformer.training.log import Log
+from transformer.training.loop import REPORT_EVERY, _look_at_loss, fit
+from transformer.training.trainer import Trainer
 from transformer.translator import Translator
 
 HALF = {"precision": "float16"}
@@ -62,8 +62,8 @@ def test_copying_is_learnt_as_in_float32(tmp_path):
 
 @pytest.mark.parametrize("changes", [{"threads": 2}, {"micro_batches": 2, "clip_norm": None}, {"accumulate": 2}])
 def test_batches_in_parts_have_the_losses_of_float32(changes, tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     single, half = both(tmp_path, steps=20, valid_every=10, **changes)
     np.testing.assert_allclose(half, single, rtol=0.005)
 
@@ -144,7 +144,7 @@ def test_kernels_leave_float16_to_numpy(tmp_path):
 
 
 def test_the_bar_has_the_loss_scale(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("transformer.train.LINE_EVERY", 0.0)
+    monkeypatch.setattr("transformer.training.loop.LINE_EVERY", 0.0)
     for precision in ("float16", "float32"):
         fit(runs.new_trainer(tmp_path, steps=11, valid_every=11, precision=precision))
         assert ("tokens/s, loss scale 65536]" in capsys.readouterr().err) == (precision == "float16")

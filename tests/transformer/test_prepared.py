@@ -7,12 +7,12 @@ import pytest
 
 from minigrad.device import device_of, to_numpy
 
-import transformer.trainer
+import transformer.training.trainer
 from tests.transformer import runs
 from transformer.data.batches import collate
-from transformer.parallel import trimmed
-from transformer.prepared import prepare
-from transformer.train import REPORT_EVERY, fit
+from transformer.training.loop import REPORT_EVERY, fit
+from transformer.training.parallel_gradients import trimmed
+from transformer.training.prefetch import prepare
 
 
 @pytest.fixture
@@ -25,14 +25,15 @@ def order(monkeypatch):
         events.append(("prepared", next(number)))
         return group
 
-    monkeypatch.setattr(transformer.trainer, "prepare", preparing)
+    monkeypatch.setattr(transformer.training.trainer, "prepare", preparing)
     runs.after_update(monkeypatch, lambda trainer: events.append(("update", trainer.progress.step)))
     return events
 
 
 def test_on_a_gpu_the_next_group_is_prepared_before_anybody_waits(stand_in, order, tmp_path, monkeypatch):
-    look = transformer.train._look_at_loss
-    monkeypatch.setattr(transformer.train, "_look_at_loss", lambda trainer: (order.append("look"), look(trainer)))
+    look = transformer.training.loop._look_at_loss
+    monkeypatch.setattr(transformer.training.loop, "_look_at_loss",
+                        lambda trainer: (order.append("look"), look(trainer)))
     steps = REPORT_EVERY + 2
     fit(runs.new_trainer(tmp_path, device="cuda", steps=steps, valid_every=100), show_progress=False)
     assert order[:5] == [("prepared", 1), ("update", 1), ("prepared", 2), ("update", 2), ("prepared", 3)]
@@ -107,14 +108,14 @@ def test_batches_in_parts_hold_the_same_sentences(sentences, parts, tmp_path):
 def traffic(stand_in, monkeypatch):
     """By step, what the stand-in was waited for, and what it was sent, while `Trainer.update` ran."""
     found = {}
-    update = transformer.trainer.Trainer.update
+    update = transformer.training.trainer.Trainer.update
 
     def counting(trainer, group):
         waits, uploads = stand_in.synchronizations.copy(), stand_in.uploads.copy()
         update(trainer, group)
         found[trainer.progress.step] = stand_in.synchronizations - waits, stand_in.uploads - uploads
 
-    monkeypatch.setattr(transformer.trainer.Trainer, "update", counting)
+    monkeypatch.setattr(transformer.training.trainer.Trainer, "update", counting)
     return found
 
 
@@ -139,7 +140,7 @@ CASES = {
 @pytest.mark.parametrize(("case", "dropout"), [*((case, 0.0) for case in CASES), ("plain", 0.2), ("float16", 0.2)])
 def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(case, dropout, stand_in, traffic, tmp_path, monkeypatch):
     """25 updates: at the 10th, the 20th, and the validation that ends the run; which is not counted here."""
-    monkeypatch.setattr(transformer.trainer.Trainer, "validate_and_save", end)
+    monkeypatch.setattr(transformer.training.trainer.Trainer, "validate_and_save", end)
     options = {"steps": 25, "valid_every": 25, "accumulate": 1, "batch_tokens": 200, **CASES[case]}
     trainer = runs.new_trainer(tmp_path, {"dropout": dropout}, device="cuda", **options)
     stand_in.clear()

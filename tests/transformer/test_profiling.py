@@ -11,9 +11,9 @@ from minigrad.engine.interpreters import interpreters
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.checkpoints import load_run
-from transformer.profiling import MEASURED, WARM_UP
-from transformer.train import fit
+from transformer.training.checkpoints import load_run
+from transformer.training.loop import fit
+from transformer.training.profiling import MEASURED, WARM_UP
 
 
 def counted(path):
@@ -24,8 +24,8 @@ def counted(path):
 
 @pytest.mark.parametrize(("steps", "measured"), [(WARM_UP + MEASURED + 3, MEASURED), (WARM_UP + 2, 2)])
 def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     trace = tmp_path / "trace.json"
     arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
                  "--valid-sentences", 1, "--keep", 1, "--average", 1]

@@ -13,7 +13,7 @@ import pytest
 from minigrad.checkpoint import load_tensors
 
 from tests.transformer.pytorch_cases import build, largest_difference, measure, names
-from transformer.pytorch import load_pytorch, to_pytorch
+from transformer.interop import load_pytorch, to_pytorch
 
 ARRAYS, METADATA = load_tensors(Path(__file__).parents[1] / "reference" / "pytorch.safetensors")
 FACTS = {key: json.loads(text) for key, text in METADATA.items()}

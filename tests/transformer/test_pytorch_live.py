@@ -12,7 +12,7 @@ from minigrad.checkpoint import load_tensors
 
 from tests.transformer.pytorch_cases import build, largest_difference, measure, names
 from transformer import Transformer, TransformerConfig
-from transformer.pytorch import load_pytorch, pytorch_names, save_pytorch, to_pytorch
+from transformer.interop import load_pytorch, pytorch_names, save_pytorch, to_pytorch
 
 torch = pytest.importorskip("torch")
 reference = pytest.importorskip("tests.reference.make_pytorch")

@@ -8,7 +8,7 @@ from minigrad.checkpoint import CheckpointError
 
 from tests.transformer.pytorch_models import arrays, make, same, snapshot
 from transformer import MultiHeadAttention
-from transformer.pytorch import BARE, ModelNames, load_pytorch, to_pytorch
+from transformer.interop import BARE, ModelNames, load_pytorch, to_pytorch
 
 
 def test_every_problem_is_listed_and_nothing_is_changed():

@@ -14,9 +14,9 @@ from minigrad.compat.names import IN_TRANSFORMER
 
 from tests.transformer.pytorch_models import make, same, snapshot
 from transformer import MultiHeadAttention, Transformer, TransformerConfig
-from transformer.layers import DecoderLayer, EncoderLayer
-from transformer.pytorch import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
-from transformer.pytorch.names import CHILDREN
+from transformer.interop import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
+from transformer.interop.names import CHILDREN
+from transformer.model import DecoderLayer, EncoderLayer
 
 PAGE = Path(__file__).parents[2] / "docs" / "pytorch_weights.md"
 
@@ -183,7 +183,7 @@ def test_one_layer_for_source_and_target():
 
 @pytest.mark.parametrize("name", IN_TRANSFORMER)
 def test_the_error_for_a_class_of_pytorch_names_ours(name):
-    message = f"minigrad.nn has no '{name}'; here it is {IN_TRANSFORMER[name]}, and transformer.pytorch loads"
+    message = f"minigrad.nn has no '{name}'; here it is {IN_TRANSFORMER[name]}, and transformer.interop loads"
     with pytest.raises(AttributeError, match=re.escape(message)):
         getattr(nn, name)
     ours = pkgutil.resolve_name(IN_TRANSFORMER[name])

@@ -8,8 +8,9 @@ from minigrad import Tensor, profile
 
 from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_config, tiny_model
 from transformer import Transformer
-from transformer.model import is_plain, shift_right
-from transformer.real_tokens import RealTokens, real_tokens, with_padding
+from transformer.model import shift_right
+from transformer.model.transformer import is_plain
+from transformer.training.packed import RealTokens, real_tokens, with_padding
 
 RNG = np.random.default_rng(12)
 

@@ -6,12 +6,12 @@ import pytest
 
 from tests.transformer import runs
 from transformer import Transformer, TransformerConfig
-from transformer.checkpoints import Run
 from transformer.data import build_tokenizers
 from transformer.data.tasks import TASKS, get_task
-from transformer.recipes import RECIPES, task_pairs, task_tokenizers
-from transformer.train import fit
-from transformer.trainer import Trainer
+from transformer.training.checkpoints import Run
+from transformer.training.loop import fit
+from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.trainer import Trainer
 
 LONGEST = {  # source and target tokens, end-of-sentence included
     "copy": (11, 11), "reverse": (11, 11), "sort": (11, 11), "addition": (8, 5),

@@ -14,8 +14,8 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.checkpoints import is_run, load_run
-from transformer.validation import Validation
+from transformer.training.checkpoints import is_run, load_run
+from transformer.training.validation import Validation
 
 ROOT = Path(__file__).parents[2]
 AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
@@ -69,7 +69,7 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
     runs.interrupted(tmp_path, 4, **AVERAGED)
     before = runs.snapshot(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("transformer.train._interrupt_flag", pressed_before)
+        patch.setattr("transformer.training.loop._interrupt_flag", pressed_before)
         with pytest.raises(KeyboardInterrupt):
             runs.run(tmp_path, resume=True, **AVERAGED)
     assert runs.snapshot(tmp_path) == before
@@ -78,7 +78,7 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
 
 
 def test_ctrl_c_before_the_first_update_leaves_no_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.train._interrupt_flag", pressed_before)
+    monkeypatch.setattr("transformer.training.loop._interrupt_flag", pressed_before)
     with pytest.raises(KeyboardInterrupt):
         runs.run(tmp_path)
     assert not is_run(tmp_path)
@@ -128,7 +128,7 @@ import sys, time
 from pathlib import Path
 import pytest
 from tests.transformer import runs
-from transformer.checkpoints import is_run
+from transformer.training.checkpoints import is_run
 
 out, pause, changes = Path(sys.argv[1]), float(sys.argv[2]), eval(sys.argv[3])
 

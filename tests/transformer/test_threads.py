@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from minigrad import parallel
 
 from transformer import threads
-from transformer.config import TransformerConfig
-from transformer.threads import (
+from transformer.model import TransformerConfig
+from transformer.training.threads import (
     decoding_threads,
     limit_threads,
     shards_of,

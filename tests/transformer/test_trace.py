@@ -7,7 +7,7 @@ import minigrad as mg
 
 from tests.transformer.tiny import LABELS, SOURCE
 from tests.transformer.traces import LAYERS, NAMES, made, traced
-from transformer.traced import TAPS
+from transformer.explore.traced import TAPS
 
 
 def pulled_back(norm, x, gradient):

@@ -11,7 +11,7 @@ from tests.transformer.tiny import LABELS, SOURCE
 from tests.transformer.traces import LAYERS, NAMES, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.decode import beam_search
-from transformer.traced import PER_HEAD, TAPS
+from transformer.explore.traced import PER_HEAD, TAPS
 
 
 def test_a_traced_run_has_the_numbers_of_an_untraced_one():

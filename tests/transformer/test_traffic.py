@@ -18,7 +18,7 @@ from tests.transformer.decoding_models import peaked_model, prefer, random_sourc
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer.decode import beam_search, greedy, sample
 from transformer.decode.steps import Steps
-from transformer.masks import causal_mask
+from transformer.model import causal_mask
 
 OPTIMIZERS = {
     "SGD": lambda parameters: optim.SGD(parameters, lr=0.1, momentum=0.9),

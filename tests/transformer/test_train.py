@@ -10,12 +10,12 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.checkpoints import RunError, load_run, numbered, pointed
-from transformer.log import Log
-from transformer.train import TrainingError, fit
-from transformer.trainer import Trainer
+from transformer.training.checkpoints import RunError, load_run, numbered, pointed
+from transformer.training.log import Log
+from transformer.training.loop import TrainingError, fit
+from transformer.training.trainer import Trainer
+from transformer.training.validation import Validation, validate
 from transformer.translator import Translation, Translator
-from transformer.validation import Validation, validate
 
 # ----------------------------------------------------------------- the end of a run
 
@@ -33,7 +33,7 @@ def test_the_length_in_epochs_counts_updates(tmp_path):
 @pytest.mark.parametrize(("every", "lines"), [(30.0, 2), (0.0, 7)])
 def test_progress_in_a_file_is_a_line_now_and_then(tmp_path, monkeypatch, capsys, every, lines):
     """A line at the beginning, one at the end, one for each validation, and between them one every so often."""
-    monkeypatch.setattr("transformer.train.LINE_EVERY", every)
+    monkeypatch.setattr("transformer.training.loop.LINE_EVERY", every)
     fit(runs.new_trainer(tmp_path, steps=5, epochs=None, valid_every=3))
     written = capsys.readouterr().err
     shown = written.splitlines()
@@ -51,7 +51,7 @@ def test_progress_on_a_terminal_is_a_bar(tmp_path, monkeypatch, capsys):
 
 
 def test_on_a_gpu_the_bar_has_the_memory_of_the_pool(device, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("transformer.train.LINE_EVERY", 0.0)
+    monkeypatch.setattr("transformer.training.loop.LINE_EVERY", 0.0)
     fit(runs.new_trainer(tmp_path, device=device, steps=11, epochs=None, valid_every=11))
     found = re.findall(r"11/11 .*loss \d\.\d{3}, [\d,]+ tokens/s(.*)\]", capsys.readouterr().err)
     memory = r", memory: [\d.]+ [kMG]B in use, [\d.]+ [kMG]B held"

@@ -10,8 +10,8 @@ import minigrad
 from tests.transformer import runs
 from tests.transformer.tiny import assert_same, gradients
 from transformer.data.batches import collate
-from transformer.prepared import prepare
-from transformer.train import fit
+from transformer.training.loop import fit
+from transformer.training.prefetch import prepare
 
 
 def float64_trainer(out, **changes):
@@ -42,8 +42,8 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_batches_in_parts_make_the_same_update(threads, tmp_path, monkeypatch):
     """However many parts, and threads that divide each part further."""
-    monkeypatch.setattr("transformer.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.threads.SHARD_TOKENS", 1)
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     found, sums = [], []
     for parts in (1, 2, 100):
         trainer = float64_trainer(tmp_path, micro_batches=parts, threads=threads)

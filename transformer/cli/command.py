@@ -13,12 +13,12 @@ import click
 from minigrad import DeviceError, jit
 from minigrad.device import module_for, parse_device
 
-from transformer.checkpoints import RunError
-from transformer.data.parallel import DataError
+from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
-from transformer.out_of_memory import ModelDoesNotFit, ran_out, shortage
-from transformer.threads import limit_threads
-from transformer.train import TrainingError
+from transformer.training.checkpoints import RunError
+from transformer.training.loop import TrainingError
+from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
+from transformer.training.threads import limit_threads
 from transformer.translator import TooLong, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])

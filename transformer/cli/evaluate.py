@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from transformer.checkpoints import load_model
 from transformer.cli import sources
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
-from transformer.data.parallel import line_of_pair, read_parallel
-from transformer.out_of_memory import ModelDoesNotFit, memory_or
-from transformer.threads import decoding_threads
+from transformer.data.parallel_text import line_of_pair, read_parallel
+from transformer.training.checkpoints import load_model
+from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
+from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translator
 
 

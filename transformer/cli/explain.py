@@ -12,8 +12,8 @@ import click
 
 from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
 from transformer.data.vocabulary import UNK
-from transformer.explain.explanation import Explanation
-from transformer.explain.translation import explain as explain_translation
+from transformer.explore.explanation import Explanation
+from transformer.explore.translation import explain as explain_translation
 from transformer.translator import TooLong, Translator
 
 STDOUT = Path("-")

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from transformer.checkpoints import Run, RunError, load_model
 from transformer.cli.command import Command, folder_argument
-from transformer.progress import Progress
-from transformer.validation import Validation
+from transformer.training.checkpoints import Run, RunError, load_model
+from transformer.training.progress import Progress
+from transformer.training.validation import Validation
 
 
 @click.command(cls=Command)

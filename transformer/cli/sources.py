@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoints import RunError
-from transformer.data.parallel import DataError, line_of_pair, read_parallel
+from transformer.data.parallel_text import DataError, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
-from transformer.pairs import PairTooLong
+from transformer.training.checkpoints import RunError
+from transformer.training.pairs import PairTooLong
 
 Pairs = list[tuple[str, str]]
 

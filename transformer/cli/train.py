@@ -14,7 +14,6 @@ import click
 
 from minigrad import kernels
 
-from transformer.checkpoints import Run, RunError, check_new, is_run, load_run
 from transformer.cli import sources
 from transformer.cli.command import INTERRUPTED, KERNELS_COST, Command, device_option, option
 from transformer.cli.training_options import (
@@ -24,15 +23,16 @@ from transformer.cli.training_options import (
     recipe_for,
     training_options,
 )
-from transformer.config import TransformerConfig
 from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
-from transformer.log import can_draw
-from transformer.options import TrainingOptions
-from transformer.pairs import PairTooLong
-from transformer.threads import suitable_threads, usable_threads
-from transformer.train import TrainingResult
-from transformer.train import train as run_training
+from transformer.model import TransformerConfig
+from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run
+from transformer.training.log import can_draw
+from transformer.training.loop import TrainingResult
+from transformer.training.loop import train as run_training
+from transformer.training.options import TrainingOptions
+from transformer.training.pairs import PairTooLong
+from transformer.training.threads import suitable_threads, usable_threads
 
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
 

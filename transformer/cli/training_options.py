@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from transformer.cli.command import F, FiniteRange, option
-from transformer.config import TransformerConfig
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
-from transformer.options import TrainingOptions
-from transformer.recipes import RECIPES, Recipe
+from transformer.model import TransformerConfig
+from transformer.training.options import TrainingOptions
+from transformer.training.recipes import RECIPES, Recipe
 
 COUNT, POSITIVE, NOT_NEGATIVE = click.IntRange(1), FiniteRange(0, min_open=True), FiniteRange(0)
 PROBABILITY = FiniteRange(0, 1, max_open=True)

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
-from transformer.data.parallel import DataError
-from transformer.threads import decoding_threads
+from transformer.data.parallel_text import DataError
+from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -9,7 +9,7 @@ text to a training step, one file each:
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
-from transformer.data.parallel import DataError, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, read_lines, read_parallel
 from transformer.data.tasks import TASKS, Task, get_task
 from transformer.data.tokenizer import (
     BytePairTokenizer,

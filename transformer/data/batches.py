@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +110,9 @@ def _padded(rows: list[list[int]]) -> NDArray[np.int64]:
     for row, tokens in zip(array, rows, strict=True):
         row[: len(tokens)] = tokens
     return array
+
+
+def trimmed(ids: Any, pad_id: int) -> Any:
+    """Ids (B, S), a host array, without the last columns where they are padding in all rows; the first column stays."""
+    real = np.flatnonzero((ids != pad_id).any(axis=0))
+    return ids[:, :max(1, int(real[-1]) + 1)] if real.size else ids[:, :1]

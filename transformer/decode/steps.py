@@ -17,16 +17,15 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, parallel
 from minigrad import functional as F
-from minigrad.device import asarray_on, is_array, is_host, on_device_of, to_numpy, xp
+from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
 
-from transformer.decode.cached_decoder import cached_decoder
+from transformer.data.batches import trimmed
+from transformer.decode.next_token import decoder_of
 from transformer.model import Transformer
-from transformer.parallel import trimmed
 
 T = TypeVar("T")
 
 LEAST_ROWS = 8  # sentences of a part of a batch that has a thread of its own
-COLLECT_AFTER = 8  # steps, at least, after which it is seen what no hypothesis reads any more
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,13 @@ class Steps:
         self.length = 0
         self.last: NDArray[np.int64] = np.full((len(lengths), 1), config.bos_id)
         self._never = sorted({config.pad_id, config.bos_id})  # tokens that no translation contains
-        self._seen: NDArray[np.bool_] | None = None  # whose tokens each hypothesis follows, (B, K, tokens); None: all
-        self._collect_at = 0
+        self._parents: NDArray[np.int64] | None = None  # which hypotheses those in `last` extend, see `go_on`
         if lengths.size:  # an empty batch is never decoded
-            self._decoder = cached_decoder(model, model.encode(ids), model.memory_mask(ids))
+            self._decoder = decoder_of(model, model.encode(ids), model.memory_mask(ids))
 
     def logits(self) -> Any:
         """Of the token that comes next: a raw array (B · K, V) on the model's device, good until the next step."""
-        mask = None
-        if self._seen is not None:
-            batch, hypotheses, _ = self._seen.shape
-            itself = np.broadcast_to(np.eye(hypotheses, dtype=bool), (batch, hypotheses, hypotheses))
-            self._seen = np.concatenate([self._seen, itself], axis=2)  # (B, K, tokens + K)
-            mask = asarray_on(self.model.device, self._seen[:, None])
-        return self._decoder(asarray_on(self.model.device, self.last), self.length, mask)
+        return self._decoder(self.last, self._parents)
 
     def log_probabilities(self) -> Any:
         """As `logits`, but log-probabilities; −inf for tokens that no translation contains."""
@@ -108,39 +100,17 @@ class Steps:
     def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
         """Let each sentence have these hypotheses, one token longer.
 
-        No key or value moves: hypotheses that come from the same one go on reading what it wrote. Only `_seen`, which
-        says who reads what, follows the parents.
-
         Args:
             tokens: the tokens that they end in, (B, K).
             parents: which of the sentence's hypotheses so far each one extends, (B, K); None: each its own.
         """
         self.length += 1
-        self.last = tokens
-        if parents is None or not len(parents):
-            return
-        if self._seen is None:
-            if tokens.shape[1] == 1:
-                return
-            self._seen = np.ones((len(tokens), 1, self._decoder.cache.length), bool)
-        self._seen = np.take_along_axis(self._seen, parents[:, :, None], axis=1)
-        if self._seen.shape[2] >= self._collect_at:
-            self._seen = self._collect(self._seen)
-            self._collect_at = 2 * self._seen.shape[2] + COLLECT_AFTER * self._seen.shape[1]
-
-    def _collect(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Drop the keys and values that no hypothesis reads any more, since it has no descendants; the new `_seen`."""
-        used = seen.any(axis=1)  # (B, tokens)
-        tokens = np.argsort(~used, axis=1, kind="stable")[:, :used.sum(axis=1).max()]  # those in use first, in order
-        self._decoder.cache.keep(asarray_on(self.model.device, tokens))
-        return np.take_along_axis(seen, tokens[:, None], axis=2)
+        self.last, self._parents = tokens, parents
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Let these sentences, in this order, be the batch; any number of times each."""
         self.last = self.last[rows]
         if len(rows):
-            if self._seen is not None:
-                self._seen = self._seen[rows]
             self._decoder.select(rows)
 
 

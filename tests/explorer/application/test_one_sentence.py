@@ -6,7 +6,7 @@ import pytest
 from tests.explorer.application.driver import CROSS, SELF, cell, choose, matrix, printed_sum, state, symbols_of_tiles
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
-from transformer.explain.steps import steps_of
+from transformer.explore.steps import steps_of
 
 SOURCE_TOKENS, TARGET_TOKENS = [["a", "b", "c", "d", "e"]], [["<s>", "u", "v", "w"]]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.explorer.mathematics.asking import ASKING, CASES
 from tests.explorer.mathematics.one_attention import page_data
-from transformer.explain.page import SCRIPTS
+from transformer.explore.page import SCRIPTS
 
 MATHEMATICS = SCRIPTS[: SCRIPTS.index("identities") + 1]
 
@@ -17,7 +17,7 @@ MATHEMATICS = SCRIPTS[: SCRIPTS.index("identities") + 1]
 def page(browser: Any) -> Iterator[Any]:
     """A blank page with the mathematics in it, and with the cases as its data."""
     opened = browser.new_page()
-    source = files("transformer.explain") / "page"
+    source = files("transformer.explore") / "page"
     scripts = [(source / f"{name}.js").read_text(encoding="utf-8") for name in MATHEMATICS]
     opened.add_script_tag(content="\n".join(scripts) + ASKING)
     opened.evaluate("(data) => { globalThis.page = decodePage(data); }", page_data(list(CASES.values())))

@@ -11,7 +11,7 @@ from minigrad import Tensor, tapping
 from minigrad import functional as F
 
 from tests.transformer.tiny import jitter
-from transformer.attention import MultiHeadAttention
+from transformer.model import MultiHeadAttention
 
 HEADS, D_MODEL = 2, 6
 WIDTH = D_MODEL // HEADS

@@ -7,7 +7,7 @@ from minigrad import Tensor, inspect, nn
 from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.steps import training_step
-from transformer.attention import MultiHeadAttention
+from transformer.model import MultiHeadAttention
 
 
 def attention_tape(backward=True):

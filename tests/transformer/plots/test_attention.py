@@ -7,7 +7,7 @@ import minigrad
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
-from transformer.plots import cross_attention, plot_attention
+from transformer.explore.plots import cross_attention, plot_attention
 
 
 def weights(heads, rows, columns):

@@ -5,7 +5,7 @@ import sys
 import matplotlib as mpl
 import pytest
 
-from transformer.plots.figure import japanese_font, new_figure
+from transformer.explore.plots.figure import japanese_font, new_figure
 
 
 def labelled(text):

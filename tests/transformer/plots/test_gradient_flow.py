@@ -6,7 +6,7 @@ import pytest
 from minigrad import nn
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer.plots import gradient_norms, plot_gradient_flow
+from transformer.explore.plots import gradient_norms, plot_gradient_flow
 
 ATTENTION = ["self-attention query", "self-attention key", "self-attention value", "self-attention output"]
 CROSS = [kind.replace("self", "cross") for kind in ATTENTION]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transformer.plots import plot_history
+from transformer.explore.plots import plot_history
 
 ROWS = [{"step": 100 * i, "train_loss": 3 / i, "valid_loss": 4 / i, "metric": i / 10} for i in (1, 2, 3)]
 

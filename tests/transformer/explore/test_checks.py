@@ -1,0 +1,162 @@
+"""Every gradient held to differences of the whole loss: small errors where it is right, large ones where it is not."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import ops
+
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from tests.transformer.traces import made, traced
+from transformer import MultiHeadAttention, trace
+from transformer.explore.checks import measure, measure_cell, relative_error
+
+CROSS, DECODER = "decoder.layers.1.cross_attention", "decoder.layers.0.self_attention"
+ENCODER = "encoder.layers.0.self_attention"
+PARAMETERS = {"WQ", "bQ", "WK", "bK", "WV", "bV", "WO", "bO"}
+STEPS = {"Q", "K", "V", "R", "S", "Sm", "A", "Ad", "O", "C", "Y", "Xq", "Xk", "Xv", "X"}
+
+
+def worst(checks):
+    return max((check.error, symbol) for symbol, found in checks.items() for check in found)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_every_tensor_of_every_kind_of_attention(norm):
+    """With padding on both sides, the causal mask and dropout, whose masks are those of the trace."""
+    t, loss = traced(made(norm=norm))
+    for name in (ENCODER, DECODER, CROSS):
+        checks = measure(t, name, loss)
+        assert checks.keys() == STEPS | PARAMETERS | ({"M"} if t[name].kind == "cross" else set())
+        assert all(len(found) == 2 for found in checks.values())
+        assert worst(checks)[0] < 1e-6, name
+        assert all(check.analytic != 0 for symbol, found in checks.items() if symbol != "bK" for check in found)
+
+
+def test_the_derivatives_are_those_of_the_gradient():
+    """Along directions that a reader can draw again."""
+    t, loss = traced(made())
+    attention, checks = t[CROSS], measure(t, CROSS, loss, seed=5)
+    for symbol, tap in (("Q", "queries"), ("S", "scaled"), ("Y", "output"), ("Xk", "key_input")):
+        gradient = attention.gradient(tap).numpy()
+        directions = np.random.default_rng(5).standard_normal((2, *gradient.shape))
+        assert [check.analytic for check in checks[symbol]] == pytest.approx(
+            [(gradient * direction).sum() for direction in directions], rel=1e-12)
+    for both in zip(checks["M"], checks["Xk"], checks["Xv"], strict=True):
+        assert both[0].analytic == pytest.approx(both[1].analytic + both[2].analytic, rel=1e-12)
+
+
+def test_without_mask_and_dropout_there_is_less_to_measure():
+    """Nor is there an encoder, or a bias."""
+    with mg.random.fork(2):
+        attention = MultiHeadAttention(8, 2, bias=False).to(dtype=np.float64)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((2, 4, 8)))
+    with trace(attention) as t:
+        (attention(x, x, x) ** 2).sum().backward()
+    checks = measure(t, "MultiHeadAttention", lambda: (attention(x, x, x) ** 2).sum())
+    assert checks.keys() == STEPS - {"Sm", "Ad"} | {"WQ", "WK", "WV", "WO"}
+    assert worst(checks)[0] < 1e-6
+
+
+@pytest.mark.parametrize(("symbol", "row", "column"), [
+    ("S", 1, 0), ("dS", 2, 1), ("A", 1, 0), ("Q", 1, 3), ("K", 2, 0), ("V", 0, 1), ("O", 2, 2), ("C", 2, 7),
+    ("Y", 0, 5), ("X", 1, 6), ("Xv", 1, 6), ("WQ", 6, 1), ("dWK", 3, 2), ("WV", 7, 3), ("WO", 2, 7), ("bQ", 0, 3),
+    ("bV", 0, 1), ("bO", 0, 6)])
+def test_a_cell(symbol, row, column):
+    """It is the entry of the head's matrix of gradients, and the difference agrees."""
+    t, loss = traced(made())
+    head = t[DECODER].head(item=1, head=1)
+    check = measure_cell(t, DECODER, symbol, row, column, loss, item=1, head=1)
+    if symbol == "Xv":
+        expected = t[DECODER].gradient("value_input").numpy()[1]
+    else:
+        expected = np.atleast_2d(head.gradients[symbol.removeprefix("d")])
+    assert check.analytic == pytest.approx(expected[row, column], rel=1e-12)
+    assert check.error < 1e-6
+
+
+def test_a_masked_cell_moves_nothing():
+    t, loss = traced(made())
+    assert measure_cell(t, DECODER, "S", 0, 2, loss) == (0, 0, 0)
+    assert measure_cell(t, DECODER, "Sm", 0, 2, loss) == (0, 0, 0)  # from −∞ it cannot be moved
+
+
+def test_the_model_is_as_it_was():
+    model = made()
+    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    activations = [layer.feed_forward.activation for layer in model.encoder.layers]
+    t, loss = traced(model)
+    mg.manual_seed(9)
+    state = mg.random.get_state()
+    measure(t, CROSS, loss)
+    assert mg.random.get_state() == state
+    assert all((before[name] == value.numpy()).all() for name, value in model.state_dict().items())
+    assert [layer.feed_forward.activation for layer in model.encoder.layers] == activations
+
+
+def test_a_relu_at_its_kink_raises_no_alarm():
+    """Some unit of a large model is always within the step. Here one is put there."""
+    model = tiny_model(norm="pre")
+    feed_forward = model.decoder.layers[0].feed_forward
+    seen = []
+    feed_forward.inner.register_forward_hook(lambda module, args, out: seen.append(out.numpy().copy()))
+    model.loss(SOURCE, LABELS)
+    bias = feed_forward.inner.bias
+    bias.copy_(bias.numpy() - seen[0][0, 1] + 1e-7)  # the units of one token: on, and just so
+    with trace(model) as t:
+        model.loss(SOURCE, LABELS).backward()
+    checks = measure(t, "decoder.layers.0.self_attention", lambda: model.loss(SOURCE, LABELS))
+    assert worst(checks)[0] < 1e-6
+
+
+
+def test_a_wrong_rule_is_caught(monkeypatch):
+    """And only what it makes wrong is blamed: what lies above it is right."""
+    model = tiny_model()
+
+    def loss():
+        return (model.encode(SOURCE) ** 3).sum()
+
+    monkeypatch.setattr(ops.exp, "rules", {"x": lambda g, out: 1.01 * g * out})  # in the softmax
+    monkeypatch.setattr(ops.exp, "plans", {})
+    with trace(model) as t:
+        loss().backward()
+    monkeypatch.undo()
+    checks = measure(t, ENCODER, loss)
+    found = {symbol for symbol in checks if max(check.error for check in checks[symbol]) > 1e-6}
+    assert found == {"S", "Sm", "R", "Q", "K", "WQ", "bQ", "WK", "Xq", "Xk", "X"}  # db_K is 0 all the same
+
+
+def test_relative_error():
+    assert relative_error(1.0, 1.0, 0.1) == 0
+    assert relative_error(2.0, 1.0, 0.1) == 0.5
+    assert relative_error(-1.0, 1.0, 0.1) == 2
+    assert relative_error(0.0, 1e-12, 1e-3) == 1e-9  # a gradient of 0, and rounding
+    assert relative_error(0.0, 1e-3, 1e-3) == 1  # a gradient that is missing
+    assert relative_error(0.0, 0.0, 0.0) == 0
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda t, loss: measure(t, "decoder", loss), KeyError, "no attention 'decoder' was traced; there are encoder"),
+    (lambda t, loss: measure_cell(t, CROSS, "Z", 0, 0, loss), ValueError, "there is no 'Z' in decoder.layers.1"),
+    (lambda t, loss: measure_cell(t, CROSS, "S", 4, 0, loss), IndexError,
+     "S has 4 rows and 5 columns, counted from 0: there is no cell 4,0"),
+    (lambda t, loss: measure_cell(t, CROSS, "bQ", 0, 4, loss), IndexError, "there is no cell 0,4"),
+    (lambda t, loss: measure_cell(t, CROSS, "S", 0, -1, loss), IndexError, "there is no cell 0,-1"),
+    (lambda t, loss: measure_cell(t, CROSS, "S", 0, 0, loss, head=2), IndexError, "there is no head 2 in"),
+    (lambda t, loss: measure_cell(t, CROSS, "S", 0, 0, loss, item=2), IndexError, "there is no batch item 2 in"),
+])
+def test_wrong_use(call, error, message):
+    t, loss = traced(made())
+    with pytest.raises(error) as raised:
+        call(t, loss)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_measuring_a_gradient_that_is_not_there():
+    model = tiny_model()
+    with trace(model) as t:
+        model.loss(SOURCE, LABELS)
+    with pytest.raises(ValueError, match=r"no gradient has reached query_input of .* yet: call backward\(\)"):
+        measure(t, ENCODER, lambda: model.loss(SOURCE, LABELS))

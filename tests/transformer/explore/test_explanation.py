@@ -1,0 +1,270 @@
+"""An explanation: which attentions a page has room for, its labels, its size, and a page from any trace."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+
+from tests.transformer.explore.test_data import decoded
+from tests.transformer.explore.test_page import data_of
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from tests.transformer.traces import NAMES, made, traced
+from transformer import MultiHeadAttention, Transformer, TransformerConfig, trace
+from transformer.explore import explanation
+from transformer.explore.data import Snapshot
+from transformer.explore.explanation import Explanation, tokens_of
+from transformer.training.recipes import RECIPES
+
+CROSS = "decoder.layers.1.cross_attention"
+FEW = [["a", "b", "c", "d", "e"], ["x", "</script>", "z"]]
+
+
+@pytest.fixture
+def t():
+    return traced(made())[0]
+
+
+def read(path):
+    return data_of(path.read_text(encoding="utf-8"))
+
+
+def snapshots_of(t, steps):
+    return [Snapshot(step, *({name: tensor_of(t[name]).numpy().astype(np.float32) for name in t} for tensor_of in (
+        lambda attention: attention.weights, lambda attention: attention.gradient("scaled")))) for step in steps]
+
+
+def recipe_trace(length, **changes):
+    """A model as the demo trains it, and sentences of so many tokens."""
+    recipe = RECIPES["dates"]
+    with mg.random.fork(3):
+        model = Transformer(getattr(TransformerConfig, recipe.preset)(90, 20, **(recipe.model | changes))).eval()
+    source, labels = (np.random.default_rng(seed).integers(3, 20, (1, length)) for seed in (1, 2))
+    with trace(model) as t:
+        model.loss(source, labels).backward()
+    return t
+
+
+def test_the_order_of_preference(t):
+    assert Explanation(t, tokens_of(t), "").preferred() == [
+        "decoder.layers.1.cross_attention", "decoder.layers.1.self_attention", "decoder.layers.0.cross_attention",
+        "decoder.layers.0.self_attention", "encoder.layers.1.self_attention", "encoder.layers.0.self_attention"]
+
+
+def test_to_html_of_a_trace(t, tmp_path):
+    """Every attention, in the order in which they ran; without a loss nothing is measured, and none is said."""
+    assert t.to_html(tmp_path / "page.html", FEW, [["<s>", "p", "q", "r"], ["<s>", "s"]]) == []
+    data = read(tmp_path / "page.html")
+    assert [entry["name"] for entry in data["attentions"]] == list(NAMES)
+    assert data["tokens"] == {
+        "source": [["a", "b", "c", "d", "e"], ["x", "</script>", "z", "<pad>", "<pad>"]],
+        "target": [["<s>", "p", "q", "r"], ["<s>", "s", "<pad>", "<pad>"]],
+        "next": [["p", "q", "r", ""], ["s", "<pad>", "<pad>", ""]]}
+    assert (data["loss"], data["precision"], data["leftOut"]) == (None, "float64", [])
+    assert all(entry["checks"] == {} and entry["history"] == [] for entry in data["attentions"])
+
+
+def test_with_a_loss_every_gradient_is_measured(tmp_path):
+    t, loss = traced(made(num_encoder_layers=1, num_decoder_layers=1))
+    t.to_html(tmp_path / "page.html", loss=loss)
+    data = read(tmp_path / "page.html")
+    with mg.random.fork(4):
+        assert data["loss"] == pytest.approx(loss().item(), rel=1e-12)  # with the masks of the trace
+        assert data["lossName"] == "the loss of the block that was traced"  # which may be any
+    for entry in data["attentions"]:
+        assert {"X", "WQ", "bK", "dS"[1:], "A", "O"} <= entry["checks"].keys()
+        assert max(check["error"] for found in entry["checks"].values() for check in found) < 1e-6
+
+
+def test_a_float32_model_in_training(tmp_path):
+    """The numbers are exact; differences are as good as float32 lets them be."""
+    model = tiny_model(np.float32, dropout=0.2)
+
+    def loss():
+        return model.loss(SOURCE, LABELS)
+
+    with trace(model) as t:
+        loss().backward()
+    t.to_html(tmp_path / "page.html", loss=loss)
+    data = decoded(read(tmp_path / "page.html"))
+    assert data["precision"] == "float32"
+    for entry in data["attentions"]:
+        np.testing.assert_array_equal(entry["g"], t[entry["name"]].gradient("output").numpy())
+        np.testing.assert_array_equal(entry["dropped"], t[entry["name"]].dropped)
+        assert np.median([check["error"] for found in entry["checks"].values() for check in found]) < 0.02
+
+
+@pytest.fixture(params=["this", "the second"])
+def place(request, device):
+    """The device, or a second GPU, which is not the current device."""
+    if request.param == "this" or device == "cpu":
+        return device
+    try:
+        return mg.zeros(1, device="cuda:1").device
+    except mg.DeviceError as error:
+        pytest.skip(str(error))
+
+
+def test_on_another_device(place, tmp_path):
+    """The same page from an array of the host and of a GPU, or its stand-in."""
+    with mg.random.fork(2):
+        attention = MultiHeadAttention(8, 2).to(place)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", place)
+    with trace(attention) as t:
+        (attention(x, x, x) ** 2).sum().backward()
+    t.to_html(tmp_path / "page.html", ["a", "b", "c"], loss=lambda: (attention(x, x, x) ** 2).sum())
+    [entry] = decoded(read(tmp_path / "page.html"))["attentions"]
+    np.testing.assert_array_equal(entry["x"], x.numpy())
+    assert entry["checks"]["WO"][0]["numeric"] == pytest.approx(entry["checks"]["WO"][0]["analytic"], rel=0.05)
+
+
+def test_labels_are_positions_if_there_are_none(t):
+    tokens = tokens_of(t)
+    assert tokens.source == [["0", "1", "2", "3", "4"]] * 2
+    assert tokens.target == [["0", "1", "2", "3"]] * 2
+    assert tokens.following == [["", "", "", ""]] * 2
+    assert Explanation(t, tokens, "").labels(CROSS) == (tokens.target[0], tokens.source[0])
+    assert Explanation(t, tokens, "").labels("encoder.layers.0.self_attention", 1) == (tokens.source[1],) * 2
+
+
+@pytest.mark.parametrize(("source", "message"), [
+    (["a", "b"], "source_tokens: a list for each of the 2 batch items expected, got 1"),
+    ([["a"] * 6, ["b"]], "source_tokens: 6 tokens for batch item 0, which has 5 positions")])
+def test_labels_that_do_not_fit(t, source, message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        t.to_html(tmp_path / "page.html", source)
+
+
+def test_before_the_backward(tmp_path):
+    model = tiny_model()
+    with trace(model) as t:
+        model.loss(SOURCE, LABELS)
+    with pytest.raises(ValueError, match=r"no gradient has reached output of encoder\.layers\.0.*: call backward\(\)"):
+        t.to_html(tmp_path / "page.html")
+    assert t._repr_html_() is None  # a notebook falls back on the repr
+    with trace(model) as nothing:
+        pass
+    with pytest.raises(ValueError, match="no attention ran inside the trace block"):
+        nothing.to_html(tmp_path / "page.html")
+    assert nothing._repr_html_() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_no_gradient_has_reached_is_not_in_the_page(tmp_path):
+    model = tiny_model()
+    with trace(model) as t:
+        memory = model.encode(SOURCE)
+        model.decode(LABELS, memory)
+        memory.sum().backward()
+    assert t.to_html(tmp_path / "page.html") == []
+    [entry] = read(tmp_path / "page.html")["attentions"]
+    assert entry["name"] == "encoder.layers.0.self_attention"
+
+
+def test_a_path_that_cannot_be_written(t, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        t.to_html(tmp_path / "nowhere" / "page.html")
+
+
+def test_a_notebook_shows_the_page(t):
+    shown = Explanation(t, tokens_of(t), "title")._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "decoder.layers.1.cross_attention" in shown
+    assert t._repr_html_().startswith("<iframe srcdoc=")
+
+
+# --------------------------------------------------------------------------- size
+
+
+def test_the_page_of_the_demo_is_under_two_megabytes(tmp_path):
+    """Twelve tokens on either side, with the history of six checkpoints; nothing is left out."""
+    t = recipe_trace(12)
+    page = Explanation(t, tokens_of(t), "", history=snapshots_of(t, range(400, 2800, 400))).page()
+    assert page.left_out == []
+    assert len(page.html.encode()) + len(t) * explanation.CHECKS < 2_000_000
+    assert [entry["step"] for entry in data_of(page.html)["attentions"][0]["history"]] == list(range(400, 2800, 400))
+
+
+def test_sixty_tokens_fit():
+    t = recipe_trace(60)
+    page = Explanation(t, tokens_of(t), "", history=snapshots_of(t, range(400, 2800, 400))).page()
+    assert page.left_out == []
+    assert len(page.html.encode()) < 2_960_000
+
+
+def test_as_much_history_as_there_is_room_for():
+    t = recipe_trace(24)
+    explained = Explanation(t, tokens_of(t), "", history=snapshots_of(t, range(10)))
+    bare = len(Explanation(t, explained.tokens, "").page().html.encode())
+    kept = {}
+    for count in (0, 1, 2, 3, 4, 9):
+        room = bare + count * explained._snapshot_size(explained.names) + 100
+        page = explained.page(explained.names, limit=room)
+        assert len(page.html.encode()) <= room
+        kept[count] = [entry["step"] for entry in data_of(page.html)["attentions"][-1]["history"]]
+    assert kept == {0: [], 1: [9], 2: [0, 9], 3: [0, 4, 9], 4: [0, 3, 6, 9], 9: [0, 1, 2, 3, 4, 6, 7, 8, 9]}
+
+
+def test_a_large_model_shows_what_fits():
+    """The nearest to the loss, and at least one."""
+    t = recipe_trace(6)
+    explained = Explanation(t, tokens_of(t), "")
+    everything = explained.page()
+    assert everything.left_out == []
+    size = len(everything.html.encode())
+    some = explained.page(limit=size * 2 // 3)
+    order = explained.preferred()
+    assert 1 < len(some.shown) < len(t)
+    assert set(some.shown) == set(order[:len(some.shown)])
+    assert set(some.left_out) == set(order[len(some.shown):])
+    assert len(some.html.encode()) <= size * 2 // 3
+    data = data_of(some.html)
+    assert [entry["name"] for entry in data["attentions"]] == some.shown  # in the order in which they ran
+    assert data["leftOut"] == some.left_out
+    assert explained.page(limit=1).shown == [CROSS]
+
+
+def test_what_is_named_is_shown_whatever_its_size():
+    t = recipe_trace(5)
+    explained = Explanation(t, tokens_of(t), "")
+    page = explained.page(["encoder.layers.0.self_attention", "decoder.layers.1"], limit=1)
+    assert page.shown == ["encoder.layers.0.self_attention", "decoder.layers.1.self_attention", CROSS]
+    assert explained.page(["decoder"], limit=1).shown == list(t)[2:]
+    for unknown in ("decoder.layers.2", "decoder.layers.1.cross", ""):
+        with pytest.raises(ValueError, match=f"there is no attention '{unknown}'; there are encoder.layers.0.self_att"):
+            explained.page([unknown])
+
+
+# --------------------------------------------------------------------------- text
+
+
+def test_text():
+    t, loss = traced(made(num_encoder_layers=1, num_decoder_layers=1))
+    explained = Explanation(t, tokens_of(t, FEW), "", again=loss)
+    shown = explained.text("encoder.layers.0.self_attention", item=1, head=1, step="dS", cell=(2, 1))
+    heading = shown.splitlines()[1]
+    assert heading.startswith("encoder.layers.0.self_attention (encoder self attention), item 1, head 1 of 2")
+    assert "1 </script>" in shown
+    assert re.search(r"that cell, moved alone: measured \S+, the gradient says \S+: error \d\.\de-\d+$", shown)
+    unmeasured = Explanation(t, explained.tokens, "")
+    heading = unmeasured.text().splitlines()[1]
+    assert heading.startswith("decoder.layers.0.cross_attention (cross attention), item 0, head 0 of 2")
+    assert "moved alone" not in unmeasured.text(step="dS", cell=(0, 0))
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    ({"attention": "decoder.layers.7"}, ValueError, "there is no attention 'decoder.layers.7'; there are encoder"),
+    ({"head": 2}, IndexError, f"there is no head 2 in {CROSS}: it has 2, counted from 0"),
+    ({"item": 3}, IndexError, f"there is no batch item 3 in {CROSS}: it has 2, counted from 0"),
+    ({"step": "dZ"}, ValueError, f"there is no step 'dZ' in {CROSS}; there are X"),
+    ({"step": "dS", "cell": (0, 9)}, IndexError, "there is no cell 0,9"),
+    ({"cell": (0, 1)}, ValueError, "a cell belongs to a step: name one, such as dS")])
+def test_wrong_use_of_text(t, arguments, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        Explanation(t, tokens_of(t), "").text(**arguments)
+
+
+def test_a_cell_needs_a_loss(t):
+    with pytest.raises(ValueError, match="a finite difference needs the loss"):
+        Explanation(t, tokens_of(t), "").cell(CROSS, "S", 0, 0)

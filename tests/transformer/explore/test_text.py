@@ -1,0 +1,201 @@
+"""The terminal's view: every step of every kind of attention, the sum of every cell, and what a reader sees."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+
+from tests.transformer.tiny import LABELS, SOURCE
+from tests.transformer.traces import NAMES, made, traced
+from transformer import MultiHeadAttention, trace
+from transformer.explore.checks import Check
+from transformer.explore.identities import identities
+from transformer.explore.steps import matrices, matrix, steps_of
+from transformer.explore.text import one_step, overview
+from transformer.explore.worked import worked_cell
+
+QUERIES, KEYS = ["<bos>", "今日", "は", " "], ["私", "b", "c", "d", "e"]
+CROSS = "decoder.layers.1.cross_attention"
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.3], ids=["no dropout", "dropout"])
+def t(request):
+    return traced(made(dropout=request.param))[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sum_of_a_cell_is_the_engines_number(t, name):
+    attention = t[name]
+    for item, head in ((0, 1), (1, 0)):
+        values = matrices(attention.head(item, head))
+        for symbol in steps_of(attention):
+            array = matrix(values, symbol)
+            for row, column in list(np.ndindex(array.shape))[item::2]:
+                worked = worked_cell(attention, item, head, symbol, row, column)
+                expected = array[row, column]
+                assert worked.total == expected or abs(worked.total - expected) <= 1e-13 * max(1, abs(expected)), symbol
+                assert worked.lines[0].startswith(steps_of(attention)[symbol].label)
+
+
+def test_the_numbers_that_are_written_give_the_result_that_is_written(t):
+    """Of a product short enough to be written out: read the text, and calculate."""
+    attention = t["decoder.layers.0.self_attention"]
+    for symbol in ("dQ", "dK", "O", "R", "dC"):
+        lines = worked_cell(attention, 0, 0, symbol, 2, 1).lines
+        if "more" in lines[1]:
+            continue
+        sum_of_products = lines[1].replace("−", "-").replace("·", "*").replace("(bias)", "")
+        total = sum(np.prod([float(factor.strip(" ()")) for factor in term.split("*")])
+                    for term in re.split(r" \+ | (?=- )", sum_of_products.replace(" - ", " + -").strip()))
+        assert total == pytest.approx(float(lines[-1].strip(" =").replace("−", "-")), rel=1e-4, abs=1e-9)
+
+
+def test_steps_that_do_not_happen_are_not_named():
+    """No mask, no biases, one tensor for queries, keys and values, no dropout."""
+    mg.manual_seed(1)
+    attention = MultiHeadAttention(8, 2, bias=False).to(dtype=np.float64)
+    x = mg.Tensor(np.random.default_rng(1).normal(size=(1, 3, 8)))
+    with trace(attention) as t:
+        (attention(x, x, x) ** 2).sum().backward()
+    traced_call = t["MultiHeadAttention"]
+    steps = steps_of(traced_call)
+    assert not {"M", "Sm", "Ad", "bQ", "dM", "dSm", "dAd", "dbK"} & set(steps)
+    assert steps["K"].formula == "K = X·W_K"
+    assert steps["A"].formula == "A = softmax(S), row by row"
+    assert steps["dS"].formula == "dS = A∘(dA − D), D_i = Σⱼ A_ij·dA_ij"
+    assert steps["dA"].formula == "dA = dO·Vᵀ"
+    assert steps["dWV"].formula == "dW_V = Xᵀ·dV"
+    values = matrices(traced_call.head())
+    for symbol in steps:
+        array = matrix(values, symbol)
+        for row, column in np.ndindex(array.shape):
+            assert worked_cell(traced_call, 0, 0, symbol, row, column).total == pytest.approx(
+                array[row, column], rel=1e-12, abs=1e-14), symbol
+    text = overview(traced_call, 0, 0, {}, identities(traced_call.head()))
+    assert "S̄" not in text
+    assert "A′" not in text
+
+
+def test_overview(t):
+    attention = t[CROSS]
+    checks = {"A": [Check(1.0, 1.0 + 1e-9, 1e-9), Check(2.0, 2.0, 0.0)]}
+    text = overview(attention, 1, 0, checks, identities(attention.head(1, 0)))
+    lines = text.splitlines()
+    assert lines[0].startswith(f"{CROSS} (cross attention), item 1, head 0 of 2: 4 queries, 5 keys, d_k = 4")
+    rows = [line.split() for line in lines if line and line.split()[0].isdigit()]
+    assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
+    row = next(line for line in lines if re.match(r" *\d+ +dA +4×5", line))
+    assert "1.0e-09  0.0e+00" in row
+    norm = np.linalg.norm(attention.gradient("weights").numpy()[1, 0])
+    assert f"{norm:.3g}" in row
+    assert "\x1b" not in text
+    assert text.count("✓") == len(identities(attention.head(1, 0))) >= 3
+    assert "✗" not in text
+
+
+def test_one_step(t):
+    attention = t[CROSS]
+    checks = {"S": [Check(0.5, 0.5 + 1e-10, 2e-10)]}
+    text = one_step(attention, 0, 1, "dS", (1, 2), QUERIES, KEYS, checks, identities(attention.head(0, 1)))
+    lines = text.splitlines()
+    assert "  so here:  dS = dS̄ where the mask allows, 0 elsewhere" in lines
+    header = next(i for i, line in enumerate(lines) if "0 私" in line)
+    assert "2 c" in lines[header]
+    assert lines[header + 2].startswith("1 今日")
+    assert lines[header + 4].startswith("3 ␣")
+    gradient = attention.gradient("scaled").numpy()[0, 1]
+    power = next((float(line.split()[-1]) for line in lines if line.startswith("in units of")), 1.0)
+    for i in range(4):
+        numbers = [float(n.replace("−", "-")) for n in lines[header + 1 + i].split()[-5:]]
+        rounding = 6e-4 * max(abs(gradient).max(), power)
+        np.testing.assert_allclose(np.array(numbers) * power, gradient[i], rtol=0, atol=rounding)
+    assert any(line.startswith("  dS[1,2] = dS̄[1,2], which the mask allows") for line in lines)
+    assert "error 2.0e-10" in text
+
+
+def test_masked_cells_are_dots_and_minus_infinity(t):
+    attention = t["decoder.layers.0.self_attention"]
+    for symbol, mark in (("Sm", "−∞"), ("A", "·"), ("dS", "·")):
+        text = one_step(attention, 1, 0, symbol, None, QUERIES, QUERIES, {}, [])
+        rows = [line for line in text.splitlines() if re.match(r"^\d ", line) and "0 <bos>  " not in line.rstrip()[9:]]
+        counts = [line.split().count(mark) for line in rows if re.match(r"^[0-3] (<bos>|今日|は|␣) ", line)]
+        assert counts[-4:] == [3, 2, 1, 0]
+        assert text.splitlines()[2].endswith(" without −∞") == (symbol == "Sm")
+
+
+def test_columns_are_aligned_whatever_the_tokens(t):
+    """A Japanese character takes two columns of a terminal."""
+    attention = t[CROSS]
+    wide = lambda text: sum(2 if ord(c) > 0x2E80 else 0 if c == "̄" else 1 for c in text)  # noqa: E731
+    text = one_step(attention, 0, 0, "R", None, QUERIES, KEYS, {}, [])
+    lines = text.splitlines()
+    header = next(i for i, line in enumerate(lines) if "0 私" in line)
+    assert len({wide(line) for line in lines[header:header + 5]}) == 1
+
+
+def test_tokens_that_would_move_the_cursor_are_written_out(t):
+    """A control character as its number; what stands on another character takes no column."""
+    keys = ["\x1b[31m", "a\r", "\u200b", "☃\ufe0f", "\u3000"]
+    lines = one_step(t[CROSS], 0, 0, "R", None, QUERIES, keys, {}, []).splitlines()
+    header = next(i for i, line in enumerate(lines) if "☃" in line)
+    assert lines[header].split() == ["0", "U+001B[31m", "1", "aU+000D", "2", "U+200B", "3", "☃\ufe0f", "4", "U+3000"]
+    assert len(lines[header].replace("\ufe0f", "")) == len(lines[header + 1])
+
+
+def test_a_wide_matrix_is_written_in_parts_that_fit(t):
+    text = one_step(t[CROSS], 0, 0, "WO", None, QUERIES, KEYS, {}, [], width=40)
+    block = text[:text.index("the largest cell")].splitlines()[3:]
+    assert max(map(len, block)) <= 40
+    columns = [int(n) for line in block if re.fullmatch(r"[ \d]+", line) and line.strip() for n in line.split()]
+    assert columns == list(range(8))
+
+
+def test_colour_changes_no_word(t):
+    attention = t[CROSS]
+    plain = one_step(attention, 0, 0, "dS", None, QUERIES, KEYS, {}, [])
+    coloured = one_step(attention, 0, 0, "dS", None, QUERIES, KEYS, {}, [], colour=True)
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    negative = re.search(r"\x1b\[[12]?;?38;5;33m *(−[\d.]+)", coloured)
+    positive = re.search(r"\x1b\[[12]?;?38;5;208m *(\d[\d.]+)", coloured)
+    assert negative
+    assert positive
+    assert not re.search(r"38;5;208m *−", coloured)
+
+
+def test_wrong_use(t):
+    attention = t[CROSS]
+    with pytest.raises(ValueError, match=rf"^there is no step 'dZ' in {re.escape(CROSS)}; there are X, M, "):
+        one_step(attention, 0, 0, "dZ", None, QUERIES, KEYS, {}, [])
+    with pytest.raises(IndexError, match=r"^dS has 4 rows and 5 columns, counted from 0: there is no cell 4,0$"):
+        one_step(attention, 0, 0, "dS", (4, 0), QUERIES, KEYS, {}, [])
+    with pytest.raises(IndexError, match="there is no cell -1,0"):
+        worked_cell(attention, 0, 0, "dS", -1, 0)
+    with pytest.raises(ValueError, match="there is no step"):
+        worked_cell(attention, 0, 0, "dZ", 0, 0)
+    with trace(made()) as empty:
+        empty.model.loss(SOURCE, LABELS)
+    with pytest.raises(ValueError, match="no gradient has reached"):
+        overview(empty[CROSS], 0, 0, {}, [])
+
+
+# ------------------------------------------------------------------ the identities can fail
+
+
+def test_identities_hold_and_a_wrong_gradient_breaks_them(t):
+    for name in t:
+        for item in range(2):
+            facts = identities(t[name].head(item, 1))
+            assert all(fact.holds for fact in facts), (name, facts)
+            assert len(facts) >= 3
+    attention = t["decoder.layers.0.self_attention"]
+    assert len(identities(attention.head(0, 0))) == 5
+    recorded = attention._recorded["scaled"]
+    right = recorded.grad
+    try:
+        recorded.grad = right * (1 + mg.Tensor(np.arange(5.0)[:4]) * 1e-9)  # as if some columns were slightly off
+        broken = [fact.key for fact in identities(attention.head(0, 0)) if not fact.holds]
+        assert broken == ["rows"]
+    finally:
+        recorded.grad = right

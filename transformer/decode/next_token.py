@@ -1,0 +1,242 @@
+"""The logits of the next token of each hypothesis: what every step of decoding computes.
+
+`OnArrays` computes what the modules of the decoder compute, from their parameters, on plain arrays and with a KV cache:
+a step has little to compute, and a large part of its time would be the Tensors' and modules' own. It is the one that is
+used unless somebody watches the model or has changed it; see `decoder_of`. `AsWritten` calls the model's own methods on
+all tokens so far at every step.
+
+The K hypotheses of a sentence stand next to each other, (B, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minigrad import Tensor, jit, nn
+from minigrad.device import asarray_on, on_device_of, xp
+from minigrad.engine.interpreters import interpreters
+from minigrad.engine.primitive import Primitive
+from minigrad.functional.attention import attention, split_heads
+from minigrad.functional.normalization import layer_norm
+from minigrad.kernels import report_choice
+from minigrad.tensor import as_tensor
+
+from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
+from transformer.known import unknown_part
+from transformer.model import DecoderLayer, MultiHeadAttention, Residual, Transformer
+
+COLLECT_AFTER = 8  # steps, at least, after which it is seen what no hypothesis reads any more
+
+
+def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritten | OnArrays:
+    """`OnArrays` where it computes what `model` would, else `AsWritten`.
+
+    It does not where a part of the model is not what `transformer.model` defines (see `transformer.known`), where
+    something watches modules and operations (a profile, say), and where compositions run (``fused(False)``).
+
+    Args:
+        model: in evaluation mode, under ``no_grad``.
+        memory: the encoder's output, (B, S, D).
+        memory_mask: who may attend to it, (B, 1, 1, S), or None.
+    """
+    declined = unknown_part(model) or ("something watches the operations" if interpreters() else None)
+    if declined is None:
+        return OnArrays(model, memory, memory_mask)
+    report_choice("decoding", "Transformer.decode", f"{__name__}.OnArrays", declined)
+    return AsWritten(model, memory, memory_mask)
+
+
+class AsWritten:
+    """One token further by ``model.decode``, of all tokens so far: right for any model, and slow for long sentences.
+
+    The arguments are those of `decoder_of`.
+    """
+
+    def __init__(self, model: Transformer, memory: Tensor, memory_mask: Any) -> None:
+        self.model, self.memory, self.memory_mask = model, memory, memory_mask
+        self.prefix: NDArray[np.int64] = np.empty((len(memory), 1, 0), np.int64)  # (B, K, tokens so far)
+
+    def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
+        """The logits of the token after each of `tokens`.
+
+        Args:
+            tokens: a host array (B, K): the last token of each hypothesis.
+            parents: which of the sentence's hypotheses before each one extends, (B, K); None: each its own.
+
+        Returns:
+            A raw array (B · K, target_vocab_size), good until the next call.
+        """
+        before = self.prefix if parents is None else np.take_along_axis(self.prefix, parents[:, :, None], axis=1)
+        self.prefix = np.concatenate([before, tokens[:, :, None]], axis=2)
+        batch, hypotheses, length = self.prefix.shape
+        memory, mask = self._rows(np.repeat(np.arange(batch), hypotheses))
+        logits = self.model.decode(self.prefix.reshape(-1, length), memory, mask)  # (B·K, length, V)
+        return logits.data[:, -1].copy()
+
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Let these sentences, in this order, be the batch; any number of times each."""
+        self.prefix = self.prefix[rows]
+        self.memory, self.memory_mask = self._rows(rows)
+
+    def _rows(self, rows: NDArray[np.int64]) -> tuple[Tensor, Any]:
+        with on_device_of(self.memory.data):
+            index = asarray_on(self.model.device, rows)
+            mask = None if self.memory_mask is None else self.memory_mask[index]
+            return as_tensor(self.memory.data[index]), mask
+
+
+class OnArrays:
+    """One token further on plain arrays; arguments and methods are those of `AsWritten`.
+
+    Several hypotheses of one sentence are to attention what several tokens of it would be, (B, K, D): they share what
+    is cached of the memory, and a mask says which of the sentence's tokens each may read. So no key or value moves
+    when hypotheses are chosen: those that come from the same one go on reading what it wrote.
+
+    Attributes:
+        cache: with what has been computed.
+    """
+
+    def __init__(self, model: Transformer, memory: Tensor, memory_mask: Any) -> None:
+        layers: Any = model.decoder.layers
+        self.model, self.memory_mask = model, memory_mask
+        self.cache = DecoderCache(len(layers))
+        self.layers = [_LayerOnArrays(layer, kept, memory)
+                       for layer, kept in zip(layers, self.cache.layers, strict=True)]
+        self._position = 0
+        self._seen: NDArray[np.bool_] | None = None  # whose tokens each hypothesis follows, (B, K, tokens); None: all
+        self._collect_at = 0
+        self._logits: Any = None  # (R at first, V): the largest array of a step, and the same in each
+
+    def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
+        """The logits of the token after each of `tokens`, see `AsWritten`."""
+        mask = self._mask(tokens.shape, parents)
+        ids = asarray_on(self.model.device, tokens)
+        decoder, embedding = self.model.decoder, self.model.decoder.embedding
+        x = embedding.table.weight.data[ids.reshape(-1)] * embedding.scale
+        positions: Any = embedding.positions
+        x += positions.table.data[self._position]  # (R, D), R = B · K
+        for layer in self.layers:
+            x = layer(x, tokens.shape, mask, self.memory_mask)
+        self.cache.length += tokens.shape[1]
+        self._position += 1
+        if decoder.norm is not None:
+            x = _norm(decoder.norm, x)
+        return self.logits(x)
+
+    def logits(self, x: Any) -> Any:
+        """(R, D) → (R, V), into the same memory every time."""
+        projection = self.model.projection
+        weight = (self.model.decoder.embedding.table if projection is None else projection).weight.data
+        if self._logits is None or len(self._logits) < len(x):
+            self._logits = xp(x).empty((len(x), len(weight)), x.dtype)
+        logits = xp(x).matmul(x, weight.T, out=self._logits[:len(x)])
+        if projection is not None and projection.bias is not None:
+            logits += projection.bias.data
+        return logits
+
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Let these sentences, in this order, be the batch; any number of times each."""
+        sent = Rows(rows)
+        self.cache.select(sent)
+        if self._seen is not None:
+            self._seen = self._seen[rows]
+        if self.memory_mask is not None:
+            with on_device_of(self.memory_mask):
+                self.memory_mask = self.memory_mask[sent.on(self.model.device)[0]]
+
+    def _mask(self, shape: tuple[int, int], parents: NDArray[np.int64] | None) -> Any:
+        """Which target tokens each hypothesis may attend to, (B, 1, K, those in the cache + K); None: all."""
+        batch, hypotheses = shape
+        if parents is not None and parents.size and (self._seen is not None or hypotheses > 1):
+            seen = np.ones((batch, 1, self.cache.length), bool) if self._seen is None else self._seen
+            self._seen = np.take_along_axis(seen, parents[:, :, None], axis=1)
+            if self._seen.shape[2] >= self._collect_at:
+                self._seen = self._collect(self._seen)
+                self._collect_at = 2 * self._seen.shape[2] + COLLECT_AFTER * hypotheses
+        if self._seen is None:
+            return None
+        itself = np.broadcast_to(np.eye(hypotheses, dtype=bool), (batch, hypotheses, hypotheses))
+        self._seen = np.concatenate([self._seen, itself], axis=2)  # (B, K, tokens + K)
+        return asarray_on(self.model.device, self._seen[:, None])
+
+    def _collect(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Drop the keys and values that no hypothesis reads any more, since it has no descendants; the new `_seen`."""
+        used = seen.any(axis=1)  # (B, tokens)
+        tokens = np.argsort(~used, axis=1, kind="stable")[:, :used.sum(axis=1).max()]  # those in use first, in order
+        self.cache.keep(asarray_on(self.model.device, tokens))
+        return np.take_along_axis(seen, tokens[:, None], axis=2)
+
+
+class _LayerOnArrays:
+    """A `DecoderLayer` on one token of each hypothesis. The rows of its matrices are hypotheses, R = B · K of them."""
+
+    def __init__(self, layer: DecoderLayer, kept: LayerCache, memory: Tensor) -> None:
+        self.layer, self.kept, self.heads = layer, kept, layer.self_attention.num_heads
+        cross, rows = layer.cross_attention, memory.data.reshape(-1, memory.shape[-1])  # (B · S, D)
+        kept.keep_memory(*(split_heads(_linear(part, rows).reshape(*memory.shape[:-1], -1), cross.num_heads)
+                           for part in (cross.key, cross.value)))
+        parts: list[Any] = [layer.self_attention.query, layer.self_attention.key, layer.self_attention.value]
+        namespace = xp(parts[0].weight.data)
+        self.weight = namespace.concatenate([part.weight.data for part in parts])  # (3D, D): one product for all three
+        self.bias = None if parts[0].bias is None else namespace.concatenate([part.bias.data for part in parts])
+
+    def __call__(self, x: Any, shape: tuple[int, int], mask: Any, memory_mask: Any) -> Any:
+        """x, (R, D), with R rows for the hypotheses of `shape` (B, K) → (R, D)."""
+        layer = self.layer
+        x = _residual(layer.self_attention_residual, x, lambda y: self.to_itself(y, shape, mask))
+        x = _residual(layer.cross_attention_residual, x, lambda y: self.to_memory(y, shape, memory_mask))
+        return _residual(layer.feed_forward_residual, x, self.feed_forward)
+
+    def to_itself(self, y: Any, shape: tuple[int, int], mask: Any) -> Any:
+        """Self-attention: the new tokens' keys and values join those in the cache, and the queries attend to all."""
+        projected = _affine(y, self.weight, self.bias).reshape(*shape, 3, self.heads, -1)  # (B, K, 3, H, D/H)
+        queries, keys, values = projected.transpose(2, 0, 3, 1, 4)  # (B, H, K, D/H) each
+        return self.attend(self.layer.self_attention, queries, *self.kept.append(keys, values), mask)
+
+    def to_memory(self, y: Any, shape: tuple[int, int], mask: Any) -> Any:
+        """Cross-attention: only the queries are new."""
+        module = self.layer.cross_attention
+        queries = _linear(module.query, y).reshape(*shape, self.heads, -1).swapaxes(1, 2)  # (B, H, K, D/H)
+        memory: Any = self.kept.memory
+        return self.attend(module, queries, memory[0], memory[1], mask)
+
+    def attend(self, module: MultiHeadAttention, queries: Any, keys: Any, values: Any, mask: Any) -> Any:
+        """Of all heads, (B, H, K, D/H), and joined: (R, D)."""
+        context = _fused(attention, queries, keys, values, mask, None, 0.0, queries.shape[-1] ** -0.5)
+        return _linear(module.output, context.swapaxes(1, 2).reshape(-1, module.output.in_features))
+
+    def feed_forward(self, y: Any) -> Any:
+        """As `FeedForward`: (R, D) → (R, D)."""
+        module = self.layer.feed_forward
+        return _linear(module.outer, module.activation(_linear(module.inner, y)))
+
+
+def _residual(module: Residual, x: Any, sublayer: Callable[[Any], Any]) -> Any:
+    if module.pre:
+        return x + sublayer(_norm(module.norm, x))
+    return _norm(module.norm, x + sublayer(x))
+
+
+def _norm(module: Any, x: Any) -> Any:
+    return _fused(layer_norm, x, module.weight.data, None if module.bias is None else module.bias.data, module.eps)
+
+
+def _fused(operation: Primitive, *arrays: Any) -> Any:
+    """The forward of a fused operation on arrays, without what it saves for a backward."""
+    with jit(False):  # a step is too small for compiled bodies
+        return operation.body_for(arrays).forward(*arrays)[0]
+
+
+def _linear(module: nn.Linear, x: Any) -> Any:
+    return _affine(x, module.weight.data, None if module.bias is None else module.bias.data)
+
+
+def _affine(x: Any, weight: Any, bias: Any) -> Any:
+    out = x @ weight.T
+    if bias is not None:
+        out += bias
+    return out

@@ -1,0 +1,124 @@
+"""The attentions that ran inside a `transformer.trace` block, and finite differences of a loss in their tensors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from minigrad import Tensor, nn, no_grad, random, tapping
+
+from transformer.explore.traced import AttentionTrace
+
+
+class UnknownAttention(KeyError):
+    """There is no attention of that name in the model, or it did not run in the block."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Calls:
+    """The attentions that ran inside a block, by their dotted names, in the order in which they first ran.
+
+    Attributes:
+        model: the module that was traced.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self._calls: dict[str, list[AttentionTrace]] = {}
+        self._state = random.get_state()
+
+    @property
+    def names(self) -> list[str]:
+        """The dotted names of the attentions that ran."""
+        return list(self._calls)
+
+    def calls(self, name: str) -> list[AttentionTrace]:
+        """Every call of one attention, in order; UnknownAttention (a KeyError) if there was none."""
+        if name not in self._calls:
+            known = ", ".join(self._calls) or "none: no attention of the model ran to its end inside the block"
+            raise UnknownAttention(f"no attention {name!r} was traced; there are {known}")
+        return self._calls[name]
+
+    def __getitem__(self, name: str) -> AttentionTrace:
+        """The latest call of the attention with this name."""
+        return self.calls(name)[-1]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._calls
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(self._calls) or 'nothing'}>"
+
+    def finite_difference(self, loss: Callable[[], Any], name: str, tap: str, direction: Any,
+                          step: float = 1e-5) -> float:
+        """The derivative of `loss` as one tensor inside an attention moves along `direction`, by a central difference.
+
+        ``(L(T + h·direction) − L(T − h·direction)) / 2h``: what ``(attention.gradient(tap) * direction).sum()`` must
+        be. Only float64 leaves digits enough to compare. Dropout masks are those of the block, if `loss` draws what
+        the block drew.
+
+        Args:
+            loss: computes the loss of the block again, from the start: a scalar Tensor.
+            name: of the attention; of several calls, the latest moves.
+            tap: which tensor, a name of `traced.TAPS`.
+            direction: of the tensor's shape, an array or Tensor.
+            step: h.
+
+        Raises:
+            UnknownAttention (a KeyError): `name` was not traced.
+            ValueError: `tap` is unknown or did not happen there, or `direction` has another shape.
+        """
+        traced = self[name]
+        shape = traced.value(tap).shape
+        moved = direction if isinstance(direction, Tensor) else Tensor(direction, device=traced.output.device)
+        if moved.shape != shape:
+            raise ValueError(f"finite_difference: {tap} of {name} has shape {tuple(shape)}, the direction "
+                             f"{tuple(moved.shape)}")
+        number, taken = len(self._calls[name]), traced.taken(tap)
+        return (self._loss_at(loss, name, number, taken, moved * step)
+                - self._loss_at(loss, name, number, taken, moved * -step)) / (2 * step)
+
+    def _loss_at(self, loss: Callable[[], Any], name: str, number: int, tap: str, change: Tensor) -> float:
+        """The loss when `change` is added to one tensor of call `number` of an attention.
+
+        That call alone runs on compositions, so that the rest of the model is as fast as ever.
+        """
+        module, calls, moved = self[name].module, 0, 0
+
+        def move(tapped: str, tensor: Any) -> Any:
+            nonlocal moved
+            if tapped != tap:
+                return None
+            moved += 1
+            return tensor + change
+
+        def begin(module: nn.Module, args: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                inside.enter_context(tapping(move))
+
+        def end(module: nn.Module, args: Any, output: Any) -> None:
+            inside.close()
+
+        with contextlib.ExitStack() as inside, random.fork(), no_grad():
+            random.set_state(self._state)
+            handles = [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
+            try:
+                value = float(loss())
+            finally:
+                for handle in handles:
+                    handle.remove()
+        if not moved:
+            raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
+                             "was traced, and take the step that was asked for")
+        return value

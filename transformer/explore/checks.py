@@ -1,0 +1,241 @@
+"""Gradients held to finite differences of the whole model's loss, tensor by tensor or cell by cell.
+
+A tensor T of the forward is moved along a direction, and everything after it is computed again:
+
+    ⟨dT, direction⟩   must be   (L(T + h·direction) − L(T − h·direction)) / 2h
+
+No gradient rule takes part in the right side. Symbols are those of transformer/explore/traced.py; "Xq", "Xk" and "Xv"
+are the paths on which an attention reads X, or M, each moved alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad import Tensor, nn, no_grad, ops, random
+from minigrad import functional as F
+from minigrad.device import asarray_on, on_device_of, to_numpy
+
+from transformer.explore.calls import Calls
+from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace
+from transformer.model import FeedForward
+
+Loss = Callable[[], Any]  # computes the loss of a trace's block again, from the start: a scalar Tensor
+Host = np.ndarray[Any, Any]
+
+DIRECTIONS = 2
+PATHS = dict(zip(("Xq", "Xk", "Xv"), INPUTS, strict=True))
+TAPPED = PATHS | PER_HEAD | SHARED
+
+
+class Check(NamedTuple):
+    """The derivative of the loss along a direction: by the gradient, by a difference, and their relative error."""
+
+    analytic: float
+    numeric: float
+    error: float
+
+
+def relative_error(analytic: float, numeric: float, smallest: float) -> float:
+    """``|analytic − numeric| / max(|analytic|, |numeric|, smallest)``.
+
+    Of a derivative that is 0, as that along a key's bias, only the rounding of the difference is left, and its ratio to
+    0 says nothing. So what is below `smallest` is measured by `smallest`: here, the derivative of a tensor that changes
+    the loss by a thousandth of it as it moves by its own size. Rounding comes to less than a millionth of that.
+    """
+    largest = max(abs(analytic), abs(numeric), smallest)
+    return abs(analytic - numeric) / largest if largest else 0.0
+
+
+def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, list[Check]]:
+    """Hold every tensor of an attention, its weights and its biases to differences along random directions.
+
+    Args:
+        trace: after the backward.
+        name: of the attention.
+        loss: of the trace's block, computed again.
+        seed: of the directions; tensors of one shape share theirs, so that the derivatives along paths add up.
+
+    Returns:
+        By symbol, a check for each of the `DIRECTIONS` directions.
+    """
+    attention, found = trace[name], dict[str, list[Check]]()
+    with _differences(trace, name, loss) as differences:
+        for symbol, place in _places(attention).items():
+            if isinstance(place, str) and attention.taken(place) != place:
+                continue  # without a mask S̄ is S, without dropout A′ is A, and those are measured
+            normal = np.random.default_rng(seed).standard_normal
+            found[symbol] = [differences.along(place, normal(_tensor(attention, place).shape))
+                             for _ in range(DIRECTIONS)]
+        for symbol, paths in _sums(attention).items():
+            found[symbol] = [differences.sum_of(paths, checks)
+                             for checks in zip(*(found[path] for path in paths), strict=True)]
+    return found
+
+
+def measure_cell(trace: Calls, name: str, symbol: str, row: int, column: int, loss: Loss, item: int = 0,
+                 head: int = 0) -> Check:
+    """Hold one cell of one matrix of a head to a difference.
+
+    Args:
+        trace, name, loss: as for `measure`.
+        symbol: of the matrix, or of its gradient, which is the same question.
+        row, column: counted from 0; a bias is one row.
+        item, head: of the batch, and of the attention.
+
+    Raises:
+        IndexError: there is no such item, head or cell.
+        ValueError: there is no such matrix.
+    """
+    attention, symbol = trace[name], symbol.removeprefix("d")
+    attention.head(item, head)  # raises if there is none
+    places, sums = _places(attention), _sums(attention)
+    paths = sums.get(symbol, (symbol,))
+    if not places.keys() >= set(paths):
+        raise ValueError(f"there is no {symbol!r} in {name}; there are {', '.join([*places, *sums])}")
+    direction = np.zeros(_tensor(attention, places[paths[0]]).shape)
+    matrix = _matrix(direction, symbol, attention, item, head)
+    if not (0 <= row < matrix.shape[0] and 0 <= column < matrix.shape[1]):
+        raise IndexError(f"{symbol} has {matrix.shape[0]} rows and {matrix.shape[1]} columns, counted from 0: there is "
+                         f"no cell {row},{column}")
+    matrix[row, column] = 1
+    with _differences(trace, name, loss) as differences:
+        return differences.sum_of(paths, [differences.along(places[path], direction) for path in paths])
+
+
+def replay(trace: Calls, loss: Loss) -> float:
+    """The value of the loss, with the dropout masks of the trace's block."""
+    with random.fork(), no_grad():
+        random.set_state(trace._state)
+        return float(loss())
+
+
+# --------------------------------------------------------------------------- the tensors of an attention
+
+
+def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
+    """By symbol, what can be moved: a tap, or a parameter."""
+    module, places = attention.module, dict[str, str | nn.Parameter](TAPPED)
+    for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
+        for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
+            if parameter is not None and parameter.grad is not None:
+                places[f"{kind}{letter}"] = parameter
+    return places
+
+
+def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
+    """The inputs that are read on several paths: what is moved is moved on each."""
+    memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
+    return {"X": ("Xq", *memory)} if attention.is_self else {"X": ("Xq",), "M": memory}
+
+
+def _tensor(attention: AttentionTrace, place: str | nn.Parameter) -> Tensor:
+    return attention.value(place) if isinstance(place, str) else place
+
+
+def _matrix(array: Host, symbol: str, attention: AttentionTrace, item: int, head: int) -> Host:
+    """The view of a whole tensor's array that is the matrix of one head."""
+    if symbol[0] not in "Wb":
+        return array[item, head] if symbol in PER_HEAD else array[item]
+    width = array.shape[0] // attention.num_heads
+    rows = slice(None) if symbol[1] == "O" else slice(head * width, (head + 1) * width)
+    return array[rows].T if symbol[0] == "W" else array[None, rows]
+
+
+# --------------------------------------------------------------------------- differences
+
+
+class _Differences:
+    """Finite differences of `loss` in the tensors of one attention."""
+
+    def __init__(self, trace: Calls, name: str, loss: Loss) -> None:
+        self.trace, self.attention, self.loss = trace, trace[name], loss
+        self.now = replay(self.trace, self.loss)
+
+    def along(self, place: str | nn.Parameter, direction: Host) -> Check:
+        """The derivative as the tensor moves along `direction`, of its shape."""
+        tensor = _tensor(self.attention, place)
+        gradient = self.attention.gradient(place) if isinstance(place, str) else place.grad
+        analytic = float((to_numpy(gradient._data) * direction).sum())
+        size = _size(tensor)
+        # The error of a central difference is of order h² and its rounding of order ε/h: h near the cube root of ε.
+        step = 2 * float(np.finfo(tensor.dtype).eps) ** (1 / 3) * size
+        moved = Tensor(asarray_on(tensor.device, direction, tensor.dtype))
+        if isinstance(place, str):
+            numeric = self.trace.finite_difference(self.loss, self.attention.name, place, moved, step)
+        else:
+            numeric = self._parameter(place, moved, step)
+        return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
+
+    def sum_of(self, paths: tuple[str, ...], checks: Any) -> Check:
+        """The derivative as one tensor moves on all its paths at once: the sum of those on each."""
+        analytic, numeric = (sum(values) for values in list(zip(*checks, strict=True))[:2])
+        size = _size(_tensor(self.attention, _places(self.attention)[paths[0]]))
+        return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
+
+    def _smallest(self, size: float) -> float:
+        return 1e-3 * abs(self.now) / size
+
+    def _parameter(self, parameter: nn.Parameter, direction: Tensor, step: float) -> float:
+        held = parameter.data
+        try:
+            losses = []
+            for sign in (1, -1):
+                with on_device_of(held):
+                    parameter.data = held + sign * step * direction._data
+                losses.append(replay(self.trace, self.loss))
+        finally:
+            parameter.data = held
+        return (losses[0] - losses[1]) / (2 * step)
+
+
+@contextmanager
+def _differences(trace: Calls, name: str, loss: Loss) -> Iterator[_Differences]:
+    """The differences of a model whose relus stay on the side of 0 on which they are.
+
+    A step across the kink of a relu would measure the mean of two slopes, where the gradient is the one that holds. A
+    large model has so many units that one is nearly always within the step.
+    """
+    layers = [module for module in trace.model.modules()
+              if isinstance(module, FeedForward) and module.activation is F.relu]
+    held = [_HeldRelu() for _ in layers]
+    try:
+        for layer, relu in zip(layers, held, strict=True):
+            layer.activation = relu
+        differences = _Differences(trace, name, loss)
+        for relu in held:
+            relu.recording = False
+        yield differences
+    finally:
+        for layer in layers:
+            layer.activation = F.relu
+
+
+class _HeldRelu:
+    """relu that remembers which units are on, and then keeps them on: linear in what it is given.
+
+    The first evaluation of the loss records one pattern for each call; the evaluations after it go through them again.
+    """
+
+    def __init__(self) -> None:
+        self.patterns: list[Any] = []
+        self.recording = True
+        self.calls = 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.recording:
+            self.patterns.append(x._data > 0)
+            return F.relu(x)
+        self.calls += 1
+        return ops.where(self.patterns[(self.calls - 1) % len(self.patterns)], x, 0.0)
+
+
+def _size(tensor: Tensor) -> float:
+    """The root of the mean square of the finite entries: what is masked is −∞. 1 for a tensor of zeros."""
+    host = to_numpy(tensor._data)
+    finite = host[np.isfinite(host)].astype(np.float64)
+    return float(np.sqrt(np.mean(finite * finite))) or 1.0 if finite.size else 1.0

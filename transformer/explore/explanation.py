@@ -1,0 +1,252 @@
+"""An explanation: a trace with its tokens, its checks and its history; shown as a page, as text, in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from transformer.explore.calls import Calls
+from transformer.explore.checks import Check, Loss, measure, measure_cell
+from transformer.explore.data import Snapshot, Tokens, attention_data, layer_of, page_data, sides
+from transformer.explore.identities import identities
+from transformer.explore.notebook import frame
+from transformer.explore.page import embedded_json, page_html
+from transformer.explore.steps import step_named
+from transformer.explore.text import one_step, overview, printable
+from transformer.explore.worked import number, worked_cell
+
+# Bytes of a page, unless what is asked for by name is larger: for a sentence of 12 tokens, and for each one more. All
+# attentions of the model that learns dates take 1.2 MB for a sentence of 12 tokens, 2.2 MB for one of 60.
+LIMIT, LIMIT_TOKENS, LIMIT_PER_TOKEN = 2_000_000, 12, 20_000
+CHECKS = 6_000  # bytes that the checks of an attention take, at most
+
+
+@dataclass
+class Explanation:
+    """A backward pass through every attention of a model, to be looked at.
+
+    Attributes:
+        trace: after the backward.
+        tokens: the labels of rows and columns.
+        title: of the page.
+        loss: its value, or None if it is not known.
+        loss_name: what it is, in words.
+        again: computes the loss again, so that gradients can be held to differences; None: they are not.
+        history: the same sentence at checkpoints of the training, oldest first.
+    """
+
+    trace: Calls
+    tokens: Tokens
+    title: str
+    loss: float | None = None
+    again: Loss | None = None
+    history: list[Snapshot] = field(default_factory=list)
+    loss_name: str = "the loss of the block that was traced"
+    _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def names(self) -> list[str]:
+        """The attentions that a gradient has reached, in the order in which they ran.
+
+        Raises:
+            ValueError: it has reached none.
+        """
+        reached = [name for name in self.trace.names if self.trace[name].reached]
+        if not reached:
+            for name in self.trace.names:
+                self.trace[name].gradient("output")  # raises, and says what to do
+            raise ValueError("no attention ran inside the trace block: there is nothing to explain")
+        return reached
+
+    def preferred(self) -> list[str]:
+        """The attentions, those first that a page with little room should show.
+
+        From the loss downwards, as the gradient runs: the last decoder layer first, of a layer the cross-attention,
+        where the two sentences meet, then the decoder's attention to itself; the encoder after the decoder.
+        """
+        kinds = {"cross": 0, "decoder self": 1}
+        return sorted(self.names, key=lambda name: (name.startswith("encoder"), -layer_of(name),
+                                                    kinds.get(self.trace[name].kind, 2)))
+
+    def matching(self, wanted: Iterable[str]) -> list[str]:
+        """The attentions that are named, each whole or by the beginning of its dotted name.
+
+        Raises:
+            ValueError: there is none of a name; names those there are.
+        """
+        names, found = self.names, set[str]()
+        for beginning in wanted:
+            matches = {name for name in names if f"{name}.".startswith(f"{beginning}.")}
+            if not matches:
+                raise ValueError(f"there is no attention {beginning!r}; there are {', '.join(names)}")
+            found |= matches
+        return [name for name in names if name in found]
+
+    def labels(self, name: str, item: int = 0) -> tuple[list[str], list[str]]:
+        """The tokens of the queries and of the keys of an attention: as many as it has, if another has more."""
+        attention = self.trace[name]
+        counts = attention.scores.shape[-2:]
+        queries, keys = (self.tokens.of(side, item)[:count]
+                         for side, count in zip(sides(attention), counts, strict=True))
+        return queries, keys
+
+    def checks(self, name: str) -> dict[str, list[Check]]:
+        """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
+
+        They are measured when they are first asked for.
+        """
+        if name not in self._checks:
+            self._checks[name] = {} if self.again is None else measure(self.trace, name, self.again)
+        return self._checks[name]
+
+    def cell(self, name: str, symbol: str, row: int, column: int, item: int = 0, head: int = 0) -> Check:
+        """The finite difference of one cell; arguments and errors as of `measure_cell`, ValueError without a loss."""
+        if self.again is None:
+            raise ValueError("a finite difference needs the loss: give one that can be computed again")
+        return measure_cell(self.trace, name, symbol, row, column, self.again, item, head)
+
+    # ------------------------------------------------------------------ how it is shown
+
+    def page(self, attentions: Sequence[str] = (), limit: int | None = None) -> Page:
+        """The page.
+
+        Args:
+            attentions: those to show, by name or by the beginning of it; if none is named, as many as `limit` has room
+                for, in the order of `preferred`, and at least one.
+            limit: bytes; None: 2 MB for a sentence of 12 tokens, 20 kB more for each token more. History is left out,
+                evenly, where it would not fit.
+
+        Raises:
+            ValueError: an unknown attention, or no gradient yet.
+        """
+        if limit is None:
+            longest = max((len(row) for rows in (self.tokens.source, self.tokens.target) for row in rows), default=0)
+            limit = LIMIT + LIMIT_PER_TOKEN * max(0, longest - LIMIT_TOKENS)
+        names = self.matching(attentions) if attentions else self._fitting(limit)
+        left_out = [name for name in self.names if name not in names]
+        bare = self._html(names, left_out, [])
+        snapshots = _thinned(self.history, (limit - len(bare.encode())) // max(1, self._snapshot_size(names)))
+        html = self._html(names, left_out, snapshots) if snapshots else bare
+        return Page(html, names, left_out)
+
+    def to_html(self, path: str | PathLike[str], attentions: Sequence[str] = ()) -> list[str]:
+        """Write the page to `path`; returns the attentions that are not in it. Errors as of `page`, and OSError."""
+        page = self.page(attentions)
+        Path(path).write_text(page.html, encoding="utf-8")
+        return page.left_out
+
+    def text(self, attention: str | None = None, item: int = 0, head: int = 0, step: str | None = None,
+             cell: tuple[int, int] | None = None, colour: bool = False, width: int = 120) -> str:
+        """One head of one attention for a terminal: all its steps, or one of them as a matrix.
+
+        Args:
+            attention: its name; the first of `preferred` if None.
+            item, head: which, counted from 0.
+            step: a symbol such as "dS" (transformer/explore/steps.py), or as it is shown, "dW_Q"; None: all.
+            cell: row and column of the cell of that step to work out, and to hold to a finite difference.
+            colour: whether to write ANSI colours.
+            width: of the terminal, in columns.
+
+        Raises:
+            ValueError: an unknown attention or step, several attentions, or a cell of no step.
+            IndexError: there is no such item, head or cell.
+        """
+        names = self.preferred()[:1] if attention is None else self.matching([attention])
+        if len(names) > 1:
+            raise ValueError(f"{attention!r} names several attentions: {', '.join(names)}; choose one")
+        [name] = names
+        if cell is not None and step is None:
+            raise ValueError("a cell belongs to a step: name one, such as dS")
+        traced = self.trace[name]
+        facts = identities(traced.head(item, head))
+        symbol = None if step is None else step_named(traced, step).symbol
+        if symbol is not None and cell is not None:
+            worked_cell(traced, item, head, symbol, *cell)  # refuses a cell that is not there, before all is measured
+        title = printable(" ".join(self.title.split()))
+        lines = [title if self.loss is None else f"{title}    loss {number(self.loss)}"]
+        if symbol is None:
+            return "\n".join([*lines, overview(traced, item, head, self.checks(name), facts, colour)])
+        lines.append(one_step(traced, item, head, symbol, cell, *self.labels(name, item), self.checks(name), facts,
+                              colour, width))
+        if cell is not None and symbol.startswith("d") and self.again is not None:
+            measured = self.cell(name, symbol, *cell, item, head)
+            lines.append(f"that cell, moved alone: measured {number(measured.numeric)}, the gradient says "
+                         f"{number(measured.analytic)}: error {measured.error:.1e}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return frame(self.page().html)
+
+    def _fitting(self, limit: int) -> list[str]:
+        """As many attentions, in the order of `preferred`, as fit into a page without history; at least one."""
+        room = limit - len(self._html([], [], []).encode())
+        chosen: list[str] = []
+        for name in self.preferred():
+            room -= len(embedded_json(attention_data(self.trace[name], {}))) + CHECKS
+            if room < 0 and chosen:
+                break
+            chosen.append(name)
+        return [name for name in self.names if name in chosen]
+
+    def _html(self, names: Sequence[str], left_out: Sequence[str], snapshots: Sequence[Snapshot]) -> str:
+        precision = str(self.trace[self.names[0]].output.dtype)
+        attentions = [attention_data(self.trace[name], self.checks(name), snapshots) for name in names]
+        return page_html(page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, left_out))
+
+    def _snapshot_size(self, names: Sequence[str]) -> int:
+        """Bytes in the page of one checkpoint: A and dS in float32, in base64, and what stands around them."""
+        return sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in names)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its HTML, the attentions that are in it, and those that are not."""
+
+    html: str
+    shown: list[str]
+    left_out: list[str]
+
+
+def _thinned(history: Sequence[Snapshot], count: int) -> list[Snapshot]:
+    """At most `count` snapshots, evenly; the last is always among them."""
+    if count >= len(history):
+        return list(history)
+    last = len(history) - 1
+    return [history[round(last * (1 - part / max(1, count - 1)))] for part in reversed(range(count))]
+
+
+def tokens_of(trace: Calls, source: Any = None, target: Any = None) -> Tokens:
+    """Labels for a trace.
+
+    Args:
+        trace: of any model.
+        source, target: tokens, a list for each batch item, or one list if there is only one; None: positions.
+
+    Raises:
+        ValueError: more or fewer items than the batch has, or more tokens than an item has.
+    """
+    lengths = {"source": 0, "target": 0}
+    items = 1
+    for name in trace.names:
+        attention = trace[name]
+        items = max(items, attention.batch_size)
+        for side, length in zip(sides(attention), attention.scores.shape[-2:], strict=True):
+            lengths[side] = max(lengths[side], length)
+    read = _padded("target", target, items, lengths["target"])
+    following = [[*row[1:], ""] if target is not None and row else [""] * len(row) for row in read]
+    return Tokens(_padded("source", source, items, lengths["source"]), read, following)
+
+
+def _padded(side: str, given: Any, items: int, length: int) -> list[list[str]]:
+    if given is None:
+        return [[str(position) for position in range(length)] for _ in range(items)]
+    rows = [list(given)] if given and isinstance(given[0], str) else [list(row) for row in given]
+    if len(rows) != items:
+        raise ValueError(f"{side}_tokens: a list for each of the {items} batch items expected, got {len(rows)}")
+    for item, row in enumerate(rows):
+        if len(row) > length:
+            raise ValueError(f"{side}_tokens: {len(row)} tokens for batch item {item}, which has {length} positions")
+    return [[*map(str, row), *["<pad>"] * (length - len(row))] for row in rows]

@@ -1,0 +1,55 @@
+"""The same sentence at each checkpoint of a training run: how A and dS came to be what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minigrad import Tensor
+from minigrad.device import to_numpy
+
+from transformer.explore.data import Snapshot
+from transformer.explore.trace import Trace, trace
+from transformer.model import Transformer
+from transformer.training.checkpoints import RunError, load_model, numbered
+
+
+def double(model: Transformer) -> Transformer:
+    """A copy in float64 and in evaluation mode, on the same device; every weight has exactly the value it had."""
+    copy = Transformer(model.config).to(model.device, np.float64)
+    copy.load_state_dict({name: value.to(dtype=np.float64) for name, value in model.state_dict().items()})
+    return copy.eval()
+
+
+def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:
+    """One forward and backward through the cross-entropy per token, and its value."""
+    with trace(model) as traced:
+        loss = model.loss(source, labels)
+        loss.backward()
+    return traced, loss.item()
+
+
+def snapshots(folder: Path, source: Any, labels: Any, device: str) -> list[Snapshot]:
+    """What each numbered checkpoint of the run in `folder` makes of a sentence, oldest first.
+
+    Raises:
+        RunError: a checkpoint is damaged.
+    """
+    found = []
+    for name in numbered(folder):
+        try:
+            model, _ = load_model(folder, device, name)
+        except RunError:
+            if (folder / "checkpoints" / name).exists():
+                raise
+            continue  # the training goes on, and has deleted this one since
+        traced, _ = backward_pass(double(model), source, labels)
+        found.append(Snapshot(int(name), {attention: _short(traced[attention].weights) for attention in traced},
+                              {attention: _short(traced[attention].gradient("scaled")) for attention in traced}))
+    return found
+
+
+def _short(tensor: Tensor) -> np.ndarray[Any, Any]:
+    return to_numpy(tensor._data).astype(np.float32)

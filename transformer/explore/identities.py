@@ -1,0 +1,76 @@
+"""Facts that hold in every attention, whatever its weights are: each with how far this one is from it.
+
+They follow from the derivation in docs/backprop_through_attention.md, and a wrong backward breaks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import to_numpy
+
+from transformer.explore.traced import HeadTrace
+
+Host = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A fact about one head.
+
+    Attributes:
+        key: a short name.
+        statement: the fact.
+        residual: the largest deviation, in proportion to the terms that cancel; where 0 is exact, as it is.
+        holds: whether that is rounding.
+    """
+
+    key: str
+    statement: str
+    residual: float
+    holds: bool
+
+
+def identities(head: HeadTrace) -> list[Identity]:
+    """Those that say something about `head`; ValueError before the backward."""
+    values, gradients = ({symbol: to_numpy(array) for symbol, array in found.items()}
+                         for found in (head.values, head.gradients))
+    rounding = 1e3 * float(np.finfo(values["A"].dtype).eps)
+    return [Identity(key, statement, residual, residual <= (0.0 if key == "masked" else rounding))
+            for key, statement, residual in _facts(head, values, gradients)]
+
+
+def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host]) -> Iterator[tuple[str, str, float]]:
+    scores, keys = gradients["S"], gradients["K"]
+    yield "rows", "the rows of dS sum to 0", _worst(scores.sum(axis=-1), abs(scores).sum(axis=-1))
+
+    products = values["A"] * gradients["A"]
+    if not head.attention.weights_in_loss:
+        dots = (gradients["O"] * values["O"]).sum(axis=-1)
+        yield "dots", "Σⱼ A∘dA = dO·O in every row", _worst(products.sum(axis=-1) - dots, abs(products).sum(axis=-1))
+
+    mask = None if head.attention.mask is None else to_numpy(head.attention.mask)[head.item, head.head]
+    if mask is not None and not mask.all():
+        largest = float(abs(gradients["A"][~mask]).max())
+        yield "masked", f"dS is exactly 0 where the mask forbids, though dA is up to {largest:.3g} there", float(
+            abs(scores[~mask]).max())
+
+    if "bK" in gradients:
+        total, terms = keys.sum(axis=0), abs(keys).sum(axis=0)
+        yield "key bias", "db_K = 0: the rows of dK sum to 0", _worst(total, terms)
+
+    alone = (np.ones(scores.shape, bool) if mask is None else mask).sum(axis=-1) == 1
+    if alone.any():
+        rows = ", ".join(str(row) for row in np.flatnonzero(alone)[:3])
+        yield "one key", f"a query that sees one key (row {rows}) has dQ = 0", _worst(
+            gradients["Q"][alone], abs(gradients["A"][alone]).sum() * abs(values["K"]).max())
+
+
+def _worst(deviation: Host, terms: Any) -> float:
+    """The largest deviation in proportion to the largest sum of terms."""
+    largest = float(np.max(terms, initial=0.0))
+    return float(abs(deviation).max(initial=0.0)) / largest if largest else 0.0

@@ -1,0 +1,53 @@
+"""The page: one HTML file with its style, its scripts and its data inside, that opens from a disk without a network.
+
+The parts are the files in transformer/explore/page/. The scripts are plain: they share one scope and have no build
+step, so that what a browser's inspector shows is what a reader finds there.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+# In the order in which they run: each may use, as it starts, what stands above it.
+SCRIPTS = (
+    # mathematics, without a document
+    "arrays", "attention", "compute", "rules", "tensors", "cells", "breakages", "checks", "identities",
+    # the application
+    "state", "colour", "image", "grid_table", "grid_image", "grid", "steps", "strip", "equations", "words", "stage_sum",
+    "stage_tools", "stage_room", "stage", "verdict", "switched", "controls", "key",
+    # the views below the stage, in the order of their tabs
+    "panel_parts", "softmax_panel", "checks_panel", "paths", "flow_picture", "flow", "heads", "history",
+    "keyboard", "main",
+)
+STYLES = ("style", "panels")
+
+
+def page_html(data: dict[str, Any]) -> str:
+    """The page that shows `data`, which transformer/explore/data.py describes."""
+    parts = {"title": escape(data["title"]), "style": "\n".join(_part(f"{name}.css") for name in STYLES),
+             "data": embedded_json(data), "scripts": "\n".join(_script(name) for name in SCRIPTS)}
+    before, *pieces = _part("page.html").split("{{")
+    found = [before]
+    for piece in pieces:  # one pass, so that nothing inside a part is taken for a place
+        name, _, after = piece.partition("}}")
+        found += [parts[name], after]
+    return "".join(found)
+
+
+def embedded_json(data: dict[str, Any]) -> str:
+    """JSON that may stand inside a script element: without ``<``, no text can end the element or open a comment."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+@cache
+def _part(name: str) -> str:
+    return (files("transformer.explore") / "page" / name).read_text(encoding="utf-8")
+
+
+def _script(name: str) -> str:
+    """One file; the directive "use strict" counts for all of them where the first begins with it."""
+    return f"// {name}.js\n{_part(f'{name}.js')}"

@@ -1,0 +1,213 @@
+"""The steps of one head of attention, forwards and backwards: what each is called, its formula, and the sum of a cell.
+
+Symbols are those of transformer/explore/traced.py, a gradient has a "d" before the symbol of its tensor. Derivations
+stand in docs/backprop_through_attention.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import to_numpy
+
+from transformer.explore.traced import AttentionTrace, HeadTrace
+
+Matrices = Mapping[str, Any]  # NumPy arrays by symbol; biases are 1-D
+
+
+@dataclass(frozen=True)
+class Product:
+    """``left @ right``, of which `left` or `right` may be transposed, and a bias added to every row."""
+
+    left: str
+    right: str
+    bias: str | None = None
+    transpose_left: bool = False
+    transpose_right: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One matrix of the forward or of the backward.
+
+    Attributes:
+        symbol: in ASCII, as `--step` takes it.
+        label: as it is shown.
+        title: in words.
+        formula: how it is computed; of a gradient, what follows from `because`.
+        because: of a gradient, the step of the forward that it comes from.
+        rows, columns: what is counted along them: "queries", "keys", "items" (of a sum over all), "features".
+        product: if it is one.
+    """
+
+    symbol: str
+    label: str
+    title: str
+    formula: str
+    because: str = ""
+    rows: str = "queries"
+    columns: str = "features"
+    product: Product | None = None
+
+
+def _table(*steps: Step) -> dict[str, Step]:
+    return {step.symbol: step for step in steps}
+
+
+FORWARD = _table(
+    Step("X", "X", "input of the queries", "X, from the layer below"),
+    Step("M", "M", "input of keys and values", "M, the encoder's output", rows="keys"),
+    Step("WQ", "W_Q", "the head's query weights", "a parameter", rows="features"),
+    Step("WK", "W_K", "the head's key weights", "a parameter", rows="features"),
+    Step("WV", "W_V", "the head's value weights", "a parameter", rows="features"),
+    Step("WO", "W_O", "the output weights", "a parameter", rows="features"),
+    Step("bQ", "b_Q", "the head's query bias", "a parameter", rows=""),
+    Step("bK", "b_K", "the head's key bias", "a parameter", rows=""),
+    Step("bV", "b_V", "the head's value bias", "a parameter", rows=""),
+    Step("bO", "b_O", "the output bias", "a parameter", rows=""),
+    Step("Q", "Q", "queries", "Q = X·W_Q + b_Q", product=Product("X", "WQ", "bQ")),
+    Step("K", "K", "keys", "K = M·W_K + b_K", rows="keys", product=Product("M", "WK", "bK")),
+    Step("V", "V", "values", "V = M·W_V + b_V", rows="keys", product=Product("M", "WV", "bV")),
+    Step("R", "R", "scores", "R = Q·Kᵀ", columns="keys", product=Product("Q", "K", transpose_right=True)),
+    Step("S", "S", "scaled scores", "S = R / √d_k", columns="keys"),
+    Step("Sm", "S̄", "masked scores", "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
+    Step("A", "A", "attention weights", "A = softmax(S̄), row by row", columns="keys"),
+    Step("Ad", "A′", "weights after dropout", "A′ = A∘m / (1 − p)", columns="keys"),
+    Step("O", "O", "context of the head", "O = A′·V", product=Product("Ad", "V")),
+    Step("C", "C", "the heads side by side", "C = [O₀ O₁ …]"),
+    Step("Y", "Y", "output", "Y = C·W_O + b_O", product=Product("C", "WO", "bO")),
+)
+
+BACKWARD = _table(
+    Step("dY", "dY", "gradient of the output", "dY, from the layers above"),
+    Step("dbO", "db_O", "gradient of the output bias", "db_O = Σ rows of dY", "Y = C·W_O + b_O", rows=""),
+    Step("dWO", "dW_O", "gradient of the output weights", "dW_O = Cᵀ·dY", "Y = C·W_O + b_O", rows="features",
+         product=Product("C", "dY", transpose_left=True)),
+    Step("dC", "dC", "gradient of the heads side by side", "dC = dY·W_Oᵀ", "Y = C·W_O + b_O",
+         product=Product("dY", "WO", transpose_right=True)),
+    Step("dO", "dO", "gradient of the context", "dO = the head's columns of dC", "C = [O₀ O₁ …]"),
+    Step("dV", "dV", "gradient of the values", "dV = A′ᵀ·dO", "O = A′·V", rows="keys",
+         product=Product("Ad", "dO", transpose_left=True)),
+    Step("dAd", "dA′", "gradient of the weights after dropout", "dA′ = dO·Vᵀ", "O = A′·V", columns="keys",
+         product=Product("dO", "V", transpose_right=True)),
+    Step("dA", "dA", "gradient of the attention weights", "dA = dA′∘m / (1 − p)", "A′ = A∘m / (1 − p)",
+         columns="keys"),
+    Step("dSm", "dS̄", "gradient of the masked scores", "dS̄ = A∘(dA − D), D_i = Σⱼ A_ij·dA_ij", "A = softmax(S̄)",
+         columns="keys"),
+    Step("dS", "dS", "gradient of the scaled scores", "dS = dS̄ where the mask allows, 0 elsewhere",
+         "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
+    Step("dR", "dR", "gradient of the scores", "dR = dS / √d_k", "S = R / √d_k", columns="keys"),
+    Step("dQ", "dQ", "gradient of the queries", "dQ = dR·K", "R = Q·Kᵀ", product=Product("dR", "K")),
+    Step("dK", "dK", "gradient of the keys", "dK = dRᵀ·Q", "R = Q·Kᵀ", rows="keys",
+         product=Product("dR", "Q", transpose_left=True)),
+    Step("dbQ", "db_Q", "gradient of the query bias", "db_Q = Σ rows of dQ", "Q = X·W_Q + b_Q", rows=""),
+    Step("dbK", "db_K", "gradient of the key bias", "db_K = Σ rows of dK", "K = M·W_K + b_K", rows=""),
+    Step("dbV", "db_V", "gradient of the value bias", "db_V = Σ rows of dV", "V = M·W_V + b_V", rows=""),
+    Step("dWQ", "dW_Q", "gradient of the query weights", "dW_Q = Xᵀ·dQ", "Q = X·W_Q + b_Q", rows="features",
+         product=Product("X", "dQ", transpose_left=True)),
+    Step("dWK", "dW_K", "gradient of the key weights", "dW_K = Mᵀ·dK", "K = M·W_K + b_K", rows="features",
+         product=Product("M", "dK", transpose_left=True)),
+    Step("dWV", "dW_V", "gradient of the value weights", "dW_V = Mᵀ·dV", "V = M·W_V + b_V", rows="features",
+         product=Product("M", "dV", transpose_left=True)),
+    Step("dX", "dX", "gradient of the queries' input", "dX = Σ heads dQ·W_Qᵀ", "Q = X·W_Q + b_Q"),
+    Step("dM", "dM", "gradient of the memory", "dM = Σ heads (dK·W_Kᵀ + dV·W_Vᵀ)", "K = M·W_K + b_K, V = M·W_V + b_V",
+         rows="keys"),
+)
+
+_SELF_DX = Step("dX", "dX", "gradient of the input", "dX = Σ heads (dQ·W_Qᵀ + dK·W_Kᵀ + dV·W_Vᵀ)",
+                "Q = X·W_Q + b_Q, K = X·W_K + b_K, V = X·W_V + b_V")
+SUMMED_OVER_ITEMS = ("dWQ", "dWK", "dWV", "dWO", "dbQ", "dbK", "dbV", "dbO")
+
+
+def check_formulas(attention: AttentionTrace) -> None:
+    """Raise ValueError if the formulas of these tables are not those of `attention`."""
+    if not attention._one_memory:
+        raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
+                         "is attention whose keys and values share one")
+    if attention.weights_in_loss:
+        raise ValueError(f"{attention.name}: the loss uses its weights themselves (return_weights=True); what is "
+                         "explained is attention that the loss uses through its output alone")
+
+
+def steps_of(attention: AttentionTrace) -> dict[str, Step]:
+    """The steps that happen in `attention`, the forward's first, by symbol.
+
+    Without a mask there is no S̄, without dropout no A′, in self-attention no M, no biases where there are none, and no
+    gradients of what is frozen.
+
+    Raises:
+        ValueError: other formulas hold there (`check_formulas`).
+    """
+    check_formulas(attention)
+    module, missing, frozen = attention.module, set[str](), set[str]()
+    missing |= {"M"} if attention.is_self else set()
+    missing |= set() if attention.mask is not None else {"Sm"}
+    missing |= set() if attention.dropped is not None else {"Ad"}
+    for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
+        missing |= set() if linear.bias is not None else {f"b{letter}"}
+        frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))
+                   if parameter is not None and parameter.grad is None and not parameter.requires_grad}
+    there = {symbol: step for symbol, step in FORWARD.items() if symbol not in missing}
+    there |= {symbol: step for symbol, step in BACKWARD.items() if symbol[1:] not in missing | frozen}
+    if attention.is_self:
+        there["dX"] = _SELF_DX
+    return {symbol: _said(step, attention, missing) for symbol, step in there.items()}
+
+
+def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
+    """The step in the words that hold here: without the symbols that are missing."""
+    def plain(text: str) -> str:
+        for letter in "QKVO":
+            if f"b{letter}" in missing:
+                text = text.replace(f" + b_{letter}", "")
+        if "M" in missing:
+            text = text.replace("M·", "X·").replace("Mᵀ", "Xᵀ")
+        if "Sm" in missing:
+            text = text.replace("S̄", "S")
+        return text.replace("A′", "A") if "Ad" in missing else text
+
+    source = step
+    if step.symbol == "dS" and "Sm" in missing:
+        source = BACKWARD["dSm"]
+    if step.symbol == "dA" and "Ad" in missing:
+        source = BACKWARD["dAd"]
+    title = "input of queries, keys and values" if step.symbol == "X" and attention.is_self else step.title
+    return replace(step, title=title, formula=plain(source.formula), because=plain(source.because),
+                   product=source.product)
+
+
+def step_named(attention: AttentionTrace, name: str) -> Step:
+    """The step that `name` means: its symbol, "dWQ", or its label, "dW_Q", in any case.
+
+    Raises:
+        ValueError: there is none; names those there are.
+    """
+    steps = steps_of(attention)
+    if name in steps:
+        return steps[name]
+    for step in steps.values():
+        if name.lower() == step.label.lower() or name.replace("_", "").lower() == step.symbol.lower():
+            return step
+    raise ValueError(f"there is no step {name!r} in {attention.name}; there are {', '.join(steps)}")
+
+
+def matrices(head: HeadTrace) -> dict[str, Any]:
+    """Every matrix of a head by symbol, on the host; M is X in self-attention, and "D" is the line of the softmax.
+
+    Raises:
+        ValueError: no gradient has arrived yet.
+    """
+    found = {symbol: to_numpy(array) for symbol, array in head.values.items()}
+    found |= {f"d{symbol}": to_numpy(array) for symbol, array in head.gradients.items()}
+    found.setdefault("M", found["X"])
+    found["D"] = (found["A"] * found["dA"]).sum(axis=-1)
+    return found
+
+
+def matrix(values: Matrices, symbol: str) -> Any:
+    """A matrix by its symbol, 2-D: a bias is one row."""
+    return np.atleast_2d(values[symbol])

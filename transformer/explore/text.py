@@ -1,0 +1,229 @@
+"""The explorer in a terminal: the steps of one head with their norms and checks, or one step as a matrix.
+
+Signs have colours that the colour-blind can tell apart (orange positive, blue negative, as on the page), the size of a
+number is its weight (faint, normal, bold). Without colour the text has the same words and numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import to_numpy
+
+from transformer.explore.checks import Check
+from transformer.explore.identities import Identity
+from transformer.explore.steps import Step, matrices, matrix, step_named, steps_of
+from transformer.explore.traced import AttentionTrace
+from transformer.explore.worked import number, worked_cell
+
+Checks = Mapping[str, Sequence[Check]]
+POSITIVE, NEGATIVE = "38;5;208", "38;5;33"
+WIDTH = 120
+
+
+def overview(attention: AttentionTrace, item: int, head: int, checks: Checks, identities: Sequence[Identity],
+             colour: bool = False) -> str:
+    """The steps of one head, the forward's and, numbered, the backward's: name, shape, norm, formula, check.
+
+    Args:
+        attention: traced, after a backward.
+        item, head: which, counted from 0.
+        checks: finite differences by symbol, empty if there are none.
+        identities: what holds for every attention, with residuals.
+        colour: whether to write ANSI colours.
+    """
+    values, steps = matrices(attention.head(item, head)), steps_of(attention)
+    lines = [heading(attention, item, head), ""]
+    forward = [step for symbol, step in steps.items() if not symbol.startswith("d")]
+    backward = [step for symbol, step in steps.items() if symbol.startswith("d")]
+    for title, part, numbered in (("forward", forward, False), ("backward", backward, True)):
+        rows = [["", title, "shape", "norm", "", "finite differences" if numbered else ""]]
+        for count, step in enumerate(part, start=1):
+            measured = checks.get(step.symbol[1:], ()) if numbered else ()
+            rows.append([str(count) if numbered else "", step.label, _shape(values[step.symbol]),
+                         _norm(values[step.symbol]), step.formula, _errors(measured)])
+        lines += [*_table(rows, colour), ""]
+    row, column = _largest(values["dS"])
+    lines += [*_facts(identities), "", f"One of them: --step dS    one of its cells: --step dS --cell {row},{column}"]
+    return "\n".join(lines)
+
+
+def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell: tuple[int, int] | None,
+             queries: Sequence[str], keys: Sequence[str], checks: Checks, identities: Sequence[Identity],
+             colour: bool = False, width: int = WIDTH) -> str:
+    """One step of one head: its formula, the matrix, one cell worked out, the identities, the check.
+
+    Args:
+        attention, item, head, checks, identities, colour: as for `overview`.
+        symbol: of the step: "dS", "dWQ" or as it is shown, "dW_Q".
+        cell: (row, column) to work out; by default the largest.
+        queries, keys: the tokens that label rows and columns.
+        width: of the terminal, in columns; a wider matrix is written in several parts.
+
+    Raises:
+        ValueError: there is no such step.
+        IndexError: there is no such cell.
+    """
+    step, values = step_named(attention, symbol), matrices(attention.head(item, head))
+    symbol = step.symbol
+    shown = matrix(values, symbol)
+    row, column = _largest(shown) if cell is None else cell
+    worked = worked_cell(attention, item, head, symbol, row, column)
+    labels = {"queries": queries, "keys": keys}
+    finite = "" if np.isfinite(shown).all() else " without −∞"
+    about = f"{step.label}: {step.title}, {_shape(values[symbol])}, norm {_norm(values[symbol])}{finite}"
+    lines = [heading(attention, item, head), "", about]
+    lines += [f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else [f"  {step.formula}"]
+    lines += ["", *_matrix(step, shown, labels, _masked(attention, item, head, step), colour, width)]
+    lines += ["", "the largest cell:" if cell is None else "that cell:", *(f"  {line}" for line in worked.lines)]
+    measured = checks.get(symbol.removeprefix("d"), ())
+    if measured and step.because:
+        lines += ["", "finite differences of the whole loss along two random directions:"]
+        lines += [f"  measured {number(check.numeric)}, the gradient says {number(check.analytic)}: "
+                  f"error {check.error:.1e}" for check in measured]
+    return "\n".join([*lines, "", *_facts(identities)])
+
+
+def printable(text: str) -> str:
+    """The text, with the number of each character that a terminal would obey in its place."""
+    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
+
+
+def heading(attention: AttentionTrace, item: int, head: int) -> str:
+    """Which attention, item and head, and their sizes."""
+    _, _, queries, keys = attention.scores.shape
+    width = attention.queries.shape[-1]
+    dropout = f", dropout p = {attention.p:g}" if attention.p else ""
+    return (f"{attention.name} ({attention.kind} attention), item {item}, head {head} of {attention.num_heads}: "
+            f"{queries} queries, {keys} keys, d_k = {width}{dropout}")
+
+
+# --------------------------------------------------------------------------- parts of the text
+
+
+def _shape(array: Any) -> str:
+    return "×".join(map(str, array.shape))
+
+
+def _norm(array: Any) -> str:
+    """The root of the sum of squares of what is finite, as three digits."""
+    return f"{np.linalg.norm(array[np.isfinite(array)]):.3g}"
+
+
+def _errors(checks: Sequence[Check]) -> str:
+    return "  ".join(f"{check.error:.1e}" for check in checks)
+
+
+def _facts(identities: Sequence[Identity]) -> list[str]:
+    """A tick for each fact, and by how much it is missed."""
+    return [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})" for fact in identities]
+
+
+def _largest(array: Any) -> tuple[int, int]:
+    finite = np.where(np.isfinite(array), abs(array), -1)
+    row, column = np.unravel_index(int(finite.argmax()), array.shape)
+    return int(row), int(column)
+
+
+def _masked(attention: AttentionTrace, item: int, head: int, step: Step) -> Any:
+    """Which cells of a queries × keys matrix the mask forbids; None of another matrix, or without a mask."""
+    if attention.mask is None or (step.rows, step.columns) != ("queries", "keys"):
+        return None
+    return ~to_numpy(attention.mask[item, head])
+
+
+def _matrix(step: Step, array: Any, labels: Mapping[str, Sequence[str]], masked: Any, colour: bool,
+            width: int) -> list[str]:
+    """The numbers in aligned columns, with a common power of ten taken out, in parts that fit the width."""
+    finite = abs(array[np.isfinite(array)])
+    largest = float(finite.max()) if finite.size else 0.0
+    exponent = math.floor(math.log10(largest)) if largest > 0 else 0
+    power = exponent if not -3 < exponent < 3 else 0
+    decimals = max(0, 3 - max(0, exponent - power)) + (1 if power == 0 and exponent < 0 else 0)
+    cells = [[_cell(value, 10.0 ** power, decimals, masked is not None and bool(masked[i, j]))
+              for j, value in enumerate(row)] for i, row in enumerate(array)]
+    paint = _painter(largest) if colour else _plain
+    down = [f"{i} {_visible(label)}".rstrip() for i, label in _numbered(labels.get(step.rows), len(array))]
+    across = [f"{j} {_visible(label)}".rstrip() for j, label in _numbered(labels.get(step.columns), array.shape[1])]
+    down = [""] if not step.rows else down
+    margin = max(map(_columns, down))
+    widths = [max(_columns(title), *(_columns(row[j]) for row in cells)) for j, title in enumerate(across)]
+    lines = [f"in units of 1e{power}"] if power else []
+    for first, last in _parts(widths, width - margin):
+        chosen = range(first, last)
+        lines += ["", _pad("", margin) + "".join("  " + _pad_left(across[j], widths[j]) for j in chosen)]
+        for i, row in enumerate(cells):
+            numbers = "".join("  " + paint(array[i, j], _pad_left(row[j], widths[j])) for j in chosen)
+            lines.append(_pad(down[i], margin) + numbers)
+    return lines[1:] if lines[0] == "" else lines
+
+
+def _numbered(labels: Sequence[str] | None, count: int) -> list[tuple[int, str]]:
+    return list(enumerate(labels if labels is not None else [""] * count))
+
+
+def _cell(value: float, unit: float, decimals: int, masked: bool) -> str:
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    if masked and value == 0:
+        return "·"
+    return f"{value / unit:.{decimals}f}".replace("-", "−")
+
+
+def _parts(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Ranges of columns that fit side by side, each at least one."""
+    parts, first, used = [], 0, 0
+    for j, wide in enumerate(widths):
+        if j > first and used + wide + 2 > room:
+            parts.append((first, j))
+            first, used = j, 0
+        used += wide + 2
+    return [*parts, (first, len(widths))]
+
+
+def _painter(largest: float) -> Callable[[float, str], str]:
+    def paint(value: float, text: str) -> str:
+        if value == 0 or not math.isfinite(value):
+            return f"\x1b[2m{text}\x1b[0m"
+        size = abs(value) / largest
+        weight = "1;" if size > 0.5 else "2;" if size < 0.05 else ""
+        return f"\x1b[{weight}{POSITIVE if value > 0 else NEGATIVE}m{text}\x1b[0m"
+
+    return paint
+
+
+def _plain(value: float, text: str) -> str:
+    return text
+
+
+def _table(rows: Sequence[Sequence[str]], colour: bool) -> list[str]:
+    """Aligned columns, the first row bold where there is colour."""
+    widths = [max(_columns(row[j]) for row in rows) for j in range(len(rows[0]))]
+    right = (True, False, False, True, False, False)
+    lines = ["  ".join(_pad_left(cell, wide) if aligned else _pad(cell, wide)
+                       for cell, wide, aligned in zip(row, widths, right, strict=True)).rstrip() for row in rows]
+    return [f"\x1b[1m{lines[0]}\x1b[0m" if colour else lines[0], *lines[1:]]
+
+
+def _visible(token: str) -> str:
+    """The token with signs for blanks; of a character that is not seen, or moves the cursor, its number."""
+    return printable(token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎"))
+
+
+def _columns(text: str) -> int:
+    """The columns of a terminal that a text takes: marks on another character none, Japanese characters two."""
+    return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+               for c in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _columns(text))
+
+
+def _pad_left(text: str, width: int) -> str:
+    return " " * (width - _columns(text)) + text

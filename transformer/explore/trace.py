@@ -1,0 +1,92 @@
+"""See what goes on inside attention: every tensor of every head, and its gradient.
+
+    with trace(model) as t:
+        model.loss(source, labels).backward()
+    attention = t["decoder.layers.0.cross_attention"]
+    attention.weights, attention.gradient("weights")  # A and dA, each (B, H, T, S)
+
+The model inside the block runs on compositions (`minigrad.tapping`); outside it, nothing is kept and nothing is slower.
+No module holds a result. What was traced is in transformer/explore/traced.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from os import PathLike
+from typing import Any
+
+from minigrad import nn, tapping
+from minigrad.engine.interpreters import interpreting
+
+from transformer.explore.calls import Calls
+from transformer.explore.checks import replay
+from transformer.explore.explanation import Explanation, tokens_of
+from transformer.explore.notebook import frame
+from transformer.explore.recorder import Recorder
+from transformer.model import MultiHeadAttention
+
+
+class Trace(Calls):
+    """The attentions that ran inside a `trace` block, by their dotted names, in the order in which they first ran.
+
+    Attributes:
+        model: the module that was traced.
+    """
+
+    def explanation(self, source_tokens: Any = None, target_tokens: Any = None,
+                    loss: Callable[[], Any] | None = None) -> Explanation:
+        """What was traced with labels, to be shown as a page or as text. Arguments and errors as of `to_html`."""
+        tokens = tokens_of(self, source_tokens, target_tokens)
+        value = None if loss is None else replay(self, loss)
+        return Explanation(self, tokens, f"Attention of a {type(self.model).__name__}", value, loss)
+
+    def to_html(self, path: str | PathLike[str], source_tokens: Any = None, target_tokens: Any = None,
+                loss: Callable[[], Any] | None = None) -> list[str]:
+        """Write the explorer of what was traced to `path`: one page that opens in a browser.
+
+        Args:
+            path: of the file.
+            source_tokens, target_tokens: what labels rows and columns: what the encoder and the decoder read, a list of
+                texts for each batch item, or one list if there is only one item. None: positions.
+            loss: computes the loss of the block again, from the start; then every gradient on the page is held to
+                finite differences of it. Only float64 leaves digits enough to compare.
+
+        Returns:
+            The attentions that the page, of about 2 MB, has no room for; none in a small model.
+
+        Raises:
+            ValueError: there was no backward yet, or labels that do not fit.
+            OSError: the file cannot be written.
+        """
+        return self.explanation(source_tokens, target_tokens, loss).to_html(path)
+
+    def _repr_html_(self) -> str | None:
+        """In a notebook, the explorer; before the backward, None: the notebook then shows the repr."""
+        backward_done = any(attention.reached for attention in (self[name] for name in self))
+        return frame(self.explanation().page().html) if backward_done else None
+
+
+@contextlib.contextmanager
+def trace(model: nn.Module) -> Iterator[Trace]:
+    """Record what every `MultiHeadAttention` of `model` computes inside the block: ``with trace(model) as t: …``.
+
+    The backward may come inside the block or after it; of a model with gradient checkpointing, inside. Gradients are
+    those of ``loss.backward()``; `minigrad.grad` fills none. Cached decoding is not traced. Local to the current thread
+    or task. The trace keeps the graph of the forward alive until it is dropped.
+
+    Args:
+        model: any module with attentions in it: a Transformer, a stack, one attention.
+
+    Raises:
+        TypeError: not a module.
+        ValueError: there is no attention in it.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"trace: a module expected, got {type(model).__name__}")
+    if not any(isinstance(module, MultiHeadAttention) for module in model.modules()):
+        raise ValueError(f"trace: there is no MultiHeadAttention in this {type(model).__name__}")
+    traced = Trace(model)
+    recorder = Recorder(model, traced._calls)
+    with interpreting(recorder), tapping(recorder.tensor, recorder.constant):
+        yield traced

@@ -1,0 +1,108 @@
+"""``explain``: a trained model reads a sentence and its translation, and everything inside its attentions is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from minigrad import Tensor, ops, random
+from minigrad.device import on_device_of, xp
+
+from transformer.data.batches import Example, collate
+from transformer.explore.data import Tokens
+from transformer.explore.explanation import Explanation
+from transformer.explore.history import backward_pass, double, snapshots
+from transformer.model import Transformer, shift_right
+from transformer.training.threads import suitable_products
+from transformer.translator import TooLong, Translator
+
+
+def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str] | None = None,
+            folder: str | Path | None = None) -> Explanation:
+    """Explain the gradients of a translation.
+
+    The model is copied in float64, in evaluation mode. The loss is the cross-entropy per target token, without
+    smoothing. For Explanation.checks the loss is computed again in a form that keeps its digits where it is near 0.
+
+    Args:
+        translator: a model with its tokenizers; it is not changed.
+        source: a text, or several: a batch.
+        target: the translation, or one for each source; None: what the model writes itself.
+        folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
+
+    Raises:
+        ValueError: an empty text, or not one target for each source.
+        TooLong: a text has more tokens than the model has positions.
+        RunError: `folder` has a damaged checkpoint.
+    """
+    sources = [source] if isinstance(source, str) else list(source)
+    targets = [target] if isinstance(target, str) else None if target is None else list(target)
+    _check_texts(sources, targets)
+    with suitable_products(translator.model.config), random.fork():
+        examples = _examples(translator, sources, targets)
+        batch = collate(examples, range(len(examples)))
+        model, labels = double(translator.model), batch.target[:, 1:]
+        traced, loss = backward_pass(model, batch.source, labels)
+        history = [] if folder is None else snapshots(Path(folder), batch.source, labels, model.device)
+
+    def again() -> Tensor:
+        with suitable_products(model.config):
+            return cross_entropy_near_zero(model, batch.source, labels)
+
+    read = batch.target[:, :-1]
+    tokens = Tokens(*([tokenizer.tokens(row) for row in ids] for tokenizer, ids in (
+        (translator.source_tokenizer, batch.source), (translator.target_tokenizer, read),
+        (translator.target_tokenizer, labels))))
+    written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
+    title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
+    return Explanation(traced, tokens, title, loss, again, history, "cross-entropy per target token")
+
+
+def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:
+    """What ``model.loss(source, labels)`` is, by another formula.
+
+    The loss of a token with logits z and label y is ``log Σⱼ exp(z_j − z_y)``. Where the model is sure, the sum is
+    1 + a little, and most digits of the little are lost to the 1. ``log1p`` of the sum without j = y keeps them, which
+    finite differences of a well trained model need.
+    """
+    labels = model.target_ids(labels)
+    with on_device_of(labels):
+        is_label = xp(labels).arange(model.config.target_vocab_size) == labels[..., None]  # (B, T, vocabulary)
+        real = labels != model.config.pad_id
+    logits = model(source, shift_right(labels, model.config.bos_id))
+    of_label = ops.where(is_label, logits, 0.0).sum(axis=-1, keepdims=True)
+    others = ops.where(is_label, 0.0, ops.exp(logits - of_label)).sum(axis=-1)
+    return ops.where(real, ops.log1p(others), 0.0).sum() / int(real.sum())
+
+
+def _check_texts(sources: list[str], targets: list[str] | None) -> None:
+    if not sources:
+        raise ValueError("explain: there is no source text")
+    if targets is not None and len(targets) != len(sources):
+        raise ValueError(f"explain: a target for each source expected, got {len(sources)} and {len(targets)}")
+    for text in sources:
+        if not text.strip():
+            raise ValueError("explain: the source is empty; give a text for the model to read")
+    for text in targets or ():
+        if not text.strip():
+            raise ValueError("explain: the target is empty; leave it out to explain what the model writes itself")
+
+
+def _examples(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
+    """Token ids of each pair, as `encode_pairs` gives them; TooLong if they do not fit the model."""
+    positions = translator.model.config.max_length
+    read = [[*translator.source_tokenizer.encode(text), translator.model.config.eos_id] for text in sources]
+    _check_lengths(read, positions, "source")
+    if targets is not None:
+        written = [translator.target_tokenizer.encode(text) for text in targets]
+        _check_lengths([[*ids, translator.model.config.eos_id] for ids in written], positions, "target")
+    else:  # a translation that was cut off at the last position leaves no room for its end
+        written = [found[0].ids[:positions - 1] for found in translator.translate(sources)]
+    return list(zip(read, written, strict=True))
+
+
+def _check_lengths(rows: list[list[int]], positions: int, side: str) -> None:
+    for index, row in enumerate(rows):
+        if len(row) > positions:
+            raise TooLong(index, len(row), positions, side)

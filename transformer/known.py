@@ -1,0 +1,82 @@
+"""Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
+
+Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.on_arrays`) compute what the
+model computes in another way. They know the modules of `transformer.model` and no others. A model with another class
+among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is written.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+from minigrad import nn
+
+from transformer.model import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    FeedForward,
+    LearnedPositions,
+    MultiHeadAttention,
+    Residual,
+    SinusoidalPositions,
+    TokenEmbedding,
+    Transformer,
+)
+
+Kinds = dict[str, tuple[type[nn.Module], ...]]
+
+_STACK: Kinds = {"embedding": (TokenEmbedding,), "layers": (nn.ModuleList,), "norm": (nn.LayerNorm,)}
+_ENCODER_LAYER: Kinds = {"self_attention": (MultiHeadAttention,), "self_attention_residual": (Residual,),
+                         "feed_forward": (FeedForward,), "feed_forward_residual": (Residual,)}
+
+# The parts of each class of module, by the attribute that holds them; those of a ModuleList are layers.
+PARTS: dict[type[nn.Module], Kinds] = {
+    Transformer: {"encoder": (Encoder,), "decoder": (Decoder,), "projection": (nn.Linear,)},
+    Encoder: _STACK,
+    Decoder: _STACK,
+    TokenEmbedding: {"table": (nn.Embedding,), "positions": (SinusoidalPositions, LearnedPositions),
+                     "dropout": (nn.Dropout,)},
+    EncoderLayer: _ENCODER_LAYER,
+    DecoderLayer: {**_ENCODER_LAYER, "cross_attention": (MultiHeadAttention,), "cross_attention_residual": (Residual,)},
+    MultiHeadAttention: dict.fromkeys(("query", "key", "value", "output"), (nn.Linear,)),
+    FeedForward: {"inner": (nn.Linear,), "outer": (nn.Linear,), "dropout": (nn.Dropout,)},
+    Residual: {"norm": (nn.LayerNorm,), "dropout": (nn.Dropout,)},
+    nn.ModuleList: {},
+    **{leaf: {} for leaf in (nn.Linear, nn.LayerNorm, nn.Embedding, nn.Dropout, SinusoidalPositions, LearnedPositions)},
+}
+_LAYERS = (EncoderLayer, DecoderLayer)
+
+
+def _methods(cls: type) -> dict[str, object]:
+    return {name: value for name, value in vars(cls).items() if isinstance(value, FunctionType | property)}
+
+
+# What the classes of the modules, and those that they inherit from, define as they are imported.
+_METHODS = {cls: _methods(cls) for known in PARTS for cls in known.__mro__ if cls is not object}
+_NAMES = frozenset(name for methods in _METHODS.values() for name in methods)
+
+
+def unknown_part(model: nn.Module) -> str | None:
+    """What a shortcut does not know of a `Transformer`: the first such part in words; None if it knows all of it."""
+    if type(model) is not Transformer:
+        return f"the model is a {type(model).__name__}"
+    for cls, methods in _METHODS.items():
+        if _methods(cls) != methods:
+            return f"methods of {cls.__name__} were replaced"
+    unseen: list[tuple[str, nn.Module]] = [("", model)]
+    while unseen:
+        path, module = unseen.pop()
+        if module.has_hooks:
+            return f"{path or 'the model'} has hooks"
+        if not _NAMES.isdisjoint(vars(module)):
+            return f"a method of {path or 'the model'} was replaced"
+        kinds = PARTS[type(module)]
+        for name, part in vars(module).items():
+            if isinstance(part, nn.Module):
+                inner = f"{path}.{name}" if path else name
+                if type(part) not in (_LAYERS if type(module) is nn.ModuleList else kinds.get(name, ())):
+                    return f"{inner} is a {type(part).__name__}"
+                unseen.append((inner, part))
+    return None

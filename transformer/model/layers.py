@@ -1,0 +1,120 @@
+"""The layers of the two stacks: residual connection, feed-forward, encoder layer and decoder layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minigrad import Tensor, nn, tap
+from minigrad import functional as F
+from minigrad.nn import init
+
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.config import TransformerConfig
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+}
+
+
+class Residual(nn.Module):
+    """A sublayer with its norm, dropout and the path around it; pre- and post-norm are written here, once.
+
+    Args:
+        config: says whether the norm comes first or last, and the width, the dropout and the options of the norm.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """``x + dropout(sublayer(norm(x)))``, post-norm ``norm(x + dropout(sublayer(x)))``: (B, T, D) → (B, T, D)."""
+        x = tap("stream", x)
+        if self.pre:
+            return tap("result", x + self.dropout(sublayer(self.norm(x))))
+        return tap("result", self.norm(x + self.dropout(sublayer(x))))
+
+
+class FeedForward(nn.Module):
+    """``activation(x W₁ + b₁) W₂ + b₂``, on each position alone (section 3.3).
+
+    Args:
+        config: has the widths `d_model` and `d_ff`, the activation, the dropout after it, and whether there are biases.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
+        self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
+        self.dropout = nn.Dropout(config.dropout)
+        self.activation = _ACTIVATIONS[config.activation]
+        for linear in (self.inner, self.outer):
+            init.xavier_uniform_(linear.weight)
+            if linear.bias is not None:
+                init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply both linear maps: (B, T, D) → (B, T, d_ff) → (B, T, D)."""
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each in a residual connection (section 3.1).
+
+    Args:
+        config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = _attention(config)
+        self.self_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        """(B, S, D) → (B, S, D); `mask`, broadcastable to (B, H, S, S), says which source tokens each may attend to."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, cross-attention to the encoder's output, then feed-forward, each in a residual connection.
+
+    Args:
+        config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = _attention(config)
+        self.self_attention_residual = Residual(config)
+        self.cross_attention = _attention(config)
+        self.cross_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
+        """One layer of the decoder.
+
+        Args:
+            x: the target so far, (B, T, D).
+            memory: the encoder's output, (B, S, D).
+            mask: which target tokens each of x may attend to, broadcastable to (B, H, T, T).
+            memory_mask: which source tokens it may attend to, broadcastable to (B, H, T, S).
+
+        Returns:
+            (B, T, D)
+        """
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+
+def _attention(config: TransformerConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.d_model, config.num_heads, config.dropout, config.bias)

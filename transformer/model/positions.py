@@ -1,0 +1,64 @@
+"""Where a token stands: added to its embedding, since attention itself sees no order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from minigrad import Tensor, nn
+from minigrad.nn import init
+
+
+def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_position: int = 0) -> np.ndarray:
+    """The table of "Attention is all you need", section 3.5: (length, d_model), float64.
+
+    Args:
+        layout: "interleaved", as in the paper: PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = the cosine. "halves",
+            as in Tensor2Tensor and OpenNMT: all sines, then all cosines, with frequencies 10000^(-i/(d/2 - 1)).
+        first_position: the position p of the first row.
+    """
+    pairs = d_model // 2
+    positions = np.arange(first_position, first_position + length, dtype=np.float64)[:, None]
+    if layout == "interleaved":
+        frequencies = 10000.0 ** (-np.arange(pairs) / pairs)
+        angles = positions * frequencies
+        return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, d_model)
+    frequencies = np.exp(np.arange(pairs) * (-math.log(10000.0) / max(1, pairs - 1)))
+    angles = positions * frequencies
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+
+
+class Positions(nn.Module):
+    """A vector for each position; how it is made is what `SinusoidalPositions` and `LearnedPositions` differ in."""
+
+    table: Tensor  # (max_length, d_model)
+
+    def __init__(self, max_length: int) -> None:
+        super().__init__()
+        self.max_length = max_length
+
+    def forward(self, length: int, offset: int = 0) -> Tensor:
+        """The rows for tokens offset … offset + length: (length, d_model)."""
+        if offset + length > self.max_length:
+            raise ValueError(f"a sequence of {offset + length} tokens is longer than the model's "
+                             f"{self.max_length} positions (max_length)")
+        return self.table[offset:offset + length]
+
+
+class SinusoidalPositions(Positions):
+    """Fixed positions; see `sinusoid`. Not saved with the parameters, since they follow from the configuration."""
+
+    def __init__(self, max_length: int, d_model: int, layout: str = "interleaved", first_position: int = 0) -> None:
+        super().__init__(max_length)
+        table = sinusoid(max_length, d_model, layout, first_position).astype(np.float32)
+        self.register_buffer("table", Tensor(table), persistent=False)
+
+
+class LearnedPositions(Positions):
+    """One learned vector for each position."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__(max_length)
+        self.table = nn.Parameter(np.zeros((max_length, d_model), np.float32))
+        init.normal_(self.table, std=d_model ** -0.5)

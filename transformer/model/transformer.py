@@ -1,0 +1,214 @@
+"""Encoder, decoder, and the sequence-to-sequence Transformer (Vaswani et al. 2017, figure 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.device import is_array, on_device_of, to_device, xp
+from minigrad.engine.node import TensorBase
+from minigrad.functional.embedding import check_ids
+from minigrad.nn import init
+
+from transformer.model.config import TransformerConfig
+from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.masks import source_mask, target_mask
+from transformer.model.positions import LearnedPositions, SinusoidalPositions
+
+
+class TokenEmbedding(nn.Module):
+    """``√d_model · table[ids] + positions``, then dropout (section 3.4; the one place where embeddings are scaled)."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table = table
+        self.scale = math.sqrt(config.d_model)
+        self.positions: nn.Module = (
+            LearnedPositions(config.max_length, config.d_model) if config.positions == "learned" else
+            SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, ids: Any) -> Tensor:
+        """ids (B, T) → (B, T, D)."""
+        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1]))
+
+
+class _Stack(nn.Module):
+    """What encoder and decoder share: the embedding, the layers, the final norm."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(config, table)
+        self.layers = nn.ModuleList(layers)
+        self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
+                     if config.has_final_norm else None)
+
+
+class Encoder(_Stack):
+    """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
+
+    def forward(self, source: Any, mask: Any = None) -> Tensor:
+        """Encode ids (B, S); `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
+        return self.transform(self.embedding(source), mask)
+
+    def transform(self, x: Tensor, mask: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x if self.norm is None else self.norm(x)
+
+
+class Decoder(_Stack):
+    """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
+
+    def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
+        super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
+
+    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
+        """Decode ids (B, T); the other arguments are those of `DecoderLayer`."""
+        return self.transform(self.embedding(target), memory, mask, memory_mask)
+
+    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(nn.Module):
+    """The sequence-to-sequence Transformer.
+
+    Args:
+        config: sizes and options.
+
+    Parameters are drawn from `minigrad.random`: Xavier-uniform projections, embeddings from N(0, 1/d_model).
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        source = _table(config.source_vocab_size, config)
+        target = source if config.share_embeddings else _table(config.target_vocab_size, config)
+        self.encoder = Encoder(config, source)
+        self.decoder = Decoder(config, target)
+        self.projection: nn.Linear | None = None  # tied: the target embedding's table serves
+        if not config.tie_output:
+            self.projection = nn.Linear(config.d_model, config.target_vocab_size, config.output_bias)
+            init.xavier_uniform_(self.projection.weight)
+            if self.projection.bias is not None:
+                init.zeros_(self.projection.bias)
+
+    def forward(self, source: Any, target: Any) -> Tensor:
+        """The logits of the token after each token of `target`, given all of `source`.
+
+        Args:
+            source: ids (B, S), padded: a tensor, an array or nested lists.
+            target: ids (B, T), begin-of-sentence first, padded.
+
+        Returns:
+            (B, T, target_vocab_size)
+        """
+        source, target = self.source_ids(source), self.target_ids(target)
+        if source.shape[0] != target.shape[0]:
+            raise ValueError(f"source and target must be of the same batch, got ids of shapes "
+                             f"{tuple(source.shape)} and {tuple(target.shape)}")
+        memory = self.encode(source)  # (B, S, D)
+        return self.decode(target, memory, self.memory_mask(source))
+
+    def encode(self, source: Any) -> Tensor:
+        """Source ids (B, S) → memory (B, S, D)."""
+        source = self.source_ids(source)
+        return self.encoder(source, self.memory_mask(source))
+
+    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None) -> Tensor:
+        """Target ids (B, T), begin-of-sentence first, and what the encoder made of the source → logits (B, T, V).
+
+        Args:
+            target: ids (B, T)
+            memory: (B, S, D), from `encode`.
+            memory_mask: which source tokens may be attended to, from `memory_mask`.
+        """
+        target = self.target_ids(target)
+        hidden = self.decoder(target, memory, target_mask(target, self.config.pad_id), memory_mask)  # (B, T, D)
+        return self.logits(hidden)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The decoder's output (…, D) → logits (…, target_vocab_size)."""
+        if self.projection is not None:
+            return self.projection(hidden)
+        return F.linear(hidden, self.decoder.embedding.table.weight)
+
+    def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+        """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens (section 5.4).
+
+        `transformer.training.packed_loss` computes the same in less time where a batch has padding.
+
+        Args:
+            source: ids (B, S), padded.
+            labels: target ids (B, T) ending in end-of-sentence, padded, without begin-of-sentence.
+            label_smoothing: ε of `minigrad.functional.cross_entropy`.
+            reduction: "mean" over the real tokens, or their "sum".
+        """
+        labels = self.target_ids(labels)
+        logits = self(source, shift_right(labels, self.config.bos_id))
+        return F.cross_entropy(logits, labels, None, self.config.pad_id, reduction, label_smoothing)
+
+    def memory_mask(self, source: Any) -> Any:
+        """The padding mask of the source ids (B, S): (B, 1, 1, S), or None where there is no padding."""
+        return source_mask(self.source_ids(source), self.config.pad_id)
+
+    def source_ids(self, ids: Any) -> Any:
+        """Source ids, a tensor, array or nested lists, as a raw integer array (B, S) on the model's device.
+
+        Raises:
+            TypeError: ids that are not integers.
+            ValueError: another shape than (batch, length).
+            IndexError: an id outside the vocabulary; ids that are on a GPU already are not read back to check them.
+        """
+        return _ids_on(self.device, ids, self.config.source_vocab_size, "source")
+
+    def target_ids(self, ids: Any) -> Any:
+        """Target ids as a raw integer array (B, T) on the model's device; errors as in `source_ids`."""
+        return _ids_on(self.device, ids, self.config.target_vocab_size, "target")
+
+    @property
+    def device(self) -> str:
+        """Where the parameters are."""
+        return self.encoder.embedding.table.weight.device
+
+
+def shift_right(labels: Any, bos_id: int) -> Any:
+    """The decoder's input for `labels`, a raw array (B, T): each token's predecessor, and `bos_id` first."""
+    if labels.ndim != 2:
+        raise ValueError(f"shift_right: labels of shape (batch, length) expected, got {tuple(labels.shape)}")
+    with on_device_of(labels):
+        shifted = xp(labels).empty_like(labels)
+        shifted[:, :1] = bos_id
+        shifted[:, 1:] = labels[:, :-1]
+    return shifted
+
+
+def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
+    """`ids` as a raw array on `device`, checked before they leave the host: on a GPU, what is out of range wraps."""
+    raw = ids._data if isinstance(ids, TensorBase) else ids
+    raw = raw if is_array(raw) else np.asarray(raw)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"{side} ids must be integers, got {raw.dtype}")
+    if raw.ndim != 2:
+        raise ValueError(f"{side} ids must have shape (batch, length), got {tuple(raw.shape)}")
+    check_ids(raw, vocab_size, f"{side} ids")
+    return to_device(raw, device)
+
+
+def _table(vocab_size: int, config: TransformerConfig) -> nn.Embedding:
+    """An embedding table with rows from N(0, 1/d_model): of length about 1 before the scaling by √d_model."""
+    table = nn.Embedding(vocab_size, config.d_model)
+    init.normal_(table.weight, std=config.d_model ** -0.5)
+    return table

@@ -1,9 +1,0 @@
-"""Weights from PyTorch and to PyTorch, without PyTorch: it works on safetensors files and on arrays by name.
-
-Both sides compute the same functions, so this is a matter of names alone: see `names`, and docs/pytorch_weights.md.
-"""
-
-from transformer.pytorch.names import BARE, ModelNames, Pair, pytorch_names
-from transformer.pytorch.weights import load_pytorch, save_pytorch, to_pytorch
-
-__all__ = ["BARE", "ModelNames", "Pair", "load_pytorch", "pytorch_names", "save_pytorch", "to_pytorch"]

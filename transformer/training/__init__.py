@@ -1,0 +1,16 @@
+"""Training: the loop with its options, checkpoints and log; what makes an update fast; what keeps a run safe.
+
+    packed.py              the loss of a padded batch without its padding
+    parallel_gradients.py  a batch divided over threads; threads.py says over how many
+    loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints
+    options.py, recipes.py the choices of a run, and those that suit a task
+    checkpoints.py, log.py the files of a run
+    validation.py, metrics.py  what is measured between updates
+    pairs.py, prefetch.py, loss_meter.py, progress.py, profiling.py, memory.py, out_of_memory.py  parts of these
+"""
+
+from transformer.training.options import TrainingOptions
+from transformer.training.packed import packed_loss
+from transformer.training.parallel_gradients import ParallelGradients
+
+__all__ = ["ParallelGradients", "TrainingOptions", "packed_loss"]

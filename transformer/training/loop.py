@@ -1,0 +1,298 @@
+"""The training loop: one, for every task."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from minigrad import DeviceError, jit
+from minigrad.device.memory import pool_use
+from minigrad.engine.interpreters import span
+from minigrad.inspect.table import size
+from minigrad.precision.gpu import tf32
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.model import TransformerConfig
+from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
+from transformer.training.loss_meter import read
+from transformer.training.memory import keep_freed_memory
+from transformer.training.options import TrainingOptions
+from transformer.training.out_of_memory import describe, describe_loading, describe_setup, ran_out
+from transformer.training.pairs import Pairs
+from transformer.training.profiling import StepProfile
+from transformer.training.progress import Lines, Progress
+from transformer.training.threads import limit_threads, suitable_products
+from transformer.training.trainer import Trainer
+from transformer.training.validation import Validation
+from transformer.translator import Translator
+
+REPORT_EVERY = 10  # steps between looks at the loss: on a GPU each look waits for the device
+LINE_EVERY = 30.0  # seconds between the lines of progress in a file
+
+T = TypeVar("T")
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the message is one line, and the last checkpoint is as it was."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended: its folder, the model with the best weights, the best validation and the progress."""
+
+    out: Path
+    translator: Translator
+    best: Validation
+    progress: Progress
+
+
+def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
+    """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving.
+
+    Raises:
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
+    """
+    def work() -> None:
+        _make_updates(trainer, show_progress, profile)
+        if trainer.options.average > 1:
+            trainer.average_checkpoints()
+
+    def problem(error: BaseException) -> str:
+        described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
+        return f"{described} ({_kept(trainer.out)})"
+
+    _with_memory(work, problem)
+
+
+def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
+    """What `work` returns; TrainingError with the `problem` if memory runs out."""
+    try:
+        return work()
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out(error):
+            raise
+        told = problem(error)
+    # Out here nothing refers to the frames in which it happened: their arrays are free again.
+    raise TrainingError(told)
+
+
+def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
+    progress, options = trainer.progress, trainer.options
+    profiling = StepProfile(trainer.model, profile)
+    trainer.model.train()
+    groups, group = trainer.groups(), None
+    ahead = trainer.model.device != "cpu"
+    with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar, profiling:
+        while True:
+            finished = _finished(trainer)
+            if interrupted.is_set():
+                _look_at_loss(trainer)
+                trainer.save_interrupted()
+                raise KeyboardInterrupt
+            if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
+                _look_at_loss(trainer)
+                with profiling.paused(), span("validation"):
+                    validation = trainer.validate_and_save()
+                bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
+            elif finished:
+                break
+            else:
+                start = time.perf_counter()
+                profiling.step()
+                with span("update"):
+                    trainer.update(group or next(groups))
+                    # The GPU computes on while the host prepares the next group: see transformer.training.prefetch.
+                    group = next(groups) if ahead and not _finished(trainer) else None
+                if progress.step % REPORT_EVERY == 0:
+                    scale = _look_at_loss(trainer)
+                progress.seconds += time.perf_counter() - start
+                bar.update(1)
+                if progress.step % REPORT_EVERY == 0:
+                    bar.set_postfix_str(_state(trainer, scale), refresh=False)
+
+
+def _state(trainer: Trainer, scale: float) -> str:
+    """How it goes, for the bar; nothing waits for it."""
+    progress = trainer.progress
+    parts = [f"loss {progress.mean_loss:.3f}", f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
+    if trainer.scaler.is_enabled():
+        parts.append(f"loss scale {scale:g}")
+    if trainer.model.device != "cpu":
+        used, held = pool_use(trainer.model.device)
+        parts.append(f"memory: {size(used)} in use, {size(held)} held")
+    return ", ".join(parts)
+
+
+def _kept(out: Path) -> str:
+    """What is left of a run that cannot go on."""
+    last = pointed(out, "latest")
+    return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
+
+
+def _look_at_loss(trainer: Trainer) -> float:
+    """Read the sum of the losses, for which a GPU is waited for, and return the last update's loss scale, 1 for none.
+
+    A scale that is too large is halved until it is not; below 1, it is not the scale that makes gradients overflow.
+    """
+    progress, losses = trainer.progress, trainer.losses
+    total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, losses.scale)
+    if not math.isfinite(total):
+        raise TrainingError(f"the loss became {total} by step {progress.step}; begin anew with a lower learning rate "
+                            f"or a longer warm-up ({_kept(trainer.out)})")
+    if skipped >= REPORT_EVERY and scale < 1:
+        resumable = is_run(trainer.out)
+        remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
+        if skipped < progress.step:  # else the parameters are those of the beginning, whatever the rate
+            remedy += f"{', or begin anew with' if resumable else ' or'} a lower learning rate"
+        raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
+                            f"not finite in float16, even at a loss scale of {scale:g}; {remedy} "
+                            f"({_kept(trainer.out)})")
+    progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
+    progress.skipped = int(skipped)
+    return scale
+
+
+def _finished(trainer: Trainer) -> bool:
+    progress, options = trainer.progress, trainer.options
+    return ((options.steps is not None and progress.step >= options.steps)
+            or (options.epochs is not None and progress.epoch >= options.epochs)
+            or (options.minutes is not None and progress.seconds >= 60 * options.minutes)
+            or (options.patience is not None and progress.stale >= options.patience))
+
+
+def _bar(trainer: Trainer, show_progress: bool) -> Any:
+    where: dict[str, Any] = {"file": sys.stderr, "dynamic_ncols": True, "mininterval": 0.5}
+    if not sys.stderr.isatty():
+        where = {"file": Lines(sys.stderr), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
+    return tqdm(total=trainer.total_steps, initial=trainer.progress.step, unit="step", disable=not show_progress,
+                **where)
+
+
+@contextmanager
+def _interrupt_flag() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, so that no update is cut in half; a second Ctrl-C interrupts at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
+          train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
+          device: str = "cpu", resume: bool = False, progress: bool = True,
+          started: Callable[[], object] | None = None, profile: str | Path | None = None) -> TrainingResult:
+    """Train a Transformer on pairs of texts, in the folder `out`.
+
+    Args:
+        out: the run's folder; see `transformer.training.checkpoints` for what is in it.
+        config: the model's sizes and options.
+        source_tokenizer, target_tokenizer: between text and ids; one object if the vocabulary is shared.
+        train_pairs, valid_pairs: (source, target) texts.
+        options: how to train.
+        data: where the pairs came from, to be saved with the model.
+        device: where to train.
+        resume: go on from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
+        progress: show a progress bar on standard error.
+        started: called when everything is checked and the first update is next.
+        profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
+
+    Returns:
+        The folder, a translator with the best weights, the best validation, and the progress.
+
+    Raises:
+        RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; a pair is longer than the
+            positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
+            cannot be used. Nothing was changed.
+        DeviceError: the precision is tf32, and the device cannot compute in it.
+        ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out: in
+            training, or before; or after the run had ended, when its best model was loaded.
+        KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
+    """
+    out = Path(out)
+    if not train_pairs or not valid_pairs:
+        raise RunError("training needs at least one training pair and one validation pair")
+    if resume:
+        _check_changes(out, config, options)
+    else:
+        check_new(out)
+    _check_precision(options.precision, device)
+    kernels = jit() if options.jit else nullcontext()
+    run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
+    keep_freed_memory()
+    trainer = _set_up(out, run, train_pairs, valid_pairs, device, resume)
+    if not resume:
+        out.mkdir(parents=True, exist_ok=True)
+        trainer.log.start()
+    if started is not None:
+        started()
+    try:
+        divided = trainer.gradients.threads > 1
+        products = (suitable_products(config) if options.threads is None
+                    else limit_threads(1 if divided else options.threads))
+        with kernels, products:
+            fit(trainer, progress, None if profile is None else Path(profile))
+    finally:
+        trainer.log.draw(options.valid_metric)
+    best, reached = trainer.best, trainer.progress
+    del trainer  # and its memory, which the best model may need
+    translator = _with_memory(lambda: Translator.load(out, device),
+                              lambda error: describe_loading(error, device, pointed(out, "best") or ""))
+    return TrainingResult(out, translator, best, reached)
+
+
+def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
+    """The trainer, where the run begins or goes on."""
+    def work() -> Trainer:
+        trainer = Trainer(out, run, train_pairs, valid_pairs, device)
+        if resume:
+            trainer.restore()
+        return trainer
+
+    options = TrainingOptions.from_json(run.training)
+    return _with_memory(work, lambda error: f"{describe_setup(error, options, device, resume)} ({_kept(out)})")
+
+
+def _check_changes(out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
+    """RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
+    earlier, _, _ = load_run(out, "latest")
+    changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
+    changed += options.changed_from(TrainingOptions.from_json(earlier.training))
+    if changed:
+        raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another folder")
+
+
+def _check_precision(precision: str, device: str) -> None:
+    """DeviceError, with the way out, if TF32 is asked for and `device` has none."""
+    if precision != "tf32":
+        return
+    if device == "cpu":
+        raise DeviceError("precision tf32 is for GPUs, and the device is cpu; give --device cuda or "
+                          "--precision float32")
+    try:
+        with tf32(device):
+            pass
+    except DeviceError as error:
+        raise DeviceError(f"{error}; give --precision float32") from error

@@ -1,0 +1,133 @@
+"""The choices of a training run that are not the model's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from math import isfinite
+from typing import Any, Self
+
+_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str,
+          "bool": bool}
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How to train.
+
+    Attributes:
+        steps: updates of the parameters to make, or None.
+        epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
+        batch_tokens: size of a batch, sentences × longest side, padding included.
+        accumulate: batches whose gradients are summed for one update.
+        micro_batches: parts of each batch, divided by rows, that are computed one after the other, in less memory: the
+            same updates, but for the masks of dropout and the rounding of sums.
+        threads: how many work on each batch, which is divided over them (`ParallelGradients`; of a small model, see
+            `shards_of`, its matrix products are): the masks of dropout and the rounding of sums depend on it. None: as
+            many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
+        precision: of updates. "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
+            (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
+            updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
+        jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: as the caller has it.
+        learning_rate: the highest rate of the schedule.
+        warmup_steps: updates over which the rate rises from 0.
+        schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
+        label_smoothing: ε of the loss in training; validation losses are without.
+        clip_norm: the longest gradient, over all parameters; None for no clipping.
+        weight_decay: decoupled, as in AdamW.
+        adam_beta2: decay of the second moment; the first moment's is 0.9.
+        seed: of the parameters, the order of the data and dropout.
+        valid_every: updates between validations, each of which also saves a checkpoint.
+        valid_sentences: how many validation sentences are decoded for the metric (the loss uses all).
+        valid_metric: "exact_match" or "bleu".
+        patience: end after this many validations in a row without a better one; None: never.
+        keep: how many checkpoints to keep, beside the best.
+        average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better;
+            1: do not.
+        minutes: end after this much training time; None: no limit.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a value out of range, or no length of the training.
+    """
+
+    steps: int | None = None
+    epochs: int | None = None
+    batch_tokens: int = 2048
+    accumulate: int = 1
+    micro_batches: int = 1
+    threads: int | None = None
+    precision: str = "float32"
+    jit: bool = False
+    learning_rate: float = 1e-3
+    warmup_steps: int = 400
+    schedule: str = "cosine"
+    label_smoothing: float = 0.1
+    clip_norm: float | None = 1.0
+    weight_decay: float = 0.0
+    adam_beta2: float = 0.98
+    seed: int = 1
+    valid_every: int = 500
+    valid_sentences: int = 500
+    valid_metric: str = "exact_match"
+    patience: int | None = None
+    keep: int = 3
+    average: int = 1
+    minutes: float | None = None
+
+    #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
+    #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
+    #: or parts of a batch gives them other masks of dropout; another precision, and kernels, or none, another rounding.
+    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
+                  "micro_batches", "threads", "precision", "jit")
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), str(field.type)
+            if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "bool"):
+                raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
+            if isinstance(value, float) and not isfinite(value):
+                raise ValueError(f"{field.name} must be finite, got {value!r}")
+        if self.steps is None and self.epochs is None and self.minutes is None:
+            raise ValueError("give the length of the training: steps, epochs or minutes")
+        for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
+                     "patience", "keep", "average", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        for name in ("learning_rate", "clip_norm", "minutes"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        for name in ("warmup_steps", "weight_decay", "seed"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.seed >= 2**64:
+            raise ValueError(f"seed must be below 2**64, got {self.seed}")
+        for name in ("label_smoothing", "adam_beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+        if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
+            raise ValueError(f"schedule must be inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
+        if self.precision not in ("float32", "tf32", "float16"):
+            raise ValueError(f"precision must be float32, tf32 or float16, got {self.precision!r}")
+        if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:
+            raise ValueError(f"the {self.schedule} schedule needs steps or epochs, to know where it ends")
+        if self.valid_metric not in ("exact_match", "bleu"):
+            raise ValueError(f"valid_metric must be exact_match or bleu, got {self.valid_metric!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_json`; ValueError names unknown entries."""
+        unknown = sorted(set(values) - {f.name for f in fields(cls)})
+        if unknown:
+            raise ValueError(f"the training options have unknown entries: {', '.join(unknown)}")
+        return cls(**values)
+
+    def changed_from(self, earlier: Self) -> list[str]:
+        """Of the options that differ from an earlier run's, those that a resumed run may not change."""
+        fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]
+        return [name for name in fixed if getattr(self, name) != getattr(earlier, name)]

@@ -1,0 +1,151 @@
+"""Data parallelism over threads: the gradient of a batch, from parts of it that run at the same time.
+
+The rows of a batch are divided into shards; each runs forward and backward in a thread of its own, with one thread for
+its matrix products, so that everything, not the products alone, keeps all cores busy. The gradients are summed in the
+order of the shards, and each shard draws its dropout masks by keys of its own: a function of the seed, the step and the
+shard. So the same seed and number of threads give the same bits, whichever thread is faster.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from minigrad import Tensor, autocast, parallel, random
+from minigrad.arguments import whole_number
+from minigrad.device import on_device_of
+from minigrad.engine.backward import Receive
+from minigrad.precision.scaler import scale_loss
+from minigrad.tensor.gradients import backward
+
+from transformer.data.batches import trimmed
+from transformer.model import Transformer
+from transformer.training.packed import packed_loss
+
+
+class Shard(NamedTuple):
+    """Some rows of a batch, without the columns that are padding in all of them: source (b, s) and labels (b, t)."""
+
+    source: Any
+    labels: Any
+
+
+def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
+    """Divide a batch, host arrays (B, S) and (B, T), by rows; fewer rows give fewer shards.
+
+    Rows of like length go together, which leaves the least padding, and every shard has about as many real tokens.
+    """
+    real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
+    order = np.argsort(real, kind="stable")
+    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id))
+            for rows in parallel.shares(order.tolist(), real[order].tolist(), shards)]
+
+
+class ParallelGradients:
+    """Gradients of a model's loss, by `threads` threads: ``with ParallelGradients(model, 2) as gradients: …``.
+
+    Inside the block the matrix products have one thread each (with ``threads=1``, as many as before), and optimizers
+    use the threads, too. All of them end with the block.
+
+    Args:
+        model: with parameters on a GPU, `threads` is taken as 1.
+        threads: shards of a batch. 1: a batch is one ordinary forward and backward.
+
+    Raises:
+        TypeError: `threads` is no integer.
+        ValueError: `threads` is below 1.
+    """
+
+    def __init__(self, model: Transformer, threads: int) -> None:
+        threads = whole_number(threads, "threads", "ParallelGradients")
+        self.model = model
+        self.threads = threads if model.device == "cpu" else 1
+        self._stack: ExitStack | None = None
+
+    def __enter__(self) -> Self:
+        """Start the threads; RuntimeError within a block of the same object."""
+        if self._stack is not None:
+            raise RuntimeError("ParallelGradients: its block was entered already, and its threads run until that ends; "
+                               "for a second block make another ParallelGradients")
+        with ExitStack() as stack:
+            if self.threads > 1:
+                # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
+                stack.enter_context(threadpool_limits(1))
+                stack.enter_context(parallel.threads(self.threads))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End them."""
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1,
+                 scale: Any = None) -> Any:
+        """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
+
+        It is written once all shards have succeeded; an exception in one is raised when the others have ended, and no
+        gradient has changed. Hooks of parameters run once, on the sum.
+
+        Args:
+            source: ids (B, S), padded.
+            labels: ids (B, T), as for `Transformer.loss`.
+            label_smoothing: of the loss.
+            denominator: usually the number of target tokens of all batches whose gradients are summed.
+            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.autocast`);
+                the `factor` of a `minigrad.optim.GradScaler`. None: the forward is in the parameters' precision.
+
+        Returns:
+            The sum of the losses, before the division: a raw float64 number, on the model's device.
+
+        Raises:
+            RuntimeError: several threads, and the ``with`` block was not entered.
+        """
+        if self.threads == 1:
+            loss = self._loss(Shard(source, labels), label_smoothing, scale)
+            _objective(loss, denominator, scale).backward()
+            return _number(loss)
+        if self._stack is None:
+            raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
+                               "'with ParallelGradients(model, threads) as gradients:'")
+        source, labels = self.model.source_ids(source), self.model.target_ids(labels)
+        if len(source) != len(labels):
+            raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
+                             f"{source.shape} and {labels.shape}")
+        shards = split(source, labels, self.model.config.pad_id, self.threads) or [Shard(source, labels)]  # no rows
+        seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
+        total = parallel.GradientSum()
+        losses = parallel.run([
+            partial(self._shard, shard, seed, label_smoothing, denominator, scale, total.receiver(number))
+            for number, (shard, seed) in enumerate(zip(shards, seeds, strict=True))])
+        total.deliver()
+        return sum(losses[1:], start=losses[0])
+
+    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: Any,
+               receive: Receive) -> Any:
+        """Forward and backward of one shard; its gradients go to `receive`."""
+        with random.fork(seed):
+            loss = self._loss(shard, label_smoothing, scale)
+            backward(_objective(loss, denominator, scale), receive=receive)
+            return _number(loss)
+
+    def _loss(self, shard: Shard, label_smoothing: float, scale: Any) -> Tensor:
+        """The sum of the losses; with a scale, by a forward in mixed precision."""
+        with nullcontext() if scale is None else autocast():
+            return packed_loss(self.model, *shard, label_smoothing, reduction="sum")
+
+
+def _objective(loss: Tensor, denominator: float, scale: Any) -> Tensor:
+    """What is differentiated."""
+    return loss / denominator if scale is None else scale_loss(loss / denominator, scale)
+
+
+def _number(loss: Tensor) -> Any:
+    """A raw float64 number, where the loss is."""
+    with on_device_of(loss.data):
+        return loss.data.astype(np.float64)

@@ -1,0 +1,75 @@
+"""For each task, the model and the training that reach its figure in the README; options can change every number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from transformer.data.tasks import Task, get_task
+from transformer.data.tokenizer import Tokenizer, build_tokenizers
+from transformer.model import TransformerConfig
+from transformer.training.options import TrainingOptions
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train for a task.
+
+    Attributes:
+        preset: "tiny", "small" or "base": see `TransformerConfig`.
+        model: changes to the preset.
+        options: the training options.
+        train_count, valid_count: how many generated pairs to train and to validate on.
+    """
+
+    preset: str
+    options: TrainingOptions
+    model: dict[str, Any] = field(default_factory=dict)
+    train_count: int = 50_000
+    valid_count: int = 1_000
+
+    def config(self, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, **changes: Any) -> TransformerConfig:
+        """The model's configuration for these vocabularies."""
+        preset = getattr(TransformerConfig, self.preset)
+        sizes = len(source_tokenizer.vocabulary), len(target_tokenizer.vocabulary)
+        config: TransformerConfig = preset(*sizes, **(self.model | changes))
+        return config
+
+    def data(self, task: str, seed: int) -> dict[str, Any]:
+        """What ``run.json`` keeps of where the pairs of `task_pairs` come from, so that a run can be gone on with."""
+        return {"task": task, "train_count": self.train_count, "valid_count": self.valid_count, "seed": seed}
+
+
+# The generated tasks have one right answer each, and a run sees an example a few times only: nothing to smooth or drop.
+SYMBOLS = TrainingOptions(steps=1, batch_tokens=512, learning_rate=1.5e-3, warmup_steps=200, label_smoothing=0.0,
+                          valid_every=500)
+SMALL_VOCABULARY: dict[str, Any] = {"dropout": 0.0, "max_length": 64}
+
+RECIPES: dict[str, Recipe] = {
+    "copy": Recipe("tiny", replace(SYMBOLS, steps=1500), SMALL_VOCABULARY),
+    "reverse": Recipe("tiny", replace(SYMBOLS, steps=3000), SMALL_VOCABULARY),
+    "sort": Recipe("tiny", replace(SYMBOLS, steps=3000), SMALL_VOCABULARY),
+    "addition": Recipe("tiny", replace(SYMBOLS, steps=4500, batch_tokens=1024, warmup_steps=400, valid_every=900),
+                       SMALL_VOCABULARY | {"d_model": 128, "d_ff": 512}, train_count=200_000),
+    "dates": Recipe("tiny", replace(SYMBOLS, steps=2400, batch_tokens=1024, learning_rate=2e-3, valid_every=400,
+                                     keep=6),
+                    SMALL_VOCABULARY | {"max_length": 128}, train_count=60_000),
+    "text": Recipe("small", TrainingOptions(epochs=10, batch_tokens=2048, learning_rate=1e-3, warmup_steps=500,
+                                            label_smoothing=0.1, valid_every=500, valid_metric="bleu", average=5,
+                                            keep=5),
+                   {"tie_output": True}),
+}
+
+
+def task_tokenizers(task: Task, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of a generated task, from its training pairs."""
+    sources, targets = zip(*pairs, strict=True)
+    return build_tokenizers(task.tokenizer_kind, sources, targets, shared=False)
+
+
+def task_pairs(name: str, recipe: Recipe, seed: int) -> tuple[Pairs, Pairs]:
+    """The training and validation pairs of a generated task."""
+    task = get_task(name)
+    return task.pairs("train", recipe.train_count, seed), task.pairs("valid", recipe.valid_count, seed)

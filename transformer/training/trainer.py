@@ -1,0 +1,299 @@
+"""One training run: the model, the optimizer, the schedule, the progress, and what changes them.
+
+A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
+and the number of threads that a batch is divided over, which is an option; a checkpoint holds everything else. So a run
+that was stopped and resumed makes the same updates, bit for bit, as one that was never stopped. The loop itself is in
+`transformer.training.loop`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minigrad
+from minigrad import optim
+from minigrad.device import on_device_of
+from minigrad.precision.gpu import float32_sums
+
+from transformer.data.batches import batches_by_length, collate
+from transformer.data.extras import require
+from transformer.model import Transformer
+from transformer.training.checkpoints import (
+    Run,
+    RunError,
+    load_run,
+    numbered,
+    one_line,
+    point,
+    pointed,
+    prune,
+    save_checkpoint,
+)
+from transformer.training.log import Log
+from transformer.training.loss_meter import Losses
+from transformer.training.options import TrainingOptions
+from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
+from transformer.training.pairs import Pairs, checksum, encode
+from transformer.training.parallel_gradients import ParallelGradients
+from transformer.training.prefetch import Group, prepare
+from transformer.training.progress import Progress
+from transformer.training.threads import shards_of
+from transformer.training.validation import Validation, validate
+from transformer.translator import Translator
+
+
+class Trainer:
+    """One run: model, optimizer, schedule and progress, and the steps that change them.
+
+    Attributes:
+        gradients: computes the gradients of a batch; with several threads, updates are made within its block.
+        losses: what `Progress.loss_sum` and `loss_tokens` will be told when somebody looks.
+        scaler: of float16, the scale of the loss, and which updates it skips.
+        best: the best validation so far.
+    """
+
+    def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str) -> None:
+        self.out, self.run = out, run
+        self.options = TrainingOptions.from_json(run.training)
+        if self.options.valid_metric == "bleu":
+            # rather now than at the first validation
+            require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
+        self.examples = encode(train_pairs, "training", run)
+        self.valid_pairs = list(valid_pairs)
+        self.data_checksum = checksum(self.examples, encode(valid_pairs, "validation", run))
+        minigrad.manual_seed(self.options.seed)
+        self.model = Transformer(run.config).to(device)
+        self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
+                                     betas=(0.9, self.options.adam_beta2), weight_decay=self.options.weight_decay)
+        self.gradients = ParallelGradients(self.model, shards_of(run.config, self.options.threads or 1,
+                                                                   self.options.batch_tokens))
+        self.progress = Progress()
+        self.total_steps = self._total_steps()
+        self.scheduler = self._scheduler()
+        self.losses = Losses()
+        self.scaler = optim.GradScaler(enabled=self.options.precision == "float16")
+        self.log = Log(self.out / "log.csv")
+        self.best = Validation(math.inf, 0.0)
+
+    # ----------------------------------------------------------------- plans
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The batches of an epoch, as arrays of indices of examples."""
+        return batches_by_length(self.examples, self.options.batch_tokens, self.options.seed, epoch)
+
+    def _total_steps(self) -> int | None:
+        """The number of updates of the whole run, if steps or epochs say so."""
+        limits = [] if self.options.steps is None else [self.options.steps]
+        if self.options.epochs is not None:
+            batches = [len(self.plan(epoch)) for epoch in range(self.options.epochs)]
+            limits.append(sum(math.ceil(count / self.options.accumulate) for count in batches))
+        return min(limits) if limits else None
+
+    def _scheduler(self) -> optim.Scheduler:
+        options, total = self.options, self.total_steps or 1
+        warmup = max(1, options.warmup_steps)
+        if options.schedule == "cosine":
+            return optim.CosineLR(self.optimizer, min(warmup, total), total + 1)
+        if options.schedule == "linear":
+            return optim.LinearLR(self.optimizer, min(warmup, total), total + 1)
+        if options.schedule == "inverse_sqrt":  # the paper's shape, with its peak at `learning_rate`
+            return optim.LambdaLR(self.optimizer, lambda step: min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
+        return optim.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
+
+    def groups(self) -> Iterator[Group]:
+        """From where the run is, the batches of each update, epoch after epoch."""
+        epoch, start = self.progress.epoch, self.progress.batch
+        while True:
+            plan = self.plan(epoch)
+            for first in range(start, len(plan), self.options.accumulate):
+                chosen = plan[first:first + self.options.accumulate]
+                end = first + len(chosen)
+                following = (epoch, end) if end < len(plan) else (epoch + 1, 0)
+                yield prepare(self.model, [collate(self.examples, indices) for indices in chosen], *following,
+                              self.options.micro_batches)
+            epoch, start = epoch + 1, 0
+
+    # ----------------------------------------------------------------- one update
+
+    def update(self, group: Group) -> None:
+        """One step of the optimizer, on the mean loss of all target tokens in these batches; moves the position on.
+
+        With float16 it changes no parameter where a gradient is not finite. It counts as a step all the same: the
+        learning rate goes on, and so do the masks of dropout.
+        """
+        progress = self.progress
+        minigrad.random.set_step(progress.step)
+        self.optimizer.zero_grad()
+        with on_device_of(group.parts[0].source), self._arithmetic():
+            loss = self._gradients(group)
+            with memory_or(UpdateDoesNotFit()):
+                self.scaler.unscale_(self.optimizer)
+                if self.options.clip_norm is not None:
+                    optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+                self.scaler.step(self.optimizer)
+                self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.factor)
+                self.scaler.update()
+        self.scheduler.step()
+        progress.step += 1
+        progress.epoch, progress.batch = group.epoch, group.batch
+        progress.tokens += group.tokens
+        progress.loss_tokens += group.tokens
+
+    def _gradients(self, group: Group) -> Any:
+        """Compute the gradients, which with float16 are multiplied by the loss scale; returns the sum of the losses."""
+        scale = self.scaler.factor if self.scaler.is_enabled() else None
+        total: Any = 0.0
+        for part, sentences in zip(group.parts, group.sentences, strict=True):
+            with memory_or(BatchDoesNotFit(*part, sentences)):
+                total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
+        return total
+
+    def _arithmetic(self) -> AbstractContextManager[Any]:
+        """What updates are computed within."""
+        if self.options.precision == "tf32":
+            return minigrad.tf32(self.model.device)
+        if self.options.precision == "float32":
+            return nullcontext()
+        if self.model.device != "cpu":
+            return float32_sums(self.model.device)
+        return np.errstate(over="ignore", invalid="ignore")  # what overflows is skipped: no reason for NumPy to warn
+
+    # ----------------------------------------------------------------- checkpoints
+
+    def save(self) -> None:
+        """Write the checkpoint of a validation; let "latest" name it, and "best" if it was the best."""
+        self._save(f"{self.progress.step:08d}", best=self.progress.stale == 0)
+
+    def save_interrupted(self) -> None:
+        """Write a checkpoint of this moment, if there is none, and let "latest" name it.
+
+        Its name sets it apart: the checkpoints that are kept and averaged are those of a run without interruptions.
+        """
+        if self.progress.step != self.progress.validated:
+            self._save(f"{self.progress.step:08d}-interrupted", best=False)
+
+    def _save(self, name: str, best: bool) -> None:
+        if pointed(self.out, "latest") == name:  # the one that was resumed from
+            return
+        self._write(name, self.optimizer.state_dict())
+        point(self.out, "latest", name)
+        if best:
+            point(self.out, "best", name)
+        self._prune()
+
+    def _prune(self) -> None:
+        prune(self.out, max(self.options.keep, self.options.average))
+
+    def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
+        best = asdict(self.best) if self.best.loss < math.inf else None
+        self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
+                                                     "data_checksum": self.data_checksum}
+        if self.scaler.is_enabled():
+            self.run.progress["scaler"] = self.scaler.state_dict()
+        save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
+
+    def restore(self) -> None:
+        """Go back to the latest checkpoint of the folder, and cut the log back to it.
+
+        Raises:
+            RunError: the checkpoint cannot be used, or was made with other pairs; the folder is as it was.
+        """
+        saved, arrays, optimizer = load_run(self.out, "latest")
+        if optimizer is None:
+            raise RunError(f"{self.out}: the latest checkpoint has no optimizer state")
+        try:
+            values = dict(saved.progress)
+            if values.pop("data_checksum") != self.data_checksum:
+                raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
+                               "a new one in another folder")
+            scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
+            self.progress = Progress(**values)
+            self._check_position()
+            if best is not None:
+                self.best = Validation.from_json(best)
+            self.model.load_state_dict(arrays)
+            self.optimizer.load_state_dict(optimizer)
+            self.scheduler.load_state_dict(scheduler)
+            if scaler is not None and self.scaler.is_enabled():
+                self.scaler.load_state_dict(scaler)
+            else:  # a run of another precision begins with a new one
+                self.progress.skipped = 0
+            self.losses = Losses(self.progress.loss_sum, self.progress.skipped)
+            self._restore_best()
+        except RunError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
+        self._prune()
+        self.log.cut_after(self.progress.validated)
+
+    def _check_position(self) -> None:
+        """ValueError if the epoch has no such batch; `groups` would look for it for ever."""
+        batch, epoch = self.progress.batch, self.progress.epoch
+        count = len(self.plan(epoch))
+        if batch >= count:
+            raise ValueError(f"the progress has batch {batch} to come next, and epoch {epoch} has {count}")
+
+    def _restore_best(self) -> None:
+        """Make up for what a killed run left undone about "best", and go on from the average of one that had ended."""
+        name, step = pointed(self.out, "best"), self.progress.step
+        if name is not None and name.startswith(f"{step:08d}-average"):
+            self.best = Validation.from_json(load_run(self.out, name)[0].progress["best"])
+        elif step == self.progress.validated and self.progress.stale == 0:
+            point(self.out, "best", f"{step:08d}")
+
+    # ----------------------------------------------------------------- validation
+
+    def translator(self) -> Translator:
+        """The model as it is now, with its tokenizers."""
+        return Translator(self.model, self.run.source_tokenizer, self.run.target_tokenizer)
+
+    def validate(self) -> Validation:
+        """Validation loss and metric of the model as it is now."""
+        return validate(self.translator(), self.valid_pairs, self.options)
+
+    def validate_and_save(self) -> Validation:
+        """Validate, add a line to the log, save a checkpoint, and let "best" name it if it is."""
+        progress, start = self.progress, time.perf_counter()
+        validation = self.validate()
+        if validation.better_than(self.best):
+            self.best, progress.stale = validation, 0
+        else:
+            progress.stale += 1
+        progress.validated = progress.step
+        progress.seconds += time.perf_counter() - start
+        train_loss = progress.mean_loss
+        self.losses.total, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
+        self.log.add(step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
+                     metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
+                     seconds=progress.seconds)
+        self.save()
+        return validation
+
+    def average_checkpoints(self) -> None:
+        """Average the weights of the last checkpoints; if that validates better, save it as the best."""
+        names = numbered(self.out)[-self.options.average:]
+        if len(names) < 2:
+            return
+        with memory_or(AverageDoesNotFit()):
+            states = [load_run(self.out, name)[1] for name in names]
+            own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
+            mean = {key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
+                    for key, array in own.items()}
+        self.model.load_state_dict(mean)
+        validation = self.validate()
+        if validation.better_than(self.best):
+            self.best = validation
+            name = f"{self.progress.step:08d}-average-{len(names)}"
+            self._write(name, None)
+            point(self.out, "best", name)
+        self.model.load_state_dict(own)
+
