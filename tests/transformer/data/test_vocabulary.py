@@ -7,19 +7,13 @@ from hypothesis import strategies as st
 from transformer.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 
 
-def test_specials_come_first_and_ordinary_tokens_follow():
+def test_specials_come_first_and_no_text_reaches_them():
     vocabulary = Vocabulary(["b", "a"])
     assert vocabulary.tokens == ("<pad>", "<bos>", "<eos>", "<unk>", "b", "a")
     assert [PAD, BOS, EOS, UNK] == [0, 1, 2, 3]
     assert len(vocabulary) == 6
-    assert vocabulary.id_of("a") == 5
-    assert vocabulary.token_of(4) == "b"
     assert vocabulary.token_of(EOS) == "<eos>"
-
-
-def test_unknown_tokens_and_names_of_specials_are_unknown():
-    vocabulary = Vocabulary(["a"])
-    assert [vocabulary.id_of(token) for token in ("z", "", *SPECIALS)] == [UNK] * 6
+    assert [vocabulary.id_of(token) for token in ("a", "z", "", *SPECIALS)] == [5, *[UNK] * 6]
 
 
 @given(st.lists(st.text().filter(lambda token: token not in SPECIALS), unique=True))
@@ -29,15 +23,10 @@ def test_ids_and_tokens_are_inverse_and_a_copy_is_equal(tokens):
     assert Vocabulary(vocabulary.tokens).tokens == vocabulary.tokens
 
 
-def test_build_orders_by_count_then_by_text():
-    lists = [["b", "c", "a"], ["a", "b", "<eos>", "<eos>", "<eos>"], ["d"]]
+def test_build_orders_by_count_then_by_text_and_has_limits():
+    lists = [["b", "c", "a"], ["a", "b", "<eos>", "<eos>", "<eos>"], ["d", "a"]]
     assert Vocabulary.build(lists).tokens[4:] == ("a", "b", "c", "d")
-    assert Vocabulary.build(reversed(lists)).tokens == Vocabulary.build(lists).tokens
     assert Vocabulary.build([["x"], ["y", "y"]]).tokens[4:] == ("y", "x")
-
-
-def test_build_limits():
-    lists = [["a", "a", "a", "b", "b", "c"]]
     assert Vocabulary.build(lists, max_size=6).tokens[4:] == ("a", "b")
     assert Vocabulary.build(lists, min_count=3).tokens[4:] == ("a",)
     assert len(Vocabulary.build(lists, max_size=4)) == 4
@@ -47,12 +36,12 @@ def test_build_limits():
 
 @pytest.mark.parametrize("index", [-1, 5])
 def test_an_id_out_of_range_is_an_error(index):
-    with pytest.raises(IndexError, match=rf"id {index} is not among the ids 0 to 4"):
+    with pytest.raises(IndexError, match=rf"id {index} .* 0 to 4"):
         Vocabulary(["a"]).token_of(index)
 
 
 def test_duplicates_and_reserved_names_are_errors():
     with pytest.raises(ValueError, match="'a' occurs 2 times"):
         Vocabulary(["a", "b", "a"])
-    with pytest.raises(ValueError, match="'<pad>' is the name of a special token"):
+    with pytest.raises(ValueError, match="'<pad>' is the name of a special"):
         Vocabulary(["a", "<pad>"])

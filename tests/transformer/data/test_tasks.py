@@ -1,0 +1,91 @@
+"""Generated tasks: right answers, the text forms, determinism, and splits that share no source."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from transformer.data.tasks import SPLITS, TASKS, get_task, split_of
+
+SYMBOL_TASKS = {"copy": ("abcdefghij", list), "reverse": ("abcdefghijklmnopqrstuvwxyz", lambda s: s[::-1]),
+                "sort": ("abcdefghij", sorted)}
+
+
+def pairs(name, split, count, seed=0):
+    if name == "dates":
+        pytest.importorskip("babel", reason="dates need the data extra")
+    return get_task(name).pairs(split, count, seed)
+
+
+def test_the_tasks_and_their_tokenizers():
+    assert {name: task.tokenizer_kind for name, task in TASKS.items()} == {
+        "copy": "words", "reverse": "words", "sort": "words", "addition": "words", "dates": "characters"}
+    assert all(task.name == name and task.description for name, task in TASKS.items())
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_symbol_tasks(name, split):
+    """Right answers, all symbols, and lengths from 1 to 10, each as often."""
+    alphabet, answer = SYMBOL_TASKS[name]
+    lengths, seen = Counter(), set()
+    for source, target in pairs(name, split, 5000):
+        symbols = source.split(" ")
+        seen |= set(symbols)
+        lengths[len(symbols)] += 1
+        assert target.split(" ") == answer(symbols)
+    assert seen == set(alphabet)
+    assert sorted(lengths) == list(range(1, 11))
+    assert all(400 < count < 600 for count in lengths.values()), lengths  # 500 ± 4.7 standard deviations
+
+
+def test_addition():
+    shapes = Counter()
+    for source, target in pairs("addition", "train", 2000):
+        x, y = (number.replace(" ", "") for number in source.split(" + "))
+        assert source == f"{' '.join(str(int(x)))} + {' '.join(str(int(y)))}"  # no leading zero
+        assert target == " ".join(str(int(x) + int(y)))
+        shapes[len(x), len(y)] += 1
+    assert shapes[3, 3] > 1100  # 0.8² of 2,000 is 1,280
+    assert {length for shape in shapes for length in shape} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_splits_share_no_source_but_the_shortest(name):
+    few = {"copy": 2, "sort": 2, "reverse": 1}.get(name, 0)  # up to this length: 10 + 100 strings, or 26
+    for seed, split in enumerate(SPLITS):
+        sources = {source for source, _ in pairs(name, split, 2000, seed)}
+        assert all(split_of(source) == split for source in sources if len(source.split()) > few)
+
+
+def test_the_split_of_a_source_never_changes():
+    # Fixed by the hash: were it to move, old checkpoints would be scored on what they were trained on.
+    assert [split_of(source) for source in ("a", "1", "2", "3")] == ["train", "train", "test", "valid"]
+    assert Counter(split_of(str(i)) for i in range(20_000))["train"] == pytest.approx(18_000, abs=200)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pairs_are_a_function_of_split_count_and_seed(name):
+    first = pairs(name, "train", 50)
+    assert pairs(name, "train", 80)[:50] == first
+    assert pairs(name, "train", 50, seed=1) != first
+    assert pairs(name, "valid", 50) != first
+    assert pairs(name, "test", 0) == []
+
+
+def test_another_process_draws_the_same_pairs():
+    program = "from transformer.data.tasks import get_task; print(get_task('addition').pairs('test', 20, 7))"
+    drawn = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                           cwd=Path(__file__).parents[3], env={"PYTHONHASHSEED": "1"}).stdout
+    assert drawn == f"{pairs('addition', 'test', 20, 7)}\n"
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match=r"unknown task 'x'.* copy, reverse, sort, addition, dates"):
+        get_task("x")
+    with pytest.raises(ValueError, match=r"unknown split 'dev'.* train, valid, test"):
+        get_task("copy").pairs("dev", 1, 0)
+    with pytest.raises(ValueError, match="got -1"):
+        get_task("copy").pairs("test", -1, 0)
