@@ -37,7 +37,7 @@ def test_training_with_kernels_gives_the_same_but_for_rounding(threads, tmp_path
 
 @pytest.mark.usefixtures("numba")
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_decoding_with_kernels(command, run, monkeypatch):
+def test_decoding_with_kernels(command, small_run, monkeypatch):
     seen = []
     translate = Translator.translate
 
@@ -46,15 +46,9 @@ def test_decoding_with_kernels(command, run, monkeypatch):
         return translate(*arguments, **keywords)
 
     monkeypatch.setattr(Translator, "translate", watched)
-    given = {"standard_input": "one two\n"} if command == "translate" else {}
-    pairs = []
-    if command == "evaluate":
-        for side in ("source", "target"):
-            path = run.parent / f"jit.{side}"
-            path.write_text("one two\n" if side == "source" else "一 二\n", encoding="utf-8")
-            pairs += [f"--{side}", path]
+    given = ["--count", 1] if command == "evaluate" else []
     for more in ([], ["--jit"]):
-        result = call(command, run, *pairs, *more, **given)
+        result = call(command, small_run, *given, *more, standard_input="a b\n")
         assert result.exit_code == 0, result.output
     assert seen == [False, True]
     assert not is_jit_on()
@@ -76,30 +70,14 @@ def test_a_run_keeps_its_kernels(tmp_path, monkeypatch):
     assert all(np.array_equal(value, found[name]) for name, value in expected.items())
 
     runs.after_update(monkeypatch, lambda trainer: used.append(is_jit_on()))
-    for steps, more in enumerate(([], ["--no-jit"], [], ["--jit"], []), 7):
+    for steps, more in enumerate(([], ["--no-jit"], [], ["--jit"]), 7):
         assert call(*resume, "--steps", steps, *more).exit_code == 0
-    assert used == [True, False, False, True, True]
+    assert used == [True, False, False, True]
     assert not is_jit_on()
 
 
-@pytest.mark.usefixtures("numba")
-def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
-    monkeypatch.setattr(minigrad.kernels, "compiled_before", lambda: False)
-    result = call("train", *SMALL, "--steps", 1, "--jit", "--threads", 2, "--out", tmp_path / "run")
-    line = "2 threads; compiled kernels: they are compiled first, once, in about 6 s"
-    assert result.stdout.splitlines()[1] == line
-
-
 def test_without_numba(tmp_path, monkeypatch):
-    def load():
-        raise ImportError("minigrad.jit needs the package 'numba'")
-
-    monkeypatch.setattr(minigrad.kernels, "load", load)
-    assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "run", "--jit")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_run_with_kernels_goes_on_without_numba_if_told_to(tmp_path, monkeypatch):
+    """A run with kernels goes on if it is told to do without them; the first says that it compiles."""
     def load():
         raise ImportError("minigrad.jit needs the package 'numba'")
 
@@ -107,12 +85,14 @@ def test_a_run_with_kernels_goes_on_without_numba_if_told_to(tmp_path, monkeypat
     monkeypatch.setattr("transformer.training.loop.jit", nullcontext)
     with monkeypatch.context() as patch:
         patch.setattr(minigrad.kernels, "load", lambda: None)
-        patch.setattr(minigrad.kernels, "compiled_before", lambda: True)
-        assert call("train", *SMALL, "--steps", 1, "--jit", "--out", out).exit_code == 0
+        patch.setattr(minigrad.kernels, "compiled_before", lambda: False)
+        result = call("train", *SMALL, "--steps", 1, "--jit", "--out", out)
+        assert "compiled kernels: they are compiled first" in result.stdout
     monkeypatch.setattr(minigrad.kernels, "load", load)
     runs.after_update(monkeypatch, lambda trainer: used.append(trainer.options.jit))
-    said = refused("train", "--resume", "--out", out, "--steps", 2)
-    assert "was trained with compiled kernels; --no-jit goes on without: minigrad.jit needs the package 'numba'" in said
-    result = call("train", "--resume", "--out", out, "--steps", 2, "--no-jit", "--quiet")
-    assert result.exit_code == 0, result.output
+    assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "other", "--jit")
+    assert not (tmp_path / "other").exists()
+    resume = ["train", "--resume", "--out", out, "--steps", 2, "--quiet"]
+    assert "--no-jit goes on without: minigrad.jit needs the package 'numba'" in refused(*resume)
+    assert call(*resume, "--no-jit").exit_code == 0
     assert used == [False]

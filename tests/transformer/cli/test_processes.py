@@ -10,8 +10,10 @@ import pytest
 from tests.transformer.commands import SMALL, call, start
 from transformer.training.checkpoints import load_run
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals, signals and descriptors of POSIX")
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
+
+@posix
 def test_on_a_terminal_there_is_a_prompt_and_an_answer_to_each_line(run):
     import pty
 
@@ -30,7 +32,7 @@ def test_on_a_terminal_there_is_a_prompt_and_an_answer_to_each_line(run):
     assert lines[2].startswith("line 2: 10 tokens with end-of-sentence")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
+@posix
 def test_a_reader_that_stops_reading_is_no_error(run):
     with start("translate", run, "--batch-size", 1) as process:
         process.stdin.write(b"one\n")
@@ -43,7 +45,7 @@ def test_a_reader_that_stops_reading_is_no_error(run):
         assert process.wait(timeout=60) == 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
+@posix
 def test_ctrl_c_ends_a_translation_quietly(run):
     process = start("translate", run, "--batch-size", 1)
     process.stdin.write(b"one\n")
@@ -54,7 +56,7 @@ def test_ctrl_c_ends_a_translation_quietly(run):
     assert (process.returncode, errors.strip()) == (130, b"")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
+@posix
 def test_ctrl_c_saves_the_training_and_says_how_to_go_on(tmp_path):
     folder = tmp_path / "a run"
     process = start("train", *SMALL, "--steps", 100_000, "--valid-every", 2, "--out", folder)
@@ -79,8 +81,9 @@ def test_ctrl_c_before_the_first_checkpoint(begun, tmp_path):
     assert result.stderr.endswith("stopped; there is no checkpoint yet\n")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="descriptors of POSIX")
-@pytest.mark.parametrize(("descriptor", "name"), [(0, "input"), (1, "output")])
+@posix
+@pytest.mark.parametrize(("descriptor", "name"), [
+    (0, "input"), pytest.param(1, "output", marks=pytest.mark.slow)])
 def test_a_closed_standard_stream_is_named(run, descriptor, name):
     process = start("translate", run, preexec_fn=lambda: os.close(descriptor))
     _, errors = process.communicate(timeout=60)

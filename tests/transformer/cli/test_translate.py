@@ -1,6 +1,5 @@
 """``translate``: lines in, lines out."""
 
-import json
 import shutil
 
 import pytest
@@ -10,7 +9,7 @@ from tests.transformer.digits import SENTENCES, translated
 from transformer.translator import Translator
 
 
-@pytest.mark.parametrize("size", [1, 4, 100])
+@pytest.mark.parametrize("size", [1, 4])
 def test_one_line_in_one_line_out(run, size):
     lines = [*SENTENCES[5:12], "", *SENTENCES[:3]]
     result = call("translate", run, "--batch-size", size, standard_input="\n".join(lines) + "\n")
@@ -19,11 +18,10 @@ def test_one_line_in_one_line_out(run, size):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("standard_input", "output"),
-    [(b"", ""), (b"\n", "\n"), (b"two", "二\n"), (b"\xef\xbb\xbfone\r\ntwo\r\n", "一\n二\n"),
-     (b"one\x0btwo\n", "一 二\n")],
-)
+@pytest.mark.parametrize(("standard_input", "output"), [
+    (b"", ""), (b"\n", "\n"), (b"two", "二\n"), (b"\xef\xbb\xbfone\r\ntwo\r\n", "一\n二\n"),
+    (b"one\x0btwo\n", "一 二\n"),
+])
 def test_line_ends(run, standard_input, output):
     assert call("translate", run, standard_input=standard_input).stdout == output
 
@@ -37,8 +35,6 @@ def test_several_translations_and_scores_are_in_columns(run):
         assert cells == [cell for best in found for cell in (best.text, f"{best.score:.4f}")]
     only_texts = call("translate", run, "--beam", 3, "--nbest", 2, standard_input="one two\n").stdout
     assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
-    only_scores = call("translate", run, "--scores", standard_input="one two\n").stdout
-    assert only_scores.startswith("一 二\t-")
 
 
 def test_scores_follow_the_length_penalty(run):
@@ -49,69 +45,36 @@ def test_scores_follow_the_length_penalty(run):
 
 def test_what_comes_before_a_bad_line_is_translated(run):
     too_long = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
-    assert too_long.exit_code == 2
-    assert too_long.stdout == "一\n二\n"
+    assert (too_long.exit_code, too_long.stdout) == (2, "一\n二\n")
     assert too_long.stderr.startswith("Error: line 3: 10 tokens with end-of-sentence, more than the model's 8 ")
     not_text = call("translate", run, "--batch-size", 2, standard_input=b"one\ntwo\nthree\n\xff\none\n")
-    assert not_text.exit_code == 2
-    assert not_text.stdout == "一\n二\n三\n"
+    assert (not_text.exit_code, not_text.stdout) == (2, "一\n二\n三\n")
     assert not_text.stderr == "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--nbest 3", "--nbest 3 needs --beam 3 or more"),
-        ("--max-length 9", "--max-length 9 is more than the model's 8 positions"),
-        ("--beam 0", "0 is not in the range x>=1"),
-        ("--alpha -1", "-1.0 is not in the range 0<=x<=10"),
-        ("--alpha 1e308", "1e+308 is not in the range 0<=x<=10"),
-        ("--alpha inf", "'--alpha': inf is not"),
-        ("--alpha nan", "'--alpha': nan is not a finite number"),
-        ("--length-penalty long", "'long' is not one of 'gnmt', 'mean', 'none'"),
-        ("--checkpoint worst", "'worst' is not one of 'best', 'latest'"),
-    ],
-)
-def test_mistakes_in_translating(run, arguments, message):
+@pytest.mark.parametrize(("arguments", "message"), [
+    ("--nbest 3", "--nbest 3 needs --beam 3"),
+    ("--max-length 9", "--max-length 9 is more than the model's 8"),
+    ("--beam 0", "0 is not in the range"),
+    ("--alpha -1", "-1.0 is not in the range"),
+    ("--alpha 1e308", "1e+308 is not in the range"),
+    ("--alpha nan", "'--alpha': nan"),
+    ("--length-penalty long", "'long' is not one of"),
+    ("--checkpoint worst", "'worst' is not one of"),
+])
+def test_mistakes(run, arguments, message):
     assert message in refused("translate", run, *arguments.split(), standard_input="one\n")
 
 
-def damage(folder, what):
-    """Break the checkpoint of a copied run."""
-    [checkpoint] = (folder / "checkpoints").iterdir()
-    described = checkpoint / "run.json"
-    values = json.loads(described.read_text(encoding="utf-8"))
-    if what == "version":
-        described.write_text(json.dumps(values | {"format": 99}), encoding="utf-8")
-    elif what == "json":
-        described.write_text("{", encoding="utf-8")
-    elif what == "config":
-        values["model"]["d_model"] = 36
-        described.write_text(json.dumps(values), encoding="utf-8")
-    elif what == "weights":
-        weights = checkpoint / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-40])
-    else:
-        shutil.rmtree(checkpoint)
-
-
 @pytest.mark.parametrize("command", ["translate", "evaluate", "info"])
-def test_a_folder_that_is_no_model(tmp_path, command):
+def test_a_folder_that_is_no_model(command, run, tmp_path):
     assert "no such folder" in refused(command, tmp_path / "none")
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert "is a file, not the folder of a training run" in refused(command, tmp_path / "file")
     assert "not the folder of a training run" in refused(command, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("what", "message"),
-    [("version", "the checkpoint has format 99, this version reads format"), ("json", "run.json"),
-     ("config", "damaged"), ("weights", "model.safetensors"), ("folder", "is missing")],
-)
-def test_a_checkpoint_that_cannot_be_used(run, tmp_path, what, message):
     copy = shutil.copytree(run, tmp_path / "copy")
-    damage(copy, what)
+    [weights] = copy.rglob("model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-40])
     before = contents(copy)
-    assert message in refused("info", copy)
-    assert message in refused("translate", copy, standard_input="one\n")
+    assert "model.safetensors" in refused(command, copy)
     assert contents(copy) == before

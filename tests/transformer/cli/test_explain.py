@@ -23,19 +23,20 @@ def read(path):
     return data_of(path.read_text(encoding="utf-8"))
 
 
-def test_a_page(run, tmp_path):
+def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
+    """They are the same."""
     path = tmp_path / "page.html"
-    result = call("explain", run, "three one", "--html", path)
+    result = call("explain", run, "three one", "--html", path, "--text", "--step", "A")
     assert result.exit_code == 0, result.output
-    assert result.stdout == ""
     assert re.fullmatch(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
     data = read(path)
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
-    assert data["tokens"]["target"] == [["<bos>", "三", "一"]]
     assert data["tokens"]["next"] == [["三", "一", "<eos>"]]
-    assert max(check["error"] for entry in data["attentions"] for found in entry["checks"].values()
-               for check in found) < 1e-6
+    weights = np.array([[float(number) for number in line.split()[-3:]]
+                        for line in result.stdout.splitlines() if re.match(r"\d \S+ +\d", line)])
+    history = data["attentions"][-1]["history"][-1]["weights"]
+    np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)
 
 
 def test_a_target_and_attentions_by_name(run, tmp_path):
@@ -46,7 +47,6 @@ def test_a_target_and_attentions_by_name(run, tmp_path):
     assert data["tokens"]["next"] == [["一", "二", "<eos>"]]
     assert [entry["name"] for entry in data["attentions"]] == NAMES[1:]
     assert data["leftOut"] == NAMES[:1]
-    assert data["loss"] > 1
     assert "left out" not in result.stderr  # it was not asked for
 
 
@@ -65,31 +65,28 @@ def test_what_has_no_room_is_named(run, tmp_path, monkeypatch):
     monkeypatch.setattr(explanation.Explanation, "page", lambda self, attentions=(): page(self, attentions, limit=1))
     result = call("explain", run, "three", "--html", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
-    assert result.stderr.splitlines()[1:] == [
-        f"left out, for want of room: {', '.join(NAMES[:2])}; --attention NAME shows one of them instead"]
+    assert result.stderr.splitlines()[1].startswith(f"left out, for want of room: {', '.join(NAMES[:2])};")
 
 
 def test_text(run):
-    result = call("explain", run, "three one", "--text")
+    result = call("explain", run, "three one", "--text", "--checkpoint", "00000120")
     assert result.exit_code == 0, result.output
     sentence, attention = result.stdout.splitlines()[:2]
     assert re.fullmatch(r"three one → 三 一    loss 0\.\d+", sentence)
     assert attention == f"{CROSS} (cross attention), item 0, head 0 of 4: 3 queries, 3 keys, d_k = 8"
     assert "\x1b" not in result.stdout
-    for line in ("dS = A∘(dA − D)", "✓ the rows of dS sum to 0"):
-        assert line in result.stdout
+    assert "dS = A∘(dA − D)" in result.stdout
+    assert result.stderr == ""
 
 
-def test_one_step_and_one_cell(run, tmp_path):
+def test_one_step_and_one_cell(run):
     result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ",
-                  "--cell", "2,1", "--html", tmp_path / "page.html")
+                  "--cell", "2,1")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1].startswith(f"{NAMES[1]} (decoder self attention), item 0, head 3 of 4")
     measured, said = (float(number.replace("−", "-")) for number in re.search(
         r"that cell, moved alone: measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)
-    [entry] = read(tmp_path / "page.html")["attentions"]
-    assert entry["name"] == NAMES[1]
 
 
 def test_a_batch_of_several_sentences(run, tmp_path):
@@ -107,18 +104,11 @@ def test_a_batch_of_several_sentences(run, tmp_path):
 
 
 def test_what_the_vocabulary_lacks_is_told(run):
-    result = call("explain", run, "three hello", "一 世界", "--text", "--step", "A", "--also", "moin moin")
+    result = call("explain", run, "three hello", "一 世界", "--text", "--step", "dwq", "--also", "moin moin")
     assert result.exit_code == 0, result.output
-    assert result.stderr.splitlines() == [
-        f"note: {count} of the 2 tokens of {name} are not in the model's vocabulary; it reads <unk> there"
-        for count, name in ((1, "SOURCE"), (1, "TARGET"), (2, "--also"))]
-    assert call("explain", run, "three one", "--text", "--step", "A").stderr == ""
-
-
-@pytest.mark.parametrize("name", ["dWQ", "dW_Q", "dwq"])
-def test_a_step_may_be_named_as_it_is_shown(run, name):
-    result = call("explain", run, "one", "--text", "--step", name)
     assert "dW_Q: gradient of the query weights" in result.stdout
+    assert [re.match(r"note: (\d of the 2 tokens of \S+) ", line)[1] for line in result.stderr.splitlines()] == [
+        "1 of the 2 tokens of SOURCE", "1 of the 2 tokens of TARGET", "2 of the 2 tokens of --also"]
 
 
 def test_what_is_not_there_is_refused_before_all_is_measured(run, monkeypatch):
@@ -146,38 +136,27 @@ def test_colour_reaches_the_terminal(run, monkeypatch):
     assert "\x1b[" in result.stdout
 
 
-@pytest.mark.parametrize("which", ["best", "latest", "00000120"])
-def test_the_checkpoint_can_be_chosen(run, which):
-    result = call("explain", run, "one", "--text", "--step", "A", "--checkpoint", which)
-    assert result.exit_code == 0, result.output
-
-
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["one", "--html", "x.html", "--head", "1"], "--head is of --text; the page has every head and every sentence"),
+    (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
     (["one", "--html", "x.html", "--item", "0"], "--item is of --text"),
-    (["one"], "say what to make: --html FILE writes a page, --text writes to the terminal"),
-    (["", "--text"], "the source is empty; give a text for the model to read"),
+    (["one", "--html", "x.html", "--step", "dS"], "--step is of --text"),
+    (["one"], "say what to make"),
+    (["", "--text"], "the source is empty"),
     (["  ", "一", "--text"], "the source is empty"),
-    (["one", "", "--text"], "the target is empty; leave it out"),
-    (["one " * 8, "--text"], "the source is too long: 9 source tokens with end-of-sentence, more than the model's 8"),
-    (["one", "一 " * 8, "--text"], "the target is too long: 9 target tokens with end-of-sentence"),
-    (["one", "--text", "--attention", "decoder.layers.1"],
-     f"there is no attention 'decoder.layers.1'; there are {', '.join(NAMES)}"),
-    (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention, got 2 times"),
-    (["one", "--text", "--attention", "decoder"], f"'decoder' names several attentions: {NAMES[1]}, {CROSS}"),
-    (["one", "--text", "--head", 4], f"there is no head 4 in {CROSS}: it has 4, counted from 0"),
+    (["one", "", "--text"], "the target is empty"),
+    (["one " * 8, "--text"], "the source is too long: 9 source tokens"),
+    (["one", "一 " * 8, "--text"], "the target is too long: 9 target tokens"),
+    (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
+    (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention"),
+    (["one", "--text", "--attention", "decoder"], f"several attentions: {NAMES[1]}, {CROSS}"),
     (["one", "--text", "--item", 1], "there is no batch item 1 in"),
-    (["one", "--text", "--head", -1], "-1 is not in the range x>=0"),
-    (["one", "--text", "--step", "dZ"], f"there is no step 'dZ' in {CROSS}; there are X"),
-    (["one", "--text", "--step", "dS", "--cell", "0,9"], "there is no cell 0,9"),
-    (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column, counted from 0, such as 2,1"),
+    (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column"),
     (["one", "--text", "--step", "dS", "--cell", "-1,0"], "'-1,0' is no row and column"),
-    (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step, such as --step dS"),
-    (["one", "--html", "page.html", "--step", "dS"], "--step is of --text; the page shows every step"),
+    (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step"),
     (["one", "--text", "--checkpoint", "00000007"], "the checkpoint 00000007 is missing"),
-    (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder to write it to"),
-    (["one", "--html", "."], ".: is a folder; name a file in it"),
-    (["one", "--html", "-", "--text"], "--text and --html - would both write to the standard output"),
+    (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
+    (["one", "--html", "."], ".: is a folder"),
+    (["one", "--html", "-", "--text"], "would both write to the standard output"),
     (["one \udcff", "--html", "page.html"], "SOURCE is not UTF-8"),
     (["one", "\udcff", "--text"], "TARGET is not UTF-8"),
     ([], "Missing argument 'SOURCE'"),
@@ -188,19 +167,7 @@ def test_refused(run, arguments, message, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_run(tmp_path):
-    assert "not the folder of a training run" in refused("explain", tmp_path, "one", "--text")
-
-
 def test_a_file_that_cannot_be_written(run, tmp_path):
     path = tmp_path / "page.html"
     path.symlink_to(tmp_path / "missing" / "page.html")
     assert refused("explain", run, "one", "--html", path) == f"Error: {path}: No such file or directory\n"
-
-
-def test_the_numbers_of_the_terminal_are_those_of_the_page(run, tmp_path):
-    result = call("explain", run, "three one", "--text", "--step", "A", "--html", tmp_path / "page.html")
-    weights = np.array([[float(number) for number in line.split()[-3:]]
-                        for line in result.stdout.splitlines() if re.match(r"\d \S+ +\d", line)])
-    history = read(tmp_path / "page.html")["attentions"][-1]["history"][-1]["weights"]
-    np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)

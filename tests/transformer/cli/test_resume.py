@@ -1,0 +1,173 @@
+"""``train --resume``: whole runs, and runs that go on; ``run.json`` edited by hand."""
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from minigrad.checkpoint import load_tensors, save_tensors
+
+from tests.transformer.commands import SMALL, call, contents, refused
+from transformer.training.checkpoints import load_run
+from transformer.training.options import TrainingOptions
+
+
+@pytest.fixture
+def copy(small_run, tmp_path):
+    """A copy of a run of two steps."""
+    return shutil.copytree(small_run, tmp_path / "copy")
+
+
+def test_a_resumed_run_with_more_steps_ends_where_a_longer_one_does(tmp_path):
+    parts = ["--out", tmp_path / "parts"]
+    result = call("train", *SMALL, "--steps", 4, "--valid-every", 2, *parts)
+    assert result.exit_code == 0, result.output
+    assert "4 steps" in result.stdout
+    assert f"python -m transformer translate {tmp_path / 'parts'}" in result.stdout
+    assert call("train", *parts, "--resume", "--steps", 7, "--quiet").exit_code == 0
+    assert call("train", *SMALL, "--steps", 7, "--valid-every", 2, "--out", tmp_path / "whole").exit_code == 0
+    found, whole = (load_run(tmp_path / name, "latest")[1] for name in ("parts", "whole"))
+    assert found.keys() == whole.keys()
+    assert all((found[name] == whole[name]).all() for name in whole)
+    rows = (tmp_path / "parts" / "log.csv").read_text(encoding="utf-8").splitlines()
+    assert [row.partition(",")[0] for row in rows] == ["step", "2", "4", "6", "7"]
+
+
+@pytest.mark.parametrize(("arguments", "named"), [
+    ("--d-model 16", "--d-model"),
+    ("--layers 2", "--encoder-layers, --decoder-layers"),
+    ("--task reverse", "--task"),
+    ("--seed 4 --batch-tokens 9", "--batch-tokens, --seed"),
+    ("--config base", "--config"),
+    ("--tokens characters --shared-vocab", "--tokens, --shared-vocab"),
+    ("--train a b --valid c d", "--train, --valid"),
+])
+def test_a_resumed_run_keeps_its_options(begun, small_run, arguments, named):
+    before = contents(small_run)
+    assert f"may not change {named};" in refused("train", "--resume", "--out", small_run, *arguments.split())
+    assert begun == []
+    assert contents(small_run) == before
+
+
+@pytest.mark.parametrize("arguments", [
+    "--task copy --seed 1 --d-model 8 --layers 1", "--minutes 9 --patience 5 --keep 9 --average 2 --steps 99"])
+def test_a_resumed_run_may_be_told_its_options_and_change_some(begun, small_run, arguments):
+    assert call("train", "--resume", "--out", small_run, *arguments.split()).exit_code == 130
+    [run] = begun
+    assert run.resume
+    words = arguments.split()
+    given = dict(zip([word[2:].replace("-", "_") for word in words[::2]], words[1::2], strict=True))
+    stored = TrainingOptions.from_json(load_run(small_run)[0].training)
+    for name in given.keys() & set(TrainingOptions.MAY_CHANGE):
+        assert getattr(run.options, name) == float(given[name]) != getattr(stored, name)
+
+
+def test_a_resumed_run_needs_the_data_it_began_with(files, tmp_path):
+    """The files may move; what is in them may not change."""
+    text = [files["good.src"], files["good.tgt"]]
+    sizes = ["--steps", 1, "--d-model", 8, "--heads", 2, "--d-ff", 8, "--layers", 1, "--schedule", "constant"]
+    out = tmp_path / "run"
+    assert call("train", "--train", *text, "--valid", *text, *sizes, "--quiet", "--out", out).exit_code == 0
+    moved = [path.rename(tmp_path / f"moved{path.suffix}") for path in text]
+    before = contents(out)
+    assert "cannot read" in refused("train", "--resume", "--out", out)
+    resume = ["train", "--resume", "--out", out, "--train", *moved, "--valid", *moved, "--steps", 2, "--quiet"]
+    right = moved[1].read_text(encoding="utf-8")
+    moved[1].write_text(right.replace("三", "二"), encoding="utf-8")
+    assert "this run began with" in refused(*resume)
+    assert contents(out) == before
+    moved[1].write_text(right, encoding="utf-8")
+    assert call(*resume).exit_code == 0
+    assert load_run(out, "latest")[0].data["train"] == [str(path) for path in moved]
+
+
+def test_a_run_of_a_program_that_does_not_know_its_data_is_told(without_data, tmp_path):
+    copy = shutil.copytree(without_data, tmp_path / "copy")
+    before = contents(copy)
+    assert "or name the same data: --task NAME or --train SRC TGT" in refused("train", "--resume", "--out", copy)
+    assert "belong together" in refused("train", "--resume", "--out", copy, "--train", "a", "b")
+    other = ["--resume", "--out", copy, "--task", "copy", "--valid-count", 5, "--train-count"]
+    assert "the pairs or the tokenizers are not those" in refused("train", *other, 59)
+    assert contents(copy) == before
+    result = call("train", *other, 60, "--steps", 3, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert load_run(copy, "latest")[0].data == {"task": "copy", "train_count": 60, "valid_count": 5, "seed": 1}
+    assert call("train", "--resume", "--out", copy, "--steps", 4, "--quiet").exit_code == 0
+
+
+def test_a_finished_run_says_so(copy):
+    result = call("train", "--resume", "--out", copy, "--quiet")
+    assert result.exit_code == 0
+    assert "had already finished: 2 steps in" in result.stdout
+    assert f"python -m transformer train --out {copy} --resume --steps N" in " ".join(result.stdout.split())
+
+
+@pytest.mark.usefixtures("curves")
+def test_without_matplotlib_the_missing_picture_is_explained_once(copy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    (copy / "history.png").unlink()
+    result = call("train", "--resume", "--out", copy, "--steps", 3, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr.count("no history.png: it needs matplotlib, from  pip install -e '.[plot]'") == 1
+    assert not (copy / "history.png").exists()
+
+
+# --- run.json edited by hand --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def described(copy):
+    """The run.json of the copy, whose arrays may belong to any, as files of another program's do: no checksums."""
+    [checkpoint] = (copy / "checkpoints").iterdir()
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        save_tensors(checkpoint / name, load_tensors(checkpoint / name)[0])
+    return checkpoint / "run.json"
+
+
+def edit(path, place, value):
+    values = json.loads(path.read_text(encoding="utf-8"))
+    inner = values
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(values), encoding="utf-8")
+
+
+def places(values, path=()):
+    """The path of every entry of nested JSON values, but for the many tokens of a vocabulary."""
+    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+        yield (*path, key)
+        if isinstance(value, dict | list) and len(value) < 30:
+            yield from places(value, (*path, key))
+
+
+WRONG = [None, "wrong", -1, [], {}, True, 0.5]
+
+
+def test_any_entry_edited_by_hand_is_taken_or_refused_in_one_line(copy, described):
+    """Each entry gets one wrong value, a different one from place to place."""
+    text = described.read_text(encoding="utf-8")
+    refusals = 0
+    for number, place in enumerate(places(json.loads(text))):
+        described.write_text(text, encoding="utf-8")
+        edit(described, place, WRONG[number % len(WRONG)])
+        for command in (["info", copy], ["train", "--resume", "--out", copy, "--quiet"]):
+            result = call(*command)
+            assert result.exit_code in (0, 2), (place, result.exception)
+            refusals += result.exit_code == 2
+            if result.exit_code == 2:
+                assert result.stderr.startswith("Error: "), place
+                assert result.stderr.count("\n") == 1, place
+    assert refusals > 50
+
+
+def test_a_position_beyond_the_epoch_is_refused(copy, described):
+    edit(described, ("progress", "batch"), 99)
+    assert "batch 99 to come next, and epoch 0 has" in refused("train", "--resume", "--out", copy, "--steps", 3)
+
+
+@pytest.mark.parametrize("name", ["num_encoder_layers", "num_decoder_layers", "d_model", "d_ff", "source_vocab_size"])
+def test_a_model_of_immense_size_is_refused_before_it_is_built(copy, described, name):
+    edit(described, ("model", name), 2 * 10**9)
+    assert "do not fit the configuration" in refused("info", copy)
