@@ -31,25 +31,19 @@ def test_base_is_the_papers_base_model_to_the_last_parameter():
     assert config.share_embeddings
     assert config.tie_output
 
-    table = 37_000 * 512  # one for source, target and output
-    attention = 4 * (512 * 512 + 512)  # W_Q, W_K, W_V, W_O
-    feed_forward = (512 * 2048 + 2048) + (2048 * 512 + 512)
-    norm = 512 + 512
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = 2 * attention + feed_forward + 3 * norm
-    assert (table, encoder_layer, decoder_layer) == (18_944_000, 3_152_384, 4_204_032)
-    expected = table + 6 * encoder_layer + 6 * decoder_layer  # post-norm: nothing follows the last layer
-    assert expected == 63_082_496
-    assert Transformer(config).num_parameters() == expected
+    table = 37_000 * 512  # one for source, target and output; post-norm: nothing follows the last layer
+    assert table + layers(512, 2048, 6, 6) == 63_082_496
+    few = TransformerConfig.base(50, 50, num_encoder_layers=1, num_decoder_layers=1)
+    assert Transformer(few).num_parameters() == 50 * 512 + layers(512, 2048, 1, 1)
 
 
 def test_tiny_and_small_by_the_same_arithmetic():
-    tiny = TransformerConfig.tiny(14, 31)
-    tables_and_output = (14 + 31) * 64 + 31 * 64
-    assert Transformer(tiny).num_parameters() == tables_and_output + layers(64, 256, 2, 2) + 2 * 2 * 64
-    small = TransformerConfig.small(14, 31)
-    tables_and_output = (14 + 31) * 256 + 31 * 256
-    assert Transformer(small).num_parameters() == tables_and_output + layers(256, 1024, 3, 3) + 2 * 2 * 256
+    tiny, small = TransformerConfig.tiny(14, 31), TransformerConfig.small(14, 31, dropout=0.0, norm="post")
+    assert Transformer(tiny).num_parameters() == (14 + 31 + 31) * 64 + layers(64, 256, 2, 2) + 2 * 2 * 64
+    assert Transformer(small).num_parameters() == (14 + 31 + 31) * 256 + layers(256, 1024, 3, 3)
+    assert (small.dropout, small.norm, small.d_model) == (0.0, "post", 256)
+    assert (tiny.has_final_norm, small.has_final_norm) == (True, False)
+    assert not TransformerConfig.tiny(9, 9, final_norm=False).has_final_norm
 
 
 @pytest.mark.parametrize(
@@ -77,56 +71,48 @@ def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
     assert Transformer(TransformerConfig(19, 19, **{**options, **changes})).num_parameters() == plain + more
 
 
-def test_the_sizes_take_changes():
-    config = TransformerConfig.tiny(9, 9, dropout=0.0, norm="post")
-    assert (config.dropout, config.norm, config.d_model) == (0.0, "post", 64)
-    assert not config.has_final_norm
-    assert TransformerConfig.tiny(9, 9).has_final_norm
-    assert not TransformerConfig.tiny(9, 9, final_norm=False).has_final_norm
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"source_vocab_size": 0}, ValueError, "source_vocab_size must be at least 1, got 0"),
-        ({"target_vocab_size": -3}, ValueError, "target_vocab_size must be at least 1, got -3"),
-        ({"d_model": 0}, ValueError, "d_model must be at least 1"),
-        ({"num_heads": 0}, ValueError, "num_heads must be at least 1"),
-        ({"d_ff": 0}, ValueError, "d_ff must be at least 1"),
-        ({"max_length": 0}, ValueError, "max_length must be at least 1"),
-        ({"num_encoder_layers": -1}, ValueError, "num_encoder_layers must not be negative, got -1"),
-        ({"num_decoder_layers": -1}, ValueError, "num_decoder_layers must not be negative"),
-        ({"d_model": 10, "num_heads": 4}, ValueError, r"d_model \(10\) must be a multiple of num_heads \(4\)"),
-        ({"d_model": 9, "num_heads": 3}, ValueError, "sinusoidal positions need an even d_model, got 9"),
-        ({"dropout": 1.0}, ValueError, r"dropout must be in \[0, 1\), got 1.0"),
-        ({"dropout": -0.1}, ValueError, "dropout"),
-        ({"dropout": float("nan")}, ValueError, "dropout"),
-        ({"norm": "middle"}, ValueError, "norm must be one of pre, post, got 'middle'"),
-        ({"activation": "swish"}, ValueError, "activation must be one of relu, gelu, gelu_tanh"),
-        ({"positions": "rotary"}, ValueError, "positions must be one of sinusoidal, learned"),
-        ({"sinusoid_layout": "thirds"}, ValueError, "sinusoid_layout must be one of interleaved, halves"),
-        ({"first_position": 2}, ValueError, "first_position must be 0 or 1, got 2"),
-        ({"layer_norm_eps": 0.0}, ValueError, "layer_norm_eps must be positive, got 0.0"),
-        ({"layer_norm_eps": float("nan")}, ValueError, "layer_norm_eps"),
-        ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "one vocabulary.* 11 and 12"),
-        ({"tie_output": True, "output_bias": True}, ValueError, "tie_output and output_bias exclude each other"),
-        ({"pad_id": 11}, ValueError, "pad_id must be an id below the vocabulary's size 11, got 11"),
-        ({"bos_id": -1}, ValueError, "bos_id .* got -1"),
-        ({"eos_id": 40}, ValueError, "eos_id .* got 40"),
-        ({"d_model": 8.0}, TypeError, "d_model must be of type int, got 8.0"),
-        ({"num_heads": "2"}, TypeError, "num_heads must be of type int, got '2'"),
-        ({"num_heads": True}, TypeError, "num_heads must be of type int, got True"),
-        ({"dropout": "0.1"}, TypeError, "dropout must be of type float"),
-        ({"bias": 1}, TypeError, "bias must be of type bool, got 1"),
-        ({"final_norm": "yes"}, TypeError, r"final_norm must be of type bool \| None, got 'yes'"),
-        ({"norm": None}, TypeError, "norm must be of type str, got None"),
+        ({"source_vocab_size": 0}, ValueError, "must be at least 1, got 0"),
+        ({"target_vocab_size": -3}, ValueError, "must be at least 1, got -3"),
+        ({"d_model": 0}, ValueError, "must be at least 1"),
+        ({"num_heads": 0}, ValueError, "must be at least 1"),
+        ({"d_ff": 0}, ValueError, "must be at least 1"),
+        ({"max_length": 0}, ValueError, "must be at least 1"),
+        ({"num_encoder_layers": -1}, ValueError, "must not be negative"),
+        ({"num_decoder_layers": -1}, ValueError, "must not be negative"),
+        ({"d_model": 10, "num_heads": 4}, ValueError, r"\(10\) must be a multiple of num_heads \(4\)"),
+        ({"d_model": 9, "num_heads": 3}, ValueError, "got 9"),
+        ({"dropout": 1.0}, ValueError, "got 1.0"),
+        ({"dropout": -0.1}, ValueError, "got -0.1"),
+        ({"dropout": float("nan")}, ValueError, "got nan"),
+        ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
+        ({"activation": "swish"}, ValueError, "must be one of relu, gelu, gelu_tanh"),
+        ({"positions": "rotary"}, ValueError, "must be one of sinusoidal, learned"),
+        ({"sinusoid_layout": "thirds"}, ValueError, "must be one of interleaved, halves"),
+        ({"first_position": 2}, ValueError, "must be 0 or 1, got 2"),
+        ({"layer_norm_eps": 0.0}, ValueError, "must be positive"),
+        ({"layer_norm_eps": float("nan")}, ValueError, "must be positive"),
+        ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "11 and 12"),
+        ({"tie_output": True, "output_bias": True}, ValueError, "exclude each other"),
+        ({"pad_id": 11}, ValueError, "below the vocabulary's size 11, got 11"),
+        ({"bos_id": -1}, ValueError, "got -1"),
+        ({"eos_id": 11}, ValueError, "got 11"),
+        ({"d_model": 8.0}, TypeError, "must be of type int, got 8.0"),
+        ({"num_heads": True}, TypeError, "must be of type int, got True"),
+        ({"dropout": "0.1"}, TypeError, "must be of type float"),
+        ({"bias": 1}, TypeError, "must be of type bool, got 1"),
+        ({"final_norm": "yes"}, TypeError, r"must be of type bool \| None"),
+        ({"norm": None}, TypeError, "must be of type str, got None"),
     ],
     ids=str,
 )
 def test_what_makes_no_model_is_refused_by_name(changes, error, message):
     options = {"source_vocab_size": 11, "target_vocab_size": 11, "d_model": 8, "num_heads": 2, **changes}
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         TransformerConfig(**options)
+    assert next(iter(changes)) in str(caught.value)
 
 
 def test_an_odd_width_is_fine_with_learned_positions_and_so_is_no_layer_at_all():
@@ -157,10 +143,5 @@ def test_json_with_unknown_or_missing_entries_is_refused_by_name():
     del values["target_vocab_size"]
     with pytest.raises(ValueError, match=r"lacks \['target_vocab_size'\]"):
         TransformerConfig.from_json(values)
-    with pytest.raises(TypeError, match="d_model must be of type int, got None"):
-        TransformerConfig.from_json({**EVERY_OPTION.to_json(), "d_model": None})
-
-
-def test_a_configuration_cannot_be_changed():
     with pytest.raises(AttributeError):
         EVERY_OPTION.d_model = 3

@@ -1,6 +1,5 @@
 """Lines in, translations and scores out: order, batches, blanks, lengths, evaluation."""
 
-import math
 import sys
 
 import numpy as np
@@ -74,19 +73,12 @@ def test_a_line_longer_than_the_positions_is_named(translator):
     assert error.value.index == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"beam": 0}, "beam_size must be at least 1"),
-        ({"beam": 2, "num_best": 3}, "num_best"),
-        ({"length_penalty": "longer"}, "length_penalty must be one of gnmt, mean, none"),
-        ({"max_length": 9}, "8 positions"),
-    ],
-)
-def test_arguments_out_of_range(translator, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        translator.translate(["one"], **arguments)
+def test_arguments_out_of_range(translator):
+    for arguments, name in (({"batch_size": 0}, "batch_size"), ({"beam": 0}, "beam_size"),
+                            ({"beam": 2, "num_best": 3}, "num_best"), ({"length_penalty": "longer"}, "length_penalty"),
+                            ({"max_length": 9}, "8 positions")):
+        with pytest.raises(ValueError, match=name):
+            translator.translate(["one"], **arguments)
 
 
 def test_the_loss_is_the_mean_over_all_target_tokens(translator):
@@ -114,26 +106,30 @@ def test_the_loss_is_without_dropout_and_leaves_the_mode_alone(translator):
     assert translator.loss(PAIRS) == before
 
 
-def test_evaluation_of_a_perfect_model(translator):
+def test_evaluation(translator):
     result = translator.evaluate(PAIRS, beam=2)
     assert result["exact_match"] == result["token_accuracy"] == 1.0
     assert result["loss"] == translator.loss(PAIRS) < 0.05
-    assert result["bleu"] == pytest.approx(metrics.bleu(*[[t for _, t in PAIRS]] * 2)[0])
     assert result["bleu_signature"].startswith("nrefs:1|case:mixed|")
     assert result["sentences"] == len(PAIRS)
     assert 0 < result["seconds"] < 60
-
-
-def test_evaluation_counts_mistakes(translator):
     pairs = [("one two", "一 二"), ("one two three", "一 二 一"), ("two", "一"), ("three", "三 三")]
     result = translator.evaluate(pairs)
     assert result["exact_match"] == 1 / 4
     assert result["token_accuracy"] == (2 + 2 + 0 + 1) / (2 + 3 + 1 + 2)
     assert result["bleu"] == metrics.bleu(["一 二", "一 二 三", "二", "三"], [target for _, target in pairs])[0]
+    assert translator.evaluate([("one  two", " 一   二 ")])["exact_match"] == 1.0, "the spacing of words is no mistake"
 
 
-def test_the_spacing_of_words_is_no_mistake(translator):
-    assert translator.evaluate([("one  two", " 一   二 ")])["exact_match"] == 1.0
+def test_fewer_sentences_at_a_time_take_less_memory(run, stand_in):
+    """For the loss, too."""
+    translator = Translator.load(run, "cuda")
+    pairs, held = [("one two three", "一 二 三")] * 64, []
+    for batch_size in (64, 2):
+        stand_in.memory.clear()
+        translator.evaluate(pairs, batch_size=batch_size)
+        held.append(stand_in.memory.held[0])
+    assert held[1] < 0.5 * held[0]
 
 
 def test_an_unknown_word_is_not_got_right_by_the_unknown_token(translator, monkeypatch):
@@ -143,13 +139,11 @@ def test_an_unknown_word_is_not_got_right_by_the_unknown_token(translator, monke
 
 
 def test_characters_are_the_tokens_of_a_model_of_characters(translator):
-    [text] = ["二 一"]
     _, characters = build_tokenizers("characters", ["a"], ["一 二三"])
     spelt = Translator(translator.model, translator.source_tokenizer, characters)
-    spelt.translate = lambda *arguments: [[Translation(text, -1.0, characters.encode(text))]]
+    spelt.translate = lambda *arguments: [[Translation("二 一", -1.0, characters.encode("二 一"))]]
     spelt.loss = lambda *arguments: 0.0
-    result = spelt.evaluate([("one two", "二 三")])
-    assert result["token_accuracy"] == 2 / 3
+    assert spelt.evaluate([("one two", "二 三")])["token_accuracy"] == 2 / 3
     assert spelt.evaluate([("one two", "二 一 ")])["exact_match"] == 0.0  # blanks are characters too
 
 
@@ -168,8 +162,3 @@ def test_pairs_that_cannot_be_evaluated(translator):
     assert error.value.index == 1
     with pytest.raises(TooLong, match=r"^line 1: 10 source tokens"):
         translator.loss([("one " * 9, "一")])
-
-
-def test_the_newest_weights_can_be_asked_for(run):
-    newest, best = Translator.load(run, which="latest"), Translator.load(run)
-    assert math.isclose(newest.loss(PAIRS), best.loss(PAIRS))  # here they are the same checkpoint

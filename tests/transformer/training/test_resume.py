@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import minigrad
-
 from tests.transformer import runs
 from transformer.training.checkpoints import is_run, load_run
 from transformer.training.validation import Validation
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
 
 
@@ -44,7 +42,7 @@ def test_the_whole_run_has_what_the_tests_below_need(whole):
     assert whole["latest progress"]["batch"] > 0, "and 14 is in the middle of one"
 
 
-@pytest.mark.parametrize("step", [1, 3, 4, 8, 10, 12, 13, 14])
+@pytest.mark.parametrize("step", [1, 3, 4, 12, 14])
 def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
     """In the middle and at the end of an epoch, before and at a validation, at the last update."""
     runs.interrupted(tmp_path, step, **AVERAGED)
@@ -106,86 +104,40 @@ def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     assert results[0].progress.step == 1
 
 
-def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
-    """Keys are (seed, step, call): after a resume they go on with the step, not from the start."""
-    states = []
-    runs.after_update(monkeypatch, lambda trainer: states.append(drawn(minigrad.random.get_state())))
-    runs.interrupted(tmp_path, 3, steps=6)
-    runs.run(tmp_path, resume=True, steps=6)
-    calls = states[0][2]
-    assert calls > 0
-    assert states == [(1, step, calls) for step in range(6)], "two batches in every update, so as many calls"
-
-
-def drawn(state):
-    return state["seed"], state["step"], state["call"]
-
-
 # ----------------------------------------------------------------- in another process
 
 CHILD = """
-import sys, time
+import sys
 from pathlib import Path
 import pytest
 from tests.transformer import runs
 from transformer.training.checkpoints import is_run
 
-out, pause, changes = Path(sys.argv[1]), float(sys.argv[2]), eval(sys.argv[3])
-
-def tell(trainer):
-    print(trainer.progress.step, flush=True)
-    time.sleep(pause)
-
 with pytest.MonkeyPatch.context() as patch:
-    runs.after_update(patch, tell)
-    try:
-        runs.run(out, resume=is_run(out), **changes)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    runs.after_update(patch, lambda trainer: print(trainer.progress.step, flush=True))
+    out = Path(sys.argv[1])
+    runs.run(out, resume=is_run(out), **eval(sys.argv[2]))
 """
 
 
-@contextmanager
-def child(out, pause, **changes):
-    """A process that trains; its standard output has a line for each update."""
-    process = subprocess.Popen([sys.executable, "-c", CHILD, str(out), str(pause), repr(changes)], cwd=ROOT, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
-def test_sigint_to_a_process(whole, tmp_path):
-    with child(tmp_path, 0.2, **AVERAGED) as process:
-        while process.stdout.readline() != "5\n":
-            assert process.poll() is None, process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-    assert 5 <= load_run(tmp_path, "latest")[0].progress["step"] < 14
-    runs.run(tmp_path, resume=True, **AVERAGED)
-    assert runs.contents(tmp_path) == whole
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_kill_9_at_random_moments(tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_kill_9_at_random_moments(kills, tmp_path):
     """A checkpoint at every step, so that most kills come while one is written."""
     changes = {"valid_every": 1, "valid_sentences": 1, "average": 2}
     runs.run(tmp_path / "whole", **changes)
     out = tmp_path / "killed"
-    for delay in np.random.default_rng(5).uniform(0, 0.25, size=5):
-        with child(out, 0, **changes) as process:
+    for delay in np.random.default_rng(5).uniform(0, 0.25, size=kills):
+        with subprocess.Popen([sys.executable, "-c", CHILD, str(out), repr(changes)], cwd=ROOT, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             process.stdout.readline()
             time.sleep(delay)
             process.kill()
-            process.wait()
         if is_run(out):
             steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
             assert steps[0] >= steps[1]
     runs.run(out, resume=is_run(out), **changes)
-    assert runs.contents(out) == runs.contents(tmp_path / "whole")
-    names = {path.name for path in (out / "checkpoints").iterdir()}
     found = runs.contents(out)
+    assert found == runs.contents(tmp_path / "whole")
+    names = {path.name for path in (out / "checkpoints").iterdir()}
     assert names == {*found["numbered"], found["best"]}, "what the kills left behind is gone"

@@ -43,23 +43,20 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     assert run.progress["best"] is None, "nothing was validated yet"
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_shared_tokenizer_comes_back_as_one_object(shared, tmp_path):
-    tokenizers = build_tokenizers("words", *zip(*runs.PAIRS, strict=True), shared=shared)
-    trainer = runs.new_trainer(tmp_path)
-    trainer.run.source_tokenizer, trainer.run.target_tokenizer = tokenizers
-    trainer.save()
-    run, _, _ = load_run(tmp_path, "latest")
-    assert (run.source_tokenizer is run.target_tokenizer) == shared
-    assert [run.source_tokenizer.to_json(), run.target_tokenizer.to_json()] == [t.to_json() for t in tokenizers]
+def test_a_shared_tokenizer_comes_back_as_one_object(tmp_path):
+    for shared in (True, False):
+        tokenizers = build_tokenizers("words", *zip(*runs.PAIRS, strict=True), shared=shared)
+        trainer = runs.new_trainer(tmp_path / str(shared))
+        trainer.run.source_tokenizer, trainer.run.target_tokenizer = tokenizers
+        trainer.save()
+        run, _, _ = load_run(tmp_path / str(shared), "latest")
+        assert (run.source_tokenizer is run.target_tokenizer) == shared
+        assert [run.source_tokenizer.to_json(), run.target_tokenizer.to_json()] == [t.to_json() for t in tokenizers]
 
 
-def test_files_are_json_and_safetensors_only(out):
+def test_a_finished_run_has_its_files_and_a_model_in_evaluation_mode(out):
     names = {path.name for path in out.rglob("*") if path.is_file()}
     assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv"}
-
-
-def test_the_model_is_loaded_in_evaluation_mode(out):
     model, run = load_model(out, which="latest")
     assert not model.training
     assert model.config == run.config == runs.config()
@@ -73,23 +70,15 @@ def names(out):
     return sorted(path.name for path in (out / "checkpoints").iterdir())
 
 
-@pytest.mark.parametrize(("keep", "kept"), [(1, [1, 5]), (2, [1, 4, 5]), (3, [1, 3, 4, 5]), (9, [1, 2, 3, 4, 5])])
-def test_the_newest_the_latest_and_the_best_are_kept(keep, kept, tmp_path):
-    trainer = runs.new_trainer(tmp_path, keep=keep)
+@pytest.mark.parametrize(("keep", "average", "kept"), [(1, 1, [1, 5]), (3, 1, [1, 3, 4, 5]), (1, 3, [1, 3, 4, 5])])
+def test_the_newest_the_latest_and_the_best_are_kept(keep, average, kept, tmp_path):
+    """Averaging keeps as many as it needs."""
+    trainer = runs.new_trainer(tmp_path, keep=keep, average=average)
     for step in range(1, 6):
         trainer.progress.step, trainer.progress.stale = step, step - 1
         trainer.save()
-    assert pointed(tmp_path, "best") == "00000001"
+    assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000001", "00000005")
     assert names(tmp_path) == numbered(tmp_path) == [f"{step:08d}" for step in kept]
-    assert pointed(tmp_path, "latest") == "00000005"
-
-
-def test_averaging_keeps_as_many_checkpoints_as_it_needs(tmp_path):
-    trainer = runs.new_trainer(tmp_path, keep=1, average=3)
-    for step in range(1, 6):
-        trainer.progress.step = step
-        trainer.save()
-    assert numbered(tmp_path) == ["00000003", "00000004", "00000005"]
 
 
 def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
@@ -114,31 +103,27 @@ class Killed(BaseException):
 FILE_OPERATIONS = ("replace", "rename", "fsync", "mkdir", "unlink", "rmdir")
 
 
-@pytest.fixture
-def kill_at(monkeypatch):
-    """``kill_at(n, action)``: do it until its n-th operation on files; whether it was killed."""
-    def attempt(n, action):
-        count = 0
+def killed_at(n, action):
+    """Do it until its n-th operation on files; whether it was killed."""
+    count = 0
 
-        def counting(operation):
-            def counted(*arguments, **options):
-                nonlocal count
-                count += 1
-                if count > n:  # and each one after it: what an exception would still clean up, kill -9 does not
-                    raise Killed
-                return operation(*arguments, **options)
-            return counted
+    def counting(operation):
+        def counted(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count > n:  # and each one after it: what an exception would still clean up, kill -9 does not
+                raise Killed
+            return operation(*arguments, **options)
+        return counted
 
-        with monkeypatch.context() as patch:
-            for name in FILE_OPERATIONS:
-                patch.setattr(os, name, counting(getattr(os, name)))
-            try:
-                action()
-            except Killed:
-                return True
-        return False
-
-    return attempt
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FILE_OPERATIONS:
+            patch.setattr(os, name, counting(getattr(os, name)))
+        try:
+            action()
+        except Killed:
+            return True
+    return False
 
 
 def small_trainer(out, **changes):
@@ -153,7 +138,7 @@ def updated(trainer):
 
 
 @pytest.mark.parametrize("checkpoints_before", [0, 2])
-def test_killed_at_any_operation_while_saving(checkpoints_before, kill_at, tmp_path):
+def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     """Writing the files, the folder, each pointer, pruning: "latest" is complete, and going on repairs the rest."""
     original = tmp_path / "original"
     trainer = small_trainer(original)
@@ -178,7 +163,7 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, kill_at, tmp_p
     while True:
         out = shutil.copytree(original, tmp_path / "killed")
         trainer = updated(restored(out))
-        killed = kill_at(moments, trainer.validate_and_save)
+        killed = killed_at(moments, trainer.validate_and_save)
         if is_run(out):
             steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
             assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moments

@@ -69,21 +69,13 @@ def other_name(path):
 MODEL, OPTIMIZER, RUN = (f"{LATEST}/{name}" for name in ("model.safetensors", "optimizer.safetensors", "run.json"))
 DAMAGES = {
     "model truncated": (MODEL, truncate, "cannot be read: .*model.safetensors"),
-    "optimizer truncated": (OPTIMIZER, truncate, "cannot be read: .*optimizer.safetensors"),
     "byte of the weights flipped": (MODEL, lambda path: flip(path, 0.9), "do not match their checksum"),
-    "byte of the moments flipped": (OPTIMIZER, lambda path: flip(path, 0.9), "do not match their checksum"),
-    "first byte flipped": (MODEL, lambda path: flip(path, 0), "cannot be read"),
     "byte of run.json flipped": (RUN, lambda path: path.write_text(path.read_text().replace('"step": 6', '"step": 7')),
                                  "do not belong together"),
     "run.json truncated": (RUN, truncate, "run.json: damaged or foreign"),
-    "run.json is not text": (RUN, lambda path: path.write_bytes(b"\xff\xfe\x00"), "run.json: damaged or foreign"),
     "run.json is a list": (RUN, lambda path: path.write_text("[1, 2]"), "not written by this program"),
-    "run.json is another's": (RUN, lambda path: path.write_text('{"weights": 1}'), "not written by this program"),
     "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 1"),
     "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
-    "no model": (MODEL, lambda path: path.unlink(), "no such file"),
-    "no optimizer": (OPTIMIZER, lambda path: path.unlink(), "no such file"),
-    "model is a folder": (MODEL, lambda path: (path.unlink(), path.mkdir()), "not a file"),
     "weights of another shape": (MODEL, other_shape, "cannot be used: .* shape"),
     "weights of another name": (MODEL, other_name, "cannot be used: .*foreign"),
     "moments of another shape": (OPTIMIZER, other_shape, "cannot be used: .* shape"),
@@ -102,18 +94,22 @@ def test_damaged_files(damage, out):
     refused(out, match)
 
 
-@pytest.mark.parametrize("position", np.linspace(0, 1, 41))
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "run.json"])
-def test_a_flipped_bit_anywhere_is_found_or_harmless(name, position, finished, out):
+def test_a_flipped_bit_anywhere_is_found_or_harmless(name, finished, out):
     """Harmless: in the text of a checksum's own entry, say."""
-    flip(out / LATEST / name, position)
-    try:
-        run, arrays, _ = load_run(out, "latest")
-    except RunError:
-        return
     expected, expected_arrays, _ = load_run(finished, "latest")
-    assert run.to_json() == expected.to_json()
-    assert sorted(a.tobytes() for a in arrays.values()) == sorted(a.tobytes() for a in expected_arrays.values())
+    found = 0
+    for position in np.linspace(0, 1, 41):
+        shutil.copy(finished / LATEST / name, out / LATEST / name)
+        flip(out / LATEST / name, position)
+        try:
+            run, arrays, _ = load_run(out, "latest")
+        except RunError:
+            found += 1
+            continue
+        assert run.to_json() == expected.to_json()
+        assert sorted(a.tobytes() for a in arrays.values()) == sorted(a.tobytes() for a in expected_arrays.values())
+    assert found > 30
 
 
 def test_entries_missing_in_run_json(out):
@@ -154,14 +150,11 @@ def test_what_is_no_run(tmp_path):
         runs.run(tmp_path / "file")
 
 
-def test_a_run_is_not_begun_twice(out):
+def test_a_run_is_not_begun_twice_and_none_is_not_resumed(out, tmp_path):
     before = runs.snapshot(out)
     with pytest.raises(RunError, match="already holds a training run; go on with --resume"):
         runs.run(out, **OPTIONS)
     assert runs.snapshot(out) == before
-
-
-def test_resume_without_a_run(tmp_path):
     with pytest.raises(RunError, match="no such folder"):
         runs.run(tmp_path / "nowhere", resume=True)
     assert not (tmp_path / "nowhere").exists()
@@ -190,24 +183,15 @@ ALLOWED = {"steps": 8, "epochs": 2, "minutes": 5.0, "patience": 3, "keep": 2, "a
            "jit": True}
 
 
-def test_every_option_is_allowed_or_forbidden():
-    assert FORBIDDEN.keys() | ALLOWED.keys() == runs.options().to_json().keys()
-    assert set(ALLOWED) == set(runs.options().MAY_CHANGE)
-
-
-@pytest.mark.parametrize("name", FORBIDDEN)
-def test_options_that_a_resumed_run_may_not_change(name, out):
-    refused(out, f"may not change {name};", **{name: FORBIDDEN[name]})
-
-
 def test_all_forbidden_changes_are_named_at_once(out):
-    refused(out, "may not change dropout, norm, learning_rate, seed;", model={"dropout": 0.1, "norm": "post"},
-            learning_rate=0.5, seed=3)
+    names = [name for name in runs.options().to_json() if name in FORBIDDEN]
+    refused(out, f"may not change dropout, norm, {', '.join(names)};", model={"dropout": 0.1, "norm": "post"},
+            **FORBIDDEN)
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
 def test_a_longer_schedule_holds_for_the_updates_to_come(schedule, tmp_path):
-    """Its rates are those of the longer run from the resumption on: the next is not the 0 that the shorter ends at."""
+    """The rates are those of the longer run from the resumption on: the next is not the 0 that the shorter ends at."""
     rate = {"cosine": lambda part: (1 + math.cos(math.pi * part)) / 2, "linear": lambda part: 1 - part}[schedule]
     runs.run(tmp_path, steps=2, schedule=schedule, warmup_steps=1)
     resumed = runs.run(tmp_path, resume=True, steps=6, schedule=schedule, warmup_steps=1, valid_every=3)
@@ -218,9 +202,9 @@ def test_a_longer_schedule_holds_for_the_updates_to_come(schedule, tmp_path):
     assert logged == pytest.approx(runs.options().learning_rate * rate((4 - 1) / 6), rel=1e-5)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "inverse_sqrt"])
-def test_a_run_may_be_made_longer(schedule, tmp_path):
+def test_a_run_may_be_made_longer(tmp_path):
     """Then its weights are those of a run that was as long from the beginning."""
+    schedule = "inverse_sqrt"
     runs.run(tmp_path / "long", steps=8, schedule=schedule)
     runs.run(tmp_path / "longer", steps=6, schedule=schedule)
     runs.run(tmp_path / "longer", resume=True, steps=8, schedule=schedule)
@@ -237,15 +221,11 @@ def test_what_else_may_change(out):
     assert load_run(out, "latest")[0].training["patience"] == 3
 
 
-@pytest.mark.parametrize("change", ["train_pairs", "valid_pairs"])
-def test_other_pairs_are_refused(change, out):
-    pairs = {"train_pairs": runs.PAIRS, "valid_pairs": runs.VALID}[change]
-    refused(out, "not those that this run began with", **{change: [*pairs[1:], pairs[0]]})
-    refused(out, "not those that this run began with", **{change: pairs[:-1]})
-
-
-def test_other_tokenizers_are_refused(out):
-    """Of the same size: the same words have other ids."""
+def test_other_pairs_and_tokenizers_are_refused(out):
+    """Tokenizers of the same size: the same words have other ids."""
+    for change, pairs in (("train_pairs", runs.PAIRS), ("valid_pairs", runs.VALID)):
+        refused(out, "not those that this run began with", **{change: [*pairs[1:], pairs[0]]})
+    refused(out, "not those that this run began with", train_pairs=runs.PAIRS[:-1])
     tokenizers = build_tokenizers("words", *zip(*runs.PAIRS[::3], strict=True), shared=True)
     assert len(tokenizers[0].vocabulary) == runs.SIZE
     assert tokenizers[0].to_json() != runs.TOKENIZERS[0].to_json()

@@ -1,6 +1,9 @@
-"""Threads: one for small models, all cores for others; and what somebody decided stands."""
+"""Threads: one for small models, all cores for others; and what somebody decided stands. The setting of glibc."""
 
+import ctypes
 import os
+import platform
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from minigrad import parallel
 
 from transformer.model import TransformerConfig
+from transformer.training.memory import keep_freed_memory
 from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
@@ -42,34 +46,28 @@ def counts():
 # ----------------------------------------------------------------- that a batch is divided over
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (8, 8), (64, 8)])
-def test_the_cores_of_this_process_at_most_eight(count, expected, monkeypatch):
-    cores(monkeypatch, count)
-    assert usable_threads() == expected
-
-
-def test_cores_where_the_system_does_not_say_which(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+def test_the_cores_of_this_process_at_most_eight(monkeypatch):
+    for count, expected in ((1, 1), (8, 8), (64, 8)):
+        cores(monkeypatch, count)
+        assert usable_threads() == expected
+    monkeypatch.delattr(os, "sched_getaffinity")  # where the system does not say which
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert usable_threads() == 3
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_threads() == 1
 
 
-@pytest.mark.parametrize(("value", "expected"), [("1", 1), ("12", 12), ("", 4), ("0", 4), ("two", 4)])
-def test_a_variable_says_how_many(value, expected, monkeypatch):
+def test_a_variable_says_how_many(monkeypatch):
     cores(monkeypatch, 4)
-    monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert usable_threads() == expected
+    for value, expected in (("12", 12), ("", 4), ("0", 4), ("two", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert usable_threads() == expected
 
 
 def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypatch):
     cores(monkeypatch, 4)
     assert suitable_threads(SMALL, 100_000) == 1
     assert [suitable_threads(LARGE, tokens) for tokens in (100, 512, 1000, 2048)] == [1, 2, 3, 4]
-
-
-def test_batches_of_small_models_are_not_divided():
     assert [shards_of(model, threads, 1000) for model in (SMALL, LARGE) for threads in (1, 3)] == [1, 1, 1, 3]
     assert [shards_of(LARGE, 3, tokens) for tokens in (100, 256, 600, 5000)] == [1, 1, 2, 3]
 
@@ -77,7 +75,7 @@ def test_batches_of_small_models_are_not_divided():
 # ----------------------------------------------------------------- of matrix products
 
 
-def test_one_for_a_small_model_and_all_for_a_large_one():
+def test_one_for_a_small_model_and_all_for_a_large_one_unless_somebody_decided(monkeypatch):
     with suitable_products(SMALL):
         assert counts() == {1}
         with suitable_products(SMALL):
@@ -85,9 +83,6 @@ def test_one_for_a_small_model_and_all_for_a_large_one():
     assert counts() == {2}
     with suitable_products(LARGE):
         assert counts() == {2}
-
-
-def test_what_was_decided_stands(monkeypatch):
     with limit_threads(2), suitable_products(SMALL):
         assert counts() == {2}
     with suitable_products(SMALL):
@@ -112,3 +107,21 @@ def test_threads_divide_batches_of_large_models_or_share_their_products(model, c
         assert parallel.thread_count() == parts
     assert counts() == {2}
     assert parallel.thread_count() == 1
+
+
+# ----------------------------------------------------------------- the memory that they free
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
+def test_glibc_keeps_freed_memory():
+    assert keep_freed_memory()
+    assert keep_freed_memory(), "twice is as good as once"
+
+
+def test_other_systems_are_left_alone(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    assert not keep_freed_memory(), "a library without the setting"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: pytest.fail("the C library was asked"))
+    assert not keep_freed_memory()

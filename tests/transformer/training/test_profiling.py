@@ -29,10 +29,9 @@ def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, mon
     trace = tmp_path / "trace.json"
     arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
                  "--valid-sentences", 1, "--keep", 1, "--average", 1]
-    plain = call(*arguments, "--out", tmp_path / "plain")
+    assert call(*arguments, "--out", tmp_path / "plain").exit_code == 0
     result = call(*arguments, "--out", tmp_path / "run", "--profile", trace)
     assert result.exit_code == 0, result.output
-    assert result.stdout == plain.stdout.replace("plain", "run")
     assert f"profile of {measured} updates\n" in result.stderr
     assert f"wrote {trace}: open it in https://ui.perfetto.dev" in result.stderr
     events = counted(trace)
@@ -41,13 +40,13 @@ def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, mon
     for name in ("update", "AdamW.step", "clip_grad_norm_"):
         assert sum(events[name, thread] for thread in threads) == measured
     assert not any(name in ("validation", "sampling", "encode") for name, _ in events), "it measures updates alone"
-    assert sum(events["encoder", thread] for thread in threads) <= 2 * measured
     # A batch of one sentence is not divided; either thread may take both parts of another.
-    assert sum(events["backward", thread] for thread in threads) >= 2 * (measured - 1)
+    for name in ("encoder", "backward"):
+        assert 2 * (measured - 1) <= sum(events[name, thread] for thread in threads) <= 2 * measured
     for thread in threads:
         assert events["linear", thread] > events["encoder", thread] > 0
     expected, weights = (load_run(tmp_path / out, "latest")[1] for out in ("plain", "run"))
-    assert all(np.array_equal(expected[name], weights[name]) for name in expected)
+    assert all(np.array_equal(expected[name], weights[name]) for name in expected), "the training is the same"
 
 
 def test_a_run_that_is_too_short_says_so(tmp_path):
@@ -58,14 +57,7 @@ def test_a_run_that_is_too_short_says_so(tmp_path):
     assert not trace.exists()
 
 
-def test_a_trace_in_no_folder_is_refused_at_once(tmp_path):
-    said = refused("train", *SMALL, "--out", tmp_path / "run", "--profile", tmp_path / "nowhere" / "trace.json")
-    assert "--profile" in said
-    assert f"there is no folder {tmp_path / 'nowhere'}" in said
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("place", ["", "folder", "missing/../trace.json"])
+@pytest.mark.parametrize("place", ["", "folder", "nowhere/trace.json"])
 def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
