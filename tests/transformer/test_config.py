@@ -24,13 +24,10 @@ def layers(d, d_ff, encoder, decoder, bias=True):
 
 def test_base_is_the_papers_base_model_to_the_last_parameter():
     config = TransformerConfig.base(37_000, 37_000)
-    assert (config.d_model, config.num_heads, config.d_ff) == (512, 8, 2048)
-    assert (config.num_encoder_layers, config.num_decoder_layers) == (6, 6)
-    assert (config.dropout, config.norm, config.activation) == (0.1, "post", "relu")
-    assert (config.positions, config.sinusoid_layout, config.first_position) == ("sinusoidal", "interleaved", 0)
-    assert config.share_embeddings
-    assert config.tie_output
-
+    assert config == TransformerConfig(
+        37_000, 37_000, d_model=512, num_heads=8, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6, dropout=0.1,
+        norm="post", activation="relu", positions="sinusoidal", sinusoid_layout="interleaved", first_position=0,
+        max_length=512, share_embeddings=True, tie_output=True)
     table = 37_000 * 512  # one for source, target and output; post-norm: nothing follows the last layer
     assert table + layers(512, 2048, 6, 6) == 63_082_496
     few = TransformerConfig.base(50, 50, num_encoder_layers=1, num_decoder_layers=1)

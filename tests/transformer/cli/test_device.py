@@ -2,7 +2,6 @@
 
 import json
 import sys
-import types
 
 import pytest
 
@@ -11,34 +10,12 @@ from minigrad.device import devices
 from tests.transformer.commands import SMALL, call, refused
 
 
-def broken_cupy(error):
-    """A module like a CuPy that can be imported, where the first question to the driver ends in `error`."""
-
-    class RuntimeProblem(RuntimeError):
-        pass
-
-    def count():
-        if error is None:
-            return 0
-        raise error
-
-    module = types.ModuleType("cupy")
-    runtime = types.SimpleNamespace(CUDARuntimeError=RuntimeProblem, getDeviceCount=count)
-    compiler = types.SimpleNamespace(CompileException=RuntimeProblem)
-    module.cuda = types.SimpleNamespace(runtime=runtime, compiler=compiler)
-    return module
-
-
-@pytest.mark.parametrize(("command", "cupy", "message"), [
-    ("train", None, "CuPy is not installed, and cuda devices need it"),
-    ("translate", broken_cupy(None), "no usable GPU"),
-    ("evaluate", broken_cupy(OSError("libcublas.so.12: not found")), "libcublas.so.12"),
-], ids=["no CuPy", "no GPU", "no library"])
-def test_without_a_gpu(monkeypatch, run, tmp_path, command, cupy, message):
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
+def test_without_a_gpu(command, small_run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(devices, "_cuda_module", None)
-    arguments = [*SMALL, "--out", tmp_path / "run"] if command == "train" else [run]
-    assert message in refused(command, *arguments, "--device", "cuda")
+    arguments = [*SMALL, "--out", tmp_path / "run"] if command == "train" else [small_run]
+    assert "CuPy is not installed, and cuda devices need it" in refused(command, *arguments, "--device", "cuda")
     assert not (tmp_path / "run").exists()
 
 

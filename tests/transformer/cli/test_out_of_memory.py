@@ -8,7 +8,6 @@ import pytest
 from tests.transformer.commands import SMALL, call, contents, refused
 from tests.transformer.shortage import UNABLE, failing, too_much
 from transformer.model import Transformer
-from transformer.translator import Translator
 
 
 @pytest.mark.parametrize(("command", "given", "lower"), [
@@ -60,12 +59,3 @@ def test_the_data_do_not_fit(small_run, tmp_path, monkeypatch):
     for way, given in (("take", new), ("begin anew with", resumed)):
         assert re.fullmatch(rf"Error: out of memory {UNABLE}; {way} less text or a smaller model\n",
                             refused("train", *given, "--steps", 3))
-
-
-def test_a_finished_run_whose_model_is_not_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(Translator, "load", too_much)
-    result = call("train", *SMALL, "--steps", 2, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert re.match(r"Error: the run is finished, and its best checkpoint, 00000002, is intact; but there is too "
-                    rf"little memory to load it {UNABLE}; use it where there is more memory$",
-                    result.stderr.splitlines()[-1])

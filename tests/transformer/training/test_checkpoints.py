@@ -180,16 +180,6 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     assert moments > 12
 
 
-def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
-    """The complete checkpoint is found without one."""
-    (out / "latest").unlink()
-    (out / "best").unlink()
-    assert is_run(out)
-    assert pointed(out, "latest") == "00000006"
-    runs.run(out, resume=True, steps=6, schedule="constant", keep=3)
-    assert runs.contents(out) == runs.contents(finished)
-
-
 def test_killed_before_the_first_checkpoint(tmp_path):
     """There is nothing to go on from; the same command begins again."""
     (tmp_path / "checkpoints" / ".00000004.77.partial").mkdir(parents=True)

@@ -190,15 +190,6 @@ def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):
     assert all((one[name] != two[name]).any() for name in one)
 
 
-def test_validation_does_not_change_the_updates(tmp_path):
-    """Nor do checkpoints and looks at the loss."""
-    for every in (1, 1000):
-        runs.run(tmp_path / str(every), steps=6, valid_every=every, valid_sentences=1)
-    often, once = (runs.contents(tmp_path / name) for name in ("1", "1000"))
-    for part in ("latest model", "latest optimizer", "latest groups"):
-        assert often[part] == once[part]
-
-
 def test_validation_leaves_modes_and_random_state_as_they_were(tmp_path):
     trainer = runs.new_trainer(tmp_path)
     trainer.model.train()

@@ -11,7 +11,6 @@ import transformer.training.trainer
 from tests.transformer import runs
 from transformer.data.batches import collate
 from transformer.training.loop import REPORT_EVERY, fit
-from transformer.training.parallel_gradients import trimmed
 from transformer.training.prefetch import prepare
 
 
@@ -85,21 +84,6 @@ def test_ids_are_checked_before_they_leave_the_host(stand_in, tmp_path):
     with pytest.raises(IndexError, match=f"target ids: id {runs.SIZE} is out of range"):
         prepare(trainer.model, [batch], 0, 1)
     assert not stand_in.synchronizations
-
-
-def test_batches_in_parts_hold_the_same_sentences(tmp_path):
-    trainer = runs.new_trainer(tmp_path)
-    for sentences, parts in ((5, 2), (3, 7), (1, 2)):
-        batch = collate(trainer.examples, range(sentences))
-        group = prepare(trainer.model, [batch], 0, 1, parts)
-        assert len(group.parts) == min(sentences, parts)
-        assert group.sentences == [sentences] * len(group.parts)
-        found = [(trimmed(source[None], 0).tolist(), trimmed(labels[None], 0).tolist())
-                 for part in group.parts for source, labels in zip(*part, strict=True)]
-        expected = [(trimmed(source[None], 0).tolist(), trimmed(target[None, 1:], 0).tolist())
-                    for source, target in zip(batch.source, batch.target, strict=True)]
-        assert sorted(found) == sorted(expected)
-        assert group.tokens == batch.num_target_tokens
 
 
 # ----------------------------------------------------------------- what a training step waits for, and sends

@@ -6,10 +6,8 @@ import pytest
 
 from transformer import TransformerConfig
 from transformer.data.tasks import TASKS, get_task
-from transformer.training.checkpoints import Run
-from transformer.training.loop import fit, train
+from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
-from transformer.training.trainer import Trainer
 
 LONGEST = {  # source and target tokens, end-of-sentence included
     "copy": (11, 11), "reverse": (11, 11), "sort": (11, 11), "addition": (8, 5),
@@ -46,18 +44,6 @@ def test_every_pair_fits_the_model(name):
         assert name not in LONGEST or longest == LONGEST[name][side]
         assert longest <= config.max_length
         assert all(tokenizer.decode(tokenizer.encode(pair[side])) == pair[side] for pair in unseen)
-
-
-@pytest.mark.parametrize("name", ["addition", "dates"])
-def test_the_recipe_trains(name, tmp_path):
-    """Its model and its options go together: two updates of it, validated."""
-    recipe, train_pairs, valid_pairs, tokenizers = prepared(name)
-    options = replace(recipe.options, steps=2, epochs=None, batch_tokens=100, valid_sentences=1)
-    trainer = Trainer(tmp_path, Run(recipe.config(*tokenizers), *tokenizers, {}, options.to_json()), train_pairs,
-                      valid_pairs[:1], "cpu")
-    trainer.log.start()
-    fit(trainer, show_progress=False)
-    assert [row["step"] for row in trainer.log.rows()] == ["2"]
 
 
 def test_changes_go_before_the_recipe_and_the_recipe_before_the_preset():
