@@ -11,21 +11,6 @@ from transformer.data import build_tokenizers
 from transformer.training.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
 from transformer.training.log import COLUMNS, Log
 
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A run of 6 updates with checkpoints after 4 and 6. Tests change copies of it."""
-    out = tmp_path_factory.mktemp("runs") / "finished"
-    runs.run(out, steps=6, schedule="constant", keep=3)
-    return out
-
-
-@pytest.fixture
-def out(finished, tmp_path):
-    """A copy."""
-    return shutil.copytree(finished, tmp_path / "run")
-
-
 # ----------------------------------------------------------------- what is in a checkpoint
 
 

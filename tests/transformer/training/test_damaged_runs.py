@@ -16,21 +16,7 @@ from transformer.training.log import Log
 from transformer.training.loop import train
 
 LATEST = "checkpoints/00000006"
-OPTIONS = {"steps": 6, "schedule": "constant"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A run of 6 updates. Tests change copies of it."""
-    out = tmp_path_factory.mktemp("runs") / "finished"
-    runs.run(out, **OPTIONS)
-    return out
-
-
-@pytest.fixture
-def out(finished, tmp_path):
-    """A copy."""
-    return shutil.copytree(finished, tmp_path / "run")
+OPTIONS = {"steps": 6, "schedule": "constant", "keep": 3}
 
 
 def refused(out, match, **changes):

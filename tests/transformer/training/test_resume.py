@@ -59,11 +59,13 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
     """The checkpoint to be written is the one that was just read: it is not replaced, which a kill could interrupt."""
     runs.interrupted(tmp_path, 4, **AVERAGED)
     before = runs.snapshot(tmp_path)
+    written = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))]
     with monkeypatch.context() as patch:
         patch.setattr("transformer.training.loop._interrupt_flag", pressed_before)
         with pytest.raises(KeyboardInterrupt):
             runs.run(tmp_path, resume=True, **AVERAGED)
     assert runs.snapshot(tmp_path) == before
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))] == written
     runs.run(tmp_path, resume=True, **AVERAGED)
     assert runs.contents(tmp_path) == whole
 
