@@ -1,11 +1,13 @@
 """``translate``: lines in, lines out."""
 
+import io
 import shutil
 
 import pytest
 
 from tests.transformer.commands import call, contents, refused
 from tests.transformer.digits import SENTENCES, translated
+from transformer.cli.translate import read_batches
 from transformer.translator import Translator
 
 
@@ -24,6 +26,11 @@ def test_one_line_in_one_line_out(run, size):
 ])
 def test_line_ends(run, standard_input, output):
     assert call("translate", run, standard_input=standard_input).stdout == output
+
+
+def test_lines_are_read_in_batches_that_know_the_number_of_their_first():
+    stream = io.BytesIO(b"\xef\xbb\xbfone\r\ntwo\r\n three \n\nfive")
+    assert list(read_batches(stream, 2, prompt=False)) == [(1, ["one", "two"]), (3, [" three ", ""]), (5, ["five"])]
 
 
 def test_several_translations_and_scores_are_in_columns(run):
