@@ -39,7 +39,8 @@ def test_a_shared_tokenizer_comes_back_as_one_object(tmp_path):
         assert [run.source_tokenizer.to_json(), run.target_tokenizer.to_json()] == [t.to_json() for t in tokenizers]
 
 
-def test_a_finished_run_has_its_files_and_a_model_in_evaluation_mode(out):
+def test_files_are_json_and_safetensors_only(out):
+    """From which a model comes back in evaluation mode."""
     names = {path.name for path in out.rglob("*") if path.is_file()}
     assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv"}
     model, run = load_model(out, which="latest")

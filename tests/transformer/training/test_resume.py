@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import minigrad
+
 from tests.transformer import runs
 from transformer.training.checkpoints import is_run, load_run
 from transformer.training.validation import Validation
@@ -97,6 +99,17 @@ def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     thread.start()
     thread.join()
     assert results[0].progress.step == 1
+
+
+def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
+    """Keys are (seed, step, call): after a resume they go on with the step, not from the start."""
+    states = []
+    runs.after_update(monkeypatch, lambda trainer: states.append(minigrad.random.get_state()))
+    runs.interrupted(tmp_path, 3, steps=6)
+    runs.run(tmp_path, resume=True, steps=6)
+    calls = states[0]["call"]
+    assert calls > 0, "two batches in every update, so as many calls"
+    assert [(state["seed"], state["step"], state["call"]) for state in states] == [(1, n, calls) for n in range(6)]
 
 
 # ----------------------------------------------------------------- in another process
