@@ -12,6 +12,7 @@ from tests.transformer import runs
 from tests.transformer.shortage import OPTIONS, UNABLE, ended, failing, followed, too_much
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_run, numbered
+from transformer.training.packed import packed_loss
 from transformer.translator import Translator
 
 
@@ -59,17 +60,14 @@ def test_a_batch_that_a_gpu_has_no_room_for(stand_in, tmp_path):
 
 def test_a_batch_that_the_host_has_no_room_for(tmp_path, monkeypatch):
     """The numbers are of the part that was computed; before a checkpoint nothing is said about going on."""
-    loss = Transformer.loss
-
     def at_step_5(model, source, labels, *arguments, **keywords):
-        if model.training:
-            seen.append((source.shape, labels.shape))
-            if len(seen) > 4 * 2:
-                too_much()
-        return loss(model, source, labels, *arguments, **keywords)
+        seen.append((source.shape, labels.shape))
+        if len(seen) > 4 * 2:
+            too_much()
+        return packed_loss(model, source, labels, *arguments, **keywords)
 
     seen = []
-    monkeypatch.setattr(Transformer, "loss", at_step_5)
+    monkeypatch.setattr("transformer.training.parallel_gradients.packed_loss", at_step_5)
     said = ended(tmp_path / "late")
     (sentences, source), (_, target) = seen[-1]
     batch = f"a batch of {sentences} sentences × {source} source and {target} target tokens"

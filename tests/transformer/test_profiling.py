@@ -41,11 +41,11 @@ def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, mon
     for name in ("update", "AdamW.step", "clip_grad_norm_"):
         assert sum(events[name, thread] for thread in threads) == measured
     assert not any(name in ("validation", "sampling", "encode") for name, _ in events), "it measures updates alone"
-    assert sum(events["Transformer", thread] for thread in threads) <= 2 * measured
+    assert sum(events["encoder", thread] for thread in threads) <= 2 * measured
     # A batch of one sentence is not divided; either thread may take both parts of another.
     assert sum(events["backward", thread] for thread in threads) >= 2 * (measured - 1)
     for thread in threads:
-        assert events["linear", thread] > events["Transformer", thread] > 0
+        assert events["linear", thread] > events["encoder", thread] > 0
     expected, weights = (load_run(tmp_path / out, "latest")[1] for out in ("plain", "run"))
     assert all(np.array_equal(expected[name], weights[name]) for name in expected)
 

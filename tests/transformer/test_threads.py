@@ -8,9 +8,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from minigrad import parallel
 
-from transformer import threads
 from transformer.model import TransformerConfig
 from transformer.training.threads import (
+    SETTINGS,
     decoding_threads,
     limit_threads,
     shards_of,
@@ -25,7 +25,7 @@ LARGE = replace(SMALL, d_model=256)
 
 @pytest.fixture(autouse=True)
 def nothing_is_set(monkeypatch):
-    for name in threads.SETTINGS:
+    for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2):
         yield

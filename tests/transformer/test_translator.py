@@ -9,9 +9,9 @@ import pytest
 import minigrad
 
 from tests.transformer.digits import PAIRS, SENTENCES, translated
-from transformer import metrics
 from transformer.data import BOS, EOS, build_tokenizers
 from transformer.decode import beam_search
+from transformer.training import metrics
 from transformer.translator import TooLong, Translation, Translator
 
 
