@@ -12,7 +12,7 @@ from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.functional.normalization import check_shapes, row_means
+from minigrad.functional.normalization import check_shapes
 from minigrad.ops.linalg import rows
 
 
@@ -27,7 +27,7 @@ def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
 @primitive(floating=True, composition=rms_norm_by_steps, fresh=True)
 def _rms_norm(input, weight, eps):
     check_shapes("rms_norm", input, weight)
-    scale = 1 / xp(input).sqrt(row_means(input * input) + eps)
+    scale = 1 / xp(input).sqrt((input * input).mean(axis=-1, keepdims=True) + eps)
     out = input * scale  # x̂
     return out if weight is None else out * weight, Saved(scale=scale)
 
@@ -40,7 +40,8 @@ def rms_norm_gradient(g, input, weight, saved):
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
     # where the mean is what reaches x through the scale.
-    grad_input = saved.scale * (grad_normalized - normalized * row_means(grad_normalized * normalized))
+    grad_input = saved.scale * (grad_normalized
+                                - normalized * (grad_normalized * normalized).mean(axis=-1, keepdims=True))
     return grad_input, grad_weight
 
 
