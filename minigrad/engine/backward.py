@@ -24,9 +24,9 @@ from numpy import ndarray
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.operands import match_input
+from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import no_fast_bodies
-from minigrad.engine.rules import Call, run_rule
+from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -60,8 +60,11 @@ class Arriving:
         elif type(value) is ndarray or self.create_graph:
             self._sum(entry, value)
         else:
-            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-                self._sum(entry, value)
+            self._sum_on_device(entry, value)
+
+    def _sum_on_device(self, entry: list[Any], value: Any) -> None:
+        with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
+            self._sum(entry, value)
 
     def _sum(self, entry: list[Any], value: Any) -> None:
         if entry[1]:
@@ -76,7 +79,7 @@ class Arriving:
         entry = self.entries[id(target)]
         if not entry[1] or isinstance(entry[0], np.generic):
             entry[0], entry[1] = xp(values[0]).array(entry[0]), True
-        run_rule(call, values, entry[0])
+        call.rule(entry[0], *call.pick(values))
         return entry[0]
 
     def latest(self) -> list[Any]:
@@ -86,21 +89,20 @@ class Arriving:
         return [node._hooks.run(entry[0]), False, node] if node._hooks else entry
 
     def expect(self, nodes: Iterable[Node]) -> None:
-        """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
+        """Count what `nodes` are going to send to each leaf, so that `hand_over` knows the last."""
         for node in nodes:
             for parent in node.parents:
                 if type(parent) is not Node:
                     self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
 
-    def complete(self, node: Node) -> list[list[Any]]:
-        """Take out the entries of the leaves for which `node`, which has sent its gradients, was the last to come."""
-        entries = []
+    def hand_over(self, node: Node, receive: Receive) -> None:
+        """Let `receive` take the gradients of the leaves for which `node`, which has sent its own, was the last."""
         for parent in node.parents:
             if type(parent) is not Node:
                 left = self.expected[id(parent)] = self.expected[id(parent)] - 1
                 if left == 0:
-                    entries.append(self.entries.pop(id(parent)))
-        return entries
+                    gradient, owned, leaf = self.entries.pop(id(parent))
+                    receive(leaf, gradient, owned)
 
 
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
@@ -139,8 +141,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
             if receive is not None:
-                for gradient, owned, leaf in arriving.complete(node):
-                    receive(leaf, gradient, owned)
+                arriving.hand_over(node, receive)
     return {**arriving.entries, **results}
 
 
@@ -187,7 +188,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         elif call.adds:
             gradients.append(arriving.added_by(call, values, target))
         else:
-            result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))  # run_rule: this runs most
+            result = call.rule(*call.pick(values))
             like = target if type(target) is Node else target._data
             if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
                 result = match_input(result, like, node.primitive, plan.names[i])
@@ -198,13 +199,28 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
 def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, from its one joint rule."""
     plan = node.plan
-    results = run_rule((plan.again if again else plan.calls)[0], values)
+    call = plan.again[0] if again else plan.calls[0]
+    results = call.rule(*call.pick(values))
     if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
         raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
                         f"{len(plan.needs)} inputs (None where none is needed)")
     return [match_input(results[i], target if type(target) is Node else target._data, node.primitive, name)
             if wanted is None or id(target) in wanted else None
             for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
+
+
+def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What a rule returned for the input `name`, in that input's shape and dtype: summed over broadcast axes, cast."""
+    shape = getattr(gradient, "shape", None)
+    if shape is None:
+        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
+                        f"{tuple(like.shape)}, not {gradient!r}")
+    if shape != like.shape:
+        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
+            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
+                             f"input of shape {tuple(like.shape)}")
+        gradient = sum_to(gradient, like.shape)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation

@@ -109,20 +109,6 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     return gradient if gradient.shape == shape else gradient.reshape(shape)
 
 
-def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in that input's shape and dtype: summed over broadcast axes, cast."""
-    shape = getattr(gradient, "shape", None)
-    if shape is None:
-        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{tuple(like.shape)}, not {gradient!r}")
-    if shape != like.shape:
-        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
-            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                             f"input of shape {tuple(like.shape)}")
-        gradient = sum_to(gradient, like.shape)
-    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
-
-
 def copy(array: Array) -> Array:
     """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
     with on_device_of(array):
