@@ -39,9 +39,10 @@ class Arriving:
     we own; later ones add into it.
     """
 
-    def __init__(self, create_graph: bool) -> None:
-        self.create_graph = create_graph
-        self.may_write = all(entry.buffers for entry in interpreters())
+    create_graph = False
+
+    def __init__(self) -> None:
+        self.may_write = not self.create_graph and all(entry.buffers for entry in interpreters())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -50,27 +51,14 @@ class Arriving:
         """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
         entry = self.entries.get(id(target))
         if entry is None:
-            if self.create_graph and not isinstance(value, TensorBase):  # a rule may return a constant
-                value = wrap(value)
             self.entries[id(target)] = [value, fresh, target]
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
-        elif entry[1] and entry[0] is value:
-            return  # a buffer that a rule has added into
-        elif type(value) is ndarray or self.create_graph:
-            self._sum(entry, value)
+        elif type(value) is ndarray:
+            add_to(entry, value)
         else:
-            self._sum_on_device(entry, value)
-
-    def _sum_on_device(self, entry: list[Any], value: Any) -> None:
-        with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-            self._sum(entry, value)
-
-    def _sum(self, entry: list[Any], value: Any) -> None:
-        if entry[1]:
-            entry[0] += value
-        else:
-            entry[0], entry[1] = entry[0] + value, not self.create_graph
+            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
+                add_to(entry, value)
 
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added."""
@@ -105,6 +93,29 @@ class Arriving:
                     receive(leaf, gradient, owned)
 
 
+def add_to(entry: list[Any], value: Array) -> None:
+    """Add a gradient to an entry of `Arriving`: in place if its array is ours."""
+    if not entry[1]:
+        entry[0], entry[1] = entry[0] + value, True
+    elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
+        entry[0] += value
+
+
+class ArrivingTensors(Arriving):
+    """The same under ``create_graph``: gradients are tensors, whose sums are recorded."""
+
+    create_graph = True
+
+    def add(self, target: Any, value: Any, fresh: bool) -> None:
+        """Add `value`, a tensor or a constant that a rule returned, to what is there for `target`."""
+        tensor = value if isinstance(value, TensorBase) else wrap(value)
+        entry = self.entries.get(id(target))
+        if entry is None:
+            super().add(target, tensor, False)
+        else:
+            entry[0] = entry[0] + tensor
+
+
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
                   wanted: set[int] | None, captured: set[int], receive: Receive | None = None) -> dict[int, list[Any]]:
     """Send gradients from `roots` down to the leaves.
@@ -118,7 +129,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    arriving, results = Arriving(create_graph), {}
+    arriving, results = ArrivingTensors() if create_graph else Arriving(), {}
     for root, gradient in roots:
         arriving.add(root, gradient, False)
     if receive is not None:
@@ -165,7 +176,7 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
         gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
-    fresh = node.plan.fresh and not arriving.create_graph and arriving.may_write
+    fresh = node.plan.fresh and arriving.may_write
     for target, gradient in zip(node.parents, gradients, strict=True):
         if gradient is not None:
             arriving.add(target, gradient, fresh)
@@ -180,7 +191,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
     if plan.joint if not again else node.primitive.joint is not None:  # of a body, or of the definition
         return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
-    calls = plan.calls if arriving.may_write and not again else plan.again
+    calls = plan.calls if arriving.may_write else plan.again
     for i, target in enumerate(node.parents):
         call = calls[i]
         if wanted is not None and id(target) not in wanted:

@@ -75,14 +75,12 @@ def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> 
                            "requires a gradient, or it was computed under no_grad()")
     data = output._data
     if gradient is not None:
-        start = given_start(data, gradient, operation, create_graph)
-    elif data.size == 1:
-        with on_device_of(data):
-            start = xp(data).ones(data.shape, data.dtype)
-    else:
+        return given_start(data, gradient, operation, create_graph)
+    if data.size != 1:
         raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
                          f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
-    return wrap(start) if create_graph and not isinstance(start, TensorBase) else start
+    with on_device_of(data):
+        return xp(data).ones(data.shape, data.dtype)
 
 
 def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) -> Any:

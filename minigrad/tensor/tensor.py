@@ -224,7 +224,9 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, _index_on(index, device_of(self._data)))
+        if type(index) is not int and type(index) is not slice:
+            index = _index_on(index, device_of(self._data))
+        return ops.getitem(self, index)
 
     __hash__ = object.__hash__  # Python drops it where there is an ``__eq__``
 
