@@ -116,7 +116,7 @@ LEFT: dict[str, tuple[str, ...]] = {
     "minigrad.ops.arithmetic": ("minigrad.ops.more.arithmetic",),
     "minigrad.ops.exponential": ("minigrad.ops.more.exponential",),
     "minigrad.ops.indexing": ("minigrad.ops.more.places",),
-    "minigrad.ops.linalg": ("minigrad.ops.more.einsum", "minigrad.kernels.host.matrices"),
+    "minigrad.ops.linalg": ("minigrad.ops.more.einsum", "minigrad.kernels.host.matrices", "minigrad.ops.shape"),
     "minigrad.ops.reduction": ("minigrad.ops.more.reduction", "minigrad.precision.half"),
     "minigrad.ops.selection": ("minigrad.kernels.host.selection",),
     "minigrad.ops.shape": ("minigrad.ops.more.shape",),

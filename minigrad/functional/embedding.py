@@ -13,7 +13,7 @@ from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 

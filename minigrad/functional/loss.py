@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import in_precision, public
+from minigrad.arguments import public_in_precision
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.operands import numbers_on
@@ -62,8 +62,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     return (namespace.where(counted[:, None], g[:, None] * difference, logits.dtype.type(0)),)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
@@ -118,8 +117,7 @@ def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, 
     return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.
 

@@ -9,7 +9,7 @@ from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:

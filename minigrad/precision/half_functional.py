@@ -22,7 +22,7 @@ from minigrad.functional.normalization import check_shapes, layer_norm
 from minigrad.functional.softmax import log_softmax, maximum, softmax
 from minigrad.kernels.bodies import add_body
 from minigrad.kernels.host.softmax import exponentials, shifted_exponentials
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, takes_halves, total
 
 # --------------------------------------------------------------------------- softmax

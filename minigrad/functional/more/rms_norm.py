@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import in_precision, public
+from minigrad.arguments import public_in_precision
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 from minigrad.functional.normalization import check_shapes
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
@@ -45,8 +45,7 @@ def rms_norm_gradient(g, input, weight, saved):
     return grad_input, grad_weight
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.
 
