@@ -57,8 +57,7 @@ class Arriving:
         elif type(value) is ndarray:
             add_to(entry, value)
         else:
-            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-                add_to(entry, value)
+            add_on_device(entry, value)
 
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added."""
@@ -99,6 +98,12 @@ def add_to(entry: list[Any], value: Array) -> None:
         entry[0], entry[1] = entry[0] + value, True
     elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
         entry[0] += value
+
+
+def add_on_device(entry: list[Any], value: Any) -> None:
+    """The same where the value is, which need not be the current device: `to_device` sends gradients to another."""
+    with on_device_of(value):
+        add_to(entry, value)
 
 
 class ArrivingTensors(Arriving):
@@ -221,17 +226,22 @@ def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: se
 
 
 def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in that input's shape and dtype: summed over broadcast axes, cast."""
+    """What a rule returned for the input `name`, in that input's shape and dtype."""
+    if getattr(gradient, "shape", None) != like.shape:
+        gradient = sum_to_input(gradient, like, primitive, name)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
+
+
+def sum_to_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What a rule returned, summed over the axes along which the input was broadcast; an error if it cannot be."""
     shape = getattr(gradient, "shape", None)
     if shape is None:
         raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
                         f"{tuple(like.shape)}, not {gradient!r}")
-    if shape != like.shape:
-        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
-            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                             f"input of shape {tuple(like.shape)}")
-        gradient = sum_to(gradient, like.shape)
-    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
+    if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
+        raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
+                         f"input of shape {tuple(like.shape)}")
+    return sum_to(gradient, like.shape)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation

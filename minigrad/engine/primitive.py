@@ -190,16 +190,13 @@ class Primitive(Body, functools.partial[Any]):
         """Run a body on raw arrays, and record it if an input needs a gradient."""
         body = self.body_for(values) if self.bodies else self
         try:
-            if host:
-                out = self._forward(body, values) if self.variadic else body.forward(*values)
+            if host and not self.variadic:
+                out = body.forward(*values)
             else:
-                with on_device_of(check_devices(values, self.name)):
-                    out = self._forward(body, values)
+                out = self._forward_there(body, values, host)
         except CAUGHT as error:
             raise explain(error, values, self.name) from error
-        saved = None
-        if body.has_saved:
-            out, saved = out
+        out, saved = out if body.has_saved else (out, None)
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
             shares = shares or value is out
@@ -220,8 +217,7 @@ class Primitive(Body, functools.partial[Any]):
                 parents.append(source._node or source)
         if not parents:
             return
-        key = tuple(needs)
-        plan = body.plans.get(key) or body.plan(key)
+        plan = body.plans.get(tuple(needs)) or body.plan(tuple(needs))
         kept, versions = [], []
         for kind, position in plan.keep:
             if kind == "value":
@@ -249,6 +245,13 @@ class Primitive(Body, functools.partial[Any]):
             if body.kind in kinds and body.suits(*values):
                 return body
         return self
+
+    def _forward_there(self, body: Body, values: Sequence[Any], host: bool) -> Any:
+        """The output of a body, of ``*xs`` too, on the device of its operands."""
+        if host:
+            return self._forward(body, values)
+        with on_device_of(check_devices(values, self.name)):
+            return self._forward(body, values)
 
     def _forward(self, body: Body, values: Sequence[Any]) -> Any:
         if not self.variadic:

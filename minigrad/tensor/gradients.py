@@ -62,9 +62,8 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
     if leaf._grad is None:
         leaf._grad = wrap(value if owned else copy(value))
     else:
-        buffer = leaf._grad._data
-        with on_device_of(buffer):
-            buffer += value
+        with on_device_of(value):
+            leaf._grad._data += value
         leaf._grad._version[0] += 1
 
 
