@@ -14,8 +14,10 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit
+from minigrad.device import asarray_on, is_array
+from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit, shown
 from minigrad.engine.interpreters import interpreters
+from minigrad.engine.node import Array
 from minigrad.engine.rules import parameter_names
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,6 +46,22 @@ def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
         raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {axis!r}")
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
+
+
+def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
+    """An array, numbers or nested lists of them as an array of `dtype` on a device.
+
+    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
+    """
+    if not is_array(values):
+        values = values.item() if isinstance(values, np.generic) else values
+        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
+            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
+        try:
+            values = np.asarray(values, dtype=dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{operation}: {error}") from None
+    return asarray_on(device, values, dtype)
 
 
 def public(function: F) -> F:

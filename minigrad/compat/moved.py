@@ -75,7 +75,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.nn.normalization": ("minigrad.nn.layers", "minigrad.nn.more.normalization"),
     "minigrad.notebook": ("minigrad.tensor.notebook",),
     "minigrad.observe": ("minigrad.engine.interpreters", "minigrad.compat.observer"),
-    "minigrad.operands": ("minigrad.engine.operands",),
+    "minigrad.operands": ("minigrad.engine.operands", "minigrad.arguments"),
     "minigrad.operators": ("minigrad.tensor.tensor",),
     "minigrad.ops.diagonals": ("minigrad.ops.more.diagonals",),
     "minigrad.ops.hyperbolic": ("minigrad.ops.more.trigonometric",),

@@ -7,7 +7,6 @@ which saved values the gradient rules will need, and the parents (nodes, or leaf
 from __future__ import annotations
 
 import itertools
-import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,8 +52,11 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
     return tensor
 
 
-class Saved(types.SimpleNamespace):
-    """What a forward keeps for its own rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+class Saved:
+    """What a forward keeps for its own rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
 
 
 FREED: tuple[Any, ...] = ("freed",)

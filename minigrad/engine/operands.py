@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
-from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, TensorBase
 
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
@@ -31,22 +30,6 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
         return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
     raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
                     "number")
-
-
-def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
-    """An array, numbers or nested lists of them as an array of `dtype` on a device.
-
-    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
-    """
-    if not is_array(values):
-        values = values.item() if isinstance(values, np.generic) else values
-        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
-            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
-        try:
-            values = np.asarray(values, dtype=dtype)
-        except OverflowError as error:
-            raise OverflowError(f"{operation}: {error}") from None
-    return asarray_on(device, values, dtype)
 
 
 def beside(static: Any, args: Sequence[Any]) -> Any:

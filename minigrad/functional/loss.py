@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public_in_precision
+from minigrad.arguments import numbers_on, public_in_precision
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase, wrap
-from minigrad.engine.operands import numbers_on
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from minigrad.arguments import numbers_on
 from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.device.local import enable_grad
 from minigrad.engine.backward import Receive, backward_pass
 from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
-from minigrad.engine.operands import copy, numbers_on
+from minigrad.engine.operands import copy
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:

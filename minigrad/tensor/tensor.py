@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public
+from minigrad.arguments import numbers_on, public
 from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import as_operand, numbers_on
+from minigrad.engine.operands import as_operand
 from minigrad.namespace import Answers
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
