@@ -1,4 +1,4 @@
-"""Arguments of the functions that people call: checks of numbers and axes, and errors that name the function.
+"""Arguments of the functions that people call: numbers and axes, checked, and errors that name the function.
 
 `public` decorates the functions that are made of several operations; `minigrad.engine.primitive` does the same for one.
 """

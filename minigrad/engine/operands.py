@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
 from minigrad.engine.node import Array, TensorBase
 
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
@@ -90,9 +90,3 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     elif axes:
         gradient = gradient.sum(axis=axes)
     return gradient if gradient.shape == shape else gradient.reshape(shape)
-
-
-def copy(array: Array) -> Array:
-    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
-    with on_device_of(array):
-        return xp(array).array(array)

@@ -140,7 +140,9 @@ class Body:
         keep += [source for source in dict.fromkeys(sources) if source[0] not in ("g", "needs") and source not in keep]
         places = [0 if kind == "g" else 1 if kind == "needs" else 2 + keep.index((kind, position))
                   for kind, position in sources]
-        return picker(places)
+        if len(places) > 1:
+            return operator.itemgetter(*places)
+        return operator.itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
 
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """The plan for these inputs that need a gradient."""
@@ -159,13 +161,6 @@ class Body:
         self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
                                  again, self.joint is not None, self.fresh, expands)
         return self.plans[needs]
-
-
-def picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A function from a tuple to the tuple of its elements at these places."""
-    if len(places) > 1:
-        return operator.itemgetter(*places)
-    return operator.itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
 
 
 def parameter_names(function: Function) -> list[str]:

@@ -13,7 +13,6 @@ from minigrad.engine.backward import Receive, backward_pass
 from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
-from minigrad.engine.operands import copy
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
@@ -66,6 +65,12 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
         with on_device_of(value):
             leaf._grad._data += value
         leaf._grad._version[0] += 1
+
+
+def copy(array: Array) -> Array:
+    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
+    with on_device_of(array):
+        return xp(array).array(array)
 
 
 def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
