@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, grad
+from minigrad import Tensor, func, grad
 from minigrad import functional as F
 from minigrad.engine.node import Node, TensorBase
 
@@ -72,6 +72,12 @@ def by_steps(x, w):
     return seen
 
 
+def checkpointed(x, w):
+    func.checkpoint(forward_only, x, w).backward()
+    x.grad = w.grad = None
+    return func.checkpoint(forward_only, x, w)
+
+
 def failing(x, w):
     y = (x @ w).sum()
     y.backward()
@@ -83,7 +89,7 @@ def failing(x, w):
     raise AssertionError("the second pass must fail")
 
 
-BUILDS = [forward_only, used, retained, second_order, expanded, by_steps, failing]
+BUILDS = [forward_only, used, retained, second_order, expanded, by_steps, checkpointed, failing]
 
 
 def test_no_tensor_or_node_outlives_1000_dropped_graphs():

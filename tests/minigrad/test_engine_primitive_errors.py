@@ -100,23 +100,6 @@ def test_a_joint_rule_that_returns_too_few_or_none_where_one_is_needed(returned,
         add(leaf([1.0]), leaf([2.0])).sum().backward()
 
 
-def test_needs_knows_its_names_alone():
-    @primitive
-    def add(x, y):
-        return x + y
-
-    add.joint_gradient("x", "y")(lambda g, needs: needs.z)
-    with pytest.raises(AttributeError, match="'z'"):
-        add(leaf([1.0]), leaf([2.0])).sum().backward()
-
-
-def test_wrong_arguments_at_the_call():
-    cube = make_cube()
-    for call in (lambda: cube(), lambda: cube(leaf([1.0]), 1, 2), lambda: cube(leaf([1.0]), power=2)):
-        with pytest.raises(TypeError, match=r"cube\(x, shift=0\.0\): "):
-            call()
-
-
 def test_an_error_in_the_forward_names_the_operation_and_the_operands():
     with pytest.raises(ValueError, match=r"add: .*\(2,\) float64; \(3,\) float64"):
         leaf([1.0, 2.0]) + leaf([1.0, 2.0, 3.0])

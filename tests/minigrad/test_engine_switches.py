@@ -187,24 +187,3 @@ def test_no_grad_records_nothing_and_enable_grad_records_again():
         y.backward()
     assert made.requires_grad
     np.testing.assert_array_equal(x.grad.numpy(), [2, 4])
-
-
-def test_two_graphs_in_two_threads():
-    results = {}
-
-    def work(k):
-        x = Tensor(np.full(50, k, np.float64), requires_grad=True)
-        for _ in range(20):
-            y = x
-            for _ in range(50):
-                y = y + x * x
-            y.sum().backward()
-        results[k] = x.grad.numpy()
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for k in (1, 2, 3):
-        np.testing.assert_array_equal(results[k], 20 * (1 + 50 * 2 * k))

@@ -71,10 +71,6 @@ def test_length_and_iteration():
     for use in (len, iter):
         with pytest.raises(TypeError, match="0-d"):
             use(Tensor(1.0))
-    x = leaf(1.0, 2.0)
-    a, b = x
-    (a * b).backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [2, 1])
 
 
 def test_comparison_is_elementwise_and_the_hash_is_identity():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, func, nn
+from minigrad import Tensor, func
 from minigrad import functional as F
 
 from tests.minigrad.functions import close, curve, normal, slope
@@ -244,7 +244,6 @@ WRONG = {
     "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "one number, got float"),
     "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "int64"),
     "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 .* 1 positional"),
-    "argnums of a wrong type": (lambda: func.grad(mg.sum, 1.0)(X), TypeError, r"argnums .* 1\.0"),
     "the argument for argnums": (lambda: func.grad(mg.sum, X), TypeError, r"grad: .* got a Tensor"),
     "the argument of jacobian": (lambda: func.jacobian(mg.sin, X), TypeError, r"jacobian: argnums"),
     "no pair": (lambda: func.grad(mg.exp, has_aux=True)(X), TypeError, "has_aux .* got a Tensor"),
@@ -259,16 +258,11 @@ WRONG = {
     "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: gradients .* of 2, got 1"),
     "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"\(3,\).* \(4,\)"),
     "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals"),
-    "jvp tangents": (lambda: func.jvp(curve, (X,), (X, X)), ValueError, "jvp: tangents: .* of 1, got 2"),
-    "jvp shape": (lambda: func.jvp(curve, (X,), (X[:2],)), ValueError, r"shape \(2,\)"),
     "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tuple"),
     "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: .* dict"),
     "hessian of a vector": (lambda: func.hessian(curve)(X), ValueError, "hessian: .* one number"),
     "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums"),
     "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: .* one number"),
-    "functional_call name": (lambda: func.functional_call(nn.Linear(1, 1), {"w": X}, X), ValueError, "Linear .* 'w'"),
-    "functional_call shape": (lambda: func.functional_call(nn.Linear(1, 1), {"bias": X}, X), ValueError,
-                              r"'bias' .*\(1,\).*\(3,\)"),
 }
 
 
