@@ -14,15 +14,6 @@ def leaf(values):
 # --- Inputs and outputs
 
 
-def test_one_input_gives_a_tensor_and_a_sequence_gives_a_tuple():
-    x = leaf([1.0, 2.0])
-    one = grad((x * x).sum(), x)
-    np.testing.assert_array_equal(one.numpy(), [2, 4])
-    assert not one.requires_grad
-    (first,) = grad((x * x).sum(), [x])
-    np.testing.assert_array_equal(first.numpy(), [2, 4])
-
-
 def test_inputs_need_not_be_leaves():
     x = leaf([1.0, 2.0])
     h = x * x
@@ -59,12 +50,8 @@ def test_a_gradient_to_start_from_in_every_form(start):
     x = leaf([1.0, 1.0])
     for outputs, starts in ((x * 3, start), ([x * 3], [start])):
         np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [3, 0])
-
-
-@pytest.mark.parametrize("zero", [Tensor([0.0]), np.array([0.0])])
-def test_a_gradient_of_zero_for_a_sequence_of_one_output_is_not_a_missing_one(zero):
-    x = leaf([1.0])
-    assert grad([x * 3], x, zero).item() == 0
+    if not isinstance(start, list):  # a list is a sequence of starts
+        np.testing.assert_array_equal(grad([x * 3], x, start).numpy(), [3, 0])
 
 
 def test_unused_inputs():
@@ -93,16 +80,6 @@ X = leaf([1.0, 2.0])
 def test_wrong_inputs_outputs_and_gradients_are_errors(call, error, said):
     with pytest.raises(error, match=said):
         call()
-
-
-def test_grad_touches_no_grad_attribute():
-    x = leaf([1.0, 2.0])
-    h = x * x
-    h.retain_grad()
-    for create_graph in (False, True):
-        grad((h * h).sum(), [x, h], create_graph=create_graph, retain_graph=True)
-    assert x.grad is None
-    assert h.grad is None
 
 
 def test_only_the_paths_to_the_inputs_are_computed():
@@ -134,23 +111,6 @@ def test_create_graph_to_third_order():
     y = grad(y.sum(), x)
     np.testing.assert_allclose(y.numpy(), [24, 24], rtol=1e-14)
     assert not y.requires_grad
-
-
-def test_a_gradient_that_does_not_depend_on_anything_is_constant():
-    x = leaf([1.0, 2.0])
-    first = grad((x * 3).sum(), x, create_graph=True)
-    np.testing.assert_array_equal(first.numpy(), [3, 3])
-    assert not first.requires_grad
-
-
-def test_create_graph_keeps_the_graph_and_leaves_ordinary_passes_alone():
-    x = leaf([1.0, 2.0])
-    y = (mg.exp(x) * x).sum()
-    first = grad(y, x, create_graph=True)
-    np.testing.assert_array_equal(grad(y, x, retain_graph=True).numpy(), first.numpy())
-    (first * first).sum().backward()
-    x_ = x.numpy()
-    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x_) * (1 + x_) * (2 + x_), rtol=1e-13)
 
 
 def test_create_graph_records_under_no_grad_too():

@@ -108,36 +108,6 @@ def test_programs_on_compositions(count):
         assert run_programs(count)["compared"] >= 0.95 * count
 
 
-def derivatives(program: Program, device: str, dtypes: str) -> list[np.ndarray | None]:
-    """The value, the gradient of each leaf, and that of the sum of all squares of those; None where there is none."""
-    leaves = [Tensor(leaf, dtype=dtype, device=device, requires_grad=True)
-              for leaf, dtype in zip(program.leaves, dtypes, strict=False)]
-    value = program.compile()(*leaves)
-    first = mg.grad(value, leaves, create_graph=True)
-    squares = sum((g * g).sum() for g in first)
-    second = mg.grad(squares, leaves, allow_unused=True) if squares.requires_grad else []
-    assert {t.device for t in (value, *first, *second) if t is not None} == {device}
-    return [None if t is None else t.numpy() for t in (value, *first, *second)]
-
-
-@pytest.mark.parametrize("count", [12, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("dtypes", "fused", "tolerance"), [("ddd", False, 1e-10), ("dff", True, 1e-3)])
-def test_programs_on_a_gpu_give_the_hosts_numbers(dtypes, fused, tolerance, count, gpu):
-    @settings(max_examples=count, derandomize=True, deadline=None, database=None,
-              suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-    @given(programs())
-    def every_program(program):
-        with mg.fused(fused):
-            here, there = (derivatives(program, device, dtypes) for device in ("cpu", gpu))
-        for expected, found in zip(here, there, strict=True):
-            assert (found is None) == (expected is None)
-            if found is not None:
-                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-                np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1, abs(expected).max()))
-
-    every_program()
-
-
 # --- What is wrong is found -------------------------------------------------------------------------
 
 
