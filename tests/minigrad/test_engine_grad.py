@@ -45,13 +45,17 @@ def test_several_outputs_are_summed():
     np.testing.assert_array_equal(grad([h, h * x, x], x).numpy(), [4 + 12 + 1])  # one below the other
 
 
-@pytest.mark.parametrize("start", [Tensor([1.0, 0.0]), np.array([1.0, 0.0]), [1.0, 0.0]])
-def test_a_gradient_to_start_from_in_every_form(start):
+ZERO = [0.0, 1.0]
+
+
+@pytest.mark.parametrize(("start", "starts"), [
+    (ZERO, [ZERO]), (np.array(ZERO), [np.array(ZERO)]), (Tensor(ZERO), [Tensor(ZERO)]), (ZERO, np.array(ZERO)),
+    (ZERO, Tensor(ZERO)),
+], ids=["list", "array", "tensor", "an array for a sequence", "a tensor for a sequence"])
+def test_a_gradient_to_start_from_in_every_form(start, starts):
     x = leaf([1.0, 1.0])
-    for outputs, starts in ((x * 3, start), ([x * 3], [start])):
-        np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [3, 0])
-    if not isinstance(start, list):  # a list is a sequence of starts
-        np.testing.assert_array_equal(grad([x * 3], x, start).numpy(), [3, 0])
+    np.testing.assert_array_equal(grad(x * 3, x, start).numpy(), [0, 3])
+    np.testing.assert_array_equal(grad([x * 3], x, starts).numpy(), [0, 3])
 
 
 def test_unused_inputs():
