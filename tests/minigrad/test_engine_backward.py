@@ -50,6 +50,13 @@ def test_gradients_share_no_memory_with_any_other_tensor(function):
     assert_no_overlap(a, b, out, start, ga, gb, a.grad, b.grad)
 
 
+def test_the_same_input_twice_gives_two_separate_gradients():
+    a = leaf([1.0, 2.0])
+    first, second = grad((a * a).sum(), [a, a])
+    assert first.tolist() == second.tolist() == [2.0, 4.0]
+    assert_no_overlap(first, second)
+
+
 def test_accumulation_never_writes_into_a_broadcast_view():
     x = leaf([1.0, 2.0, 3.0])
     y = x.sum() + (x * 10).sum() + x[1] * 100  # the first gradient to arrive is a view with stride 0
