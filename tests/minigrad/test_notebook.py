@@ -92,6 +92,7 @@ def test_values_are_abbreviated_where_numpy_would():
     text = text_of(shown(Tensor(data)))
     with np.printoptions(precision=4, threshold=0, edgeitems=3, linewidth=100):
         assert np.array2string(data, separator=", ") in text
+    assert text_of(shown(Tensor(np.zeros((2,) * 8)))).strip().count("\n") == 24  # and dots in the last line
 
 
 def test_only_what_is_shown_leaves_the_device(stand_in, monkeypatch):
