@@ -10,7 +10,7 @@ from minigrad import functional as F
 from minigrad.device import to_numpy
 from minigrad.precision.scaler import LARGEST, SMALLEST
 
-from tests.minigrad.optim.scaled import ALL, bits, make_params, run, set_gradients
+from tests.minigrad.optim.optimizers import ALL, bits, make_params, run, set_gradients
 
 # --- What it is for
 

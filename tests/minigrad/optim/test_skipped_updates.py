@@ -6,7 +6,7 @@ import pytest
 from minigrad import Tensor, autocast, optim
 from minigrad.device import to_numpy
 
-from tests.minigrad.optim.scaled import bits, every_optimizer, make_params, run, set_gradients
+from tests.minigrad.optim.optimizers import bits, every_optimizer, make_params, run, set_gradients
 
 
 @every_optimizer
