@@ -98,21 +98,16 @@ def test_float64_is_left_alone(function, shapes, form):
     check_that_it_casts(function, tensors(*shapes, dtype=DOUBLE), DOUBLE)
 
 
-def test_beside_float64_or_integers_nothing_is_cast(form):
-    (x,), (wide,) = tensors((3, 4)), tensors((4, 5), dtype=DOUBLE)
+def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(form):
+    (x,), (wide,), (y,) = tensors((3, 4)), tensors((4, 5), dtype=DOUBLE), tensors((4, 5))
     many = Tensor(np.full((4, 5), 70_000))  # inf in float16
     with autocast():
         assert (x @ wide).dtype == DOUBLE
         assert (x @ many).dtype == einsum("ij,jk->ik", x, many).dtype == F.linear(x, many.mT).dtype == SINGLE
         assert (x @ many.tolist()).dtype == SINGLE
         np.testing.assert_array_equal((x @ many).data, x.data @ np.full((4, 5), 70_000, np.float32))
-
-
-def test_arrays_beside_a_tensor_are_cast_along(form):
-    (x,), array = tensors((3, 4)), np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)
-    with autocast():
-        assert (x @ array).dtype == HALF
-        np.testing.assert_array_equal((x @ array).data, (x @ Tensor(array)).data)
+        assert (x @ y.data).dtype == HALF
+        np.testing.assert_array_equal((x @ y.data).data, (x @ y).data)
 
 
 # --- The switch

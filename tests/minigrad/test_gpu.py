@@ -12,27 +12,21 @@ from minigrad.precision.gpu import float32_sums, tf32
 
 TF32_MATH = 3  # of cublasMath_t
 WHOLE_SUMS = 16
-GIB = 2**30
 
 
-def test_memory_in_use_and_held(stand_in):
-    first = memory_use("cuda")
-    array = asarray_on("cuda", np.zeros(1000, np.float32))
-    second = memory_use("cuda:0")
+@pytest.mark.parametrize("index", [0, 1])
+def test_memory_in_use_and_held(stand_in, index):
+    name, other = f"cuda:{index}", memory_use(f"cuda:{1 - index}")
+    first = memory_use(name)
+    array = asarray_on(name, np.zeros(1000, np.float32))
+    second = memory_use(name)
     del array
-    third = memory_use("cuda:0")
-    assert first.total == second.total == third.total == 16 * GIB
+    third = memory_use(name)
+    assert first.total == second.total == third.total == 16 * 2**30
     assert first.free - second.free == second.held - first.held == second.used - first.used == 4096
     assert third == second._replace(used=first.used)  # the pool keeps it
+    assert memory_use(f"cuda:{1 - index}") == other
     assert not stand_in.synchronizations
-
-
-def test_each_gpu_has_its_own(stand_in):
-    first, second = memory_use("cuda:0"), memory_use("cuda:1")
-    array = asarray_on("cuda:1", np.zeros(64))
-    assert memory_use("cuda:0") == first
-    assert memory_use("cuda:1").used == second.used + array.nbytes
-    assert stand_in.cupy.cuda.Device().id == 0
 
 
 def test_every_gpu_tells_what_it_has(device):
@@ -88,24 +82,16 @@ def test_what_was_there_before_is_put_back(stand_in, mode):
 
 
 def test_it_is_of_this_thread_and_of_that_device_alone(stand_in, mode):
-    found = []
-    with tf32("cuda:0"):
-        thread = threading.Thread(target=lambda: found.append(mode()))
-        thread.start()
-        thread.join()
-        with stand_in.cupy.cuda.Device(1):
-            found.append(mode())
-    assert found == [0, 0]
-
-
-def test_another_device_may_be_the_current_one(stand_in, mode):
-    with stand_in.cupy.cuda.Device(1):
-        with tf32("cuda:0"):
-            assert mode() == 0
-            with stand_in.cupy.cuda.Device(0):
-                assert mode() == TF32_MATH
+    found, first, second = [], stand_in.cupy.cuda.Device(0), stand_in.cupy.cuda.Device(1)
+    with second, tf32("cuda:0"):
+        assert mode() == 0
+        with first:
+            assert mode() == TF32_MATH
+            thread = threading.Thread(target=lambda: found.append(mode()))
+            thread.start()
+            thread.join()
         assert stand_in.cupy.cuda.Device().id == 1
-    assert mode() == 0
+    assert found == [mode()] == [0]
 
 
 def test_the_host_and_a_card_that_is_too_old_are_refused(stand_in, mode, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor
-from minigrad.tensor.notebook import _block_means
 
 
 def shown(tensor):
@@ -76,15 +75,12 @@ def test_what_is_not_finite_is_hatched():
 
 
 def test_a_large_matrix_is_shown_by_means(device):
-    data = np.random.default_rng(0).normal(size=(70, 200))
+    data = np.zeros((70, 200))
+    data[:3, :7], data[69:, 196:] = 1.0, -0.5
     html = shown(Tensor(data, device=device))
-    root = picture(html)
-    assert root.get("viewBox") == "0 0 29 24"  # blocks of 7 columns and of 3 rows
+    assert picture(html).get("viewBox") == "0 0 29 24"  # blocks of 7 columns and of 3 rows
     assert "each cell: the mean of 3×7" in text_of(html)
-    means, sizes = _block_means(Tensor(data, device=device).data)
-    assert sizes == (3, 7)
-    np.testing.assert_allclose(means[0, 0], data[:3, :7].mean())
-    np.testing.assert_allclose(means[23, 28], data[69:, 196:].mean())
+    assert (cells(html, "more"), cells(html, "less")) == ({(0, 0): 1.0}, {(28, 23): 0.5})
 
 
 def test_values_are_abbreviated_where_numpy_would():
@@ -103,10 +99,3 @@ def test_only_what_is_shown_leaves_the_device(stand_in, monkeypatch):
     shown(tensor)
     assert sum(copied) <= 32 * 32 + 7 * 7
     assert set(stand_in.synchronizations) <= {"get"}
-
-
-def test_html_in_names_is_escaped():
-    strange = type("Tensor<b>", (Tensor,), {"__slots__": ()})
-    x = Tensor([1.0])
-    x.__class__ = strange
-    assert "Tensor&lt;b&gt;, shape" in shown(x)

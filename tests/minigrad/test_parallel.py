@@ -40,29 +40,9 @@ def test_more_tasks_than_threads_and_none_at_all():
     with parallel.threads(2):
         assert parallel.run([lambda k=k: k * k for k in range(7)]) == [k * k for k in range(7)]
         assert parallel.run([]) == []
+        with parallel.threads(1):
+            assert set(parallel.run([threading.get_ident] * 3)) == {threading.get_ident()}
     assert parallel.run([lambda: 1, lambda: 2]) == [1, 2]
-
-
-def test_a_thread_that_has_ended_one_task_takes_the_next():
-    last = threading.Event()
-
-    def task(number):
-        if number == 0:
-            last.wait(20)
-        elif number == 5:
-            last.set()
-        return threading.get_ident()
-
-    with parallel.threads(2):
-        first, *others = parallel.run([partial(task, number) for number in range(6)])
-    assert len(set(others)) == 1
-    assert first not in others
-
-
-def test_one_thread_inside_several():
-    with parallel.threads(2), parallel.threads(1):
-        assert parallel.thread_count() == 1
-        assert set(parallel.run([threading.get_ident] * 3)) == {threading.get_ident()}
 
 
 @pytest.mark.parametrize(("count", "error"), [(0, ValueError), (-1, ValueError), (2.5, TypeError), (True, TypeError)])
@@ -210,23 +190,18 @@ def test_the_sum_has_the_order_of_the_passes():
     assert [value.tolist()[0] for value in values] == [1e8, 1.0, -1e8, 1.0], "borrowed memory is not written to"
 
 
-def test_a_pass_that_does_not_reach_a_leaf():
-    x = Tensor([1.0], requires_grad=True)
-    total = parallel.GradientSum()
-    for number in (3, 1):
-        total.receiver(number)(x, np.array([float(number)]), True)
-    total.deliver()
-    assert x.grad.tolist() == [4.0]
+
 
 
 def test_hooks_see_the_sum_once_and_grad_is_added_to():
-    x = Tensor([1.0, 2.0], requires_grad=True)
+    """Of passes of which the second does not reach the leaf."""
+    x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0, 2.0], requires_grad=True)
     x.grad = Tensor([10.0, 10.0])
     seen = []
     x.register_hook(lambda g: (seen.append(g.tolist()), g * 2)[1])
     total = parallel.GradientSum()
-    for number in range(2):
-        backward((x * 3.0).sum(), receive=total.receiver(number))
+    for number, leaf in enumerate((x, y, x)):
+        backward((leaf * 3.0).sum(), receive=total.receiver(number))
     assert seen == []
     assert x.grad.tolist() == [10.0, 10.0]
     total.deliver()
