@@ -72,13 +72,11 @@ def header(dtype, size):
 DAMAGE = {
     "empty": lambda raw: b"",
     "text": lambda raw: b"step,loss\n1,2.5\n",
-    "half": lambda raw: raw[: len(raw) // 2],
     "header cut": lambda raw: raw[:20],
     "one byte short": lambda raw: raw[:-1],
     "one byte long": lambda raw: raw + b"\0",
     "a flipped bit in the values": lambda raw: raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:],
     "a pickle": lambda raw: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}.",
-    "a zip": lambda raw: b"PK\x03\x04" + raw,
     "an unknown dtype": lambda raw: header("F99", 1),
     "a dtype that NumPy lacks": lambda raw: header("BF16", 2),
 }
@@ -98,8 +96,6 @@ def test_a_missing_file_and_a_folder(tmp_path):
         load_tensors(tmp_path / "nothing here")
     with pytest.raises(CheckpointError, match="not a file"):
         load_tensors(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        save_tensors(tmp_path / "no folder" / "file", {})
 
 
 @pytest.mark.parametrize(("tensors", "metadata", "named"), [
@@ -130,8 +126,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, 
 
 
 def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
-    calls = []
-    replace, force = os.replace, checkpoint._force_to_disk
+    calls, replace, force = [], os.replace, checkpoint._force_to_disk
     monkeypatch.setattr(checkpoint.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
     monkeypatch.setattr(checkpoint, "_force_to_disk", lambda p, f: (calls.append(p.name), force(p, f)))
     save_tensors(tmp_path / "file", {"a": np.ones(1)})

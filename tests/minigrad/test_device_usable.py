@@ -17,18 +17,13 @@ from tests import strict_cupy
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_stand_in_leaves_nothing_behind(stand_in):
-    array = stand_in.cupy.zeros(2)
-    namespaces = devices._namespaces.copy()
-    with devices.array_module(stand_in.cupy, stand_in.special):
-        assert devices.device_of(array) == "cuda:0"
-    assert devices._namespaces == namespaces
-    assert xp(array) is stand_in.cupy
-
-
-def test_arrays_of_a_module_that_is_gone_are_no_arrays():
+def test_the_stand_in_leaves_nothing_behind():
     with devices.array_module(strict_cupy.cupy, strict_cupy.special):
-        array = strict_cupy.cupy.zeros(2)
+        array, namespaces = strict_cupy.cupy.zeros(2), devices._namespaces.copy()
+        with devices.array_module(strict_cupy.cupy, strict_cupy.special):
+            assert devices.device_of(array) == "cuda:0"
+        assert devices._namespaces == namespaces
+        assert xp(array) is strict_cupy.cupy
     assert not devices.is_array(array)
 
 
@@ -52,21 +47,23 @@ class CompileException(Exception):
     pass
 
 
-class Ones:
-    def __init__(self, product):
-        self.product = product
-
-    def __add__(self, other):
-        return self
-
-    def __matmul__(self, other):
-        return outcome(self.product)
-
-
 def outcome(value):
     if isinstance(value, Exception):
         raise value
     return value
+
+
+def fake_cupy(count=1, ones=None, product=None):
+    """A CuPy with one GPU, of which a part may raise an exception."""
+    class Ones:
+        __add__ = lambda self, other: self  # noqa: E731
+        __matmul__ = lambda self, other: outcome(product)  # noqa: E731
+
+    return SimpleNamespace(
+        ones=lambda shape, dtype: outcome(ones or Ones()), float32=np.float32, asnumpy=np.asarray,
+        cuda=SimpleNamespace(
+            Device=nullcontext, compiler=SimpleNamespace(CompileException=CompileException),
+            runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: outcome(count))))
 
 
 @pytest.fixture
@@ -78,16 +75,6 @@ def status_with(monkeypatch):
         return cuda_status()
 
     return status
-
-
-def fake_cupy(count=1, ones=None, product=None):
-    """A CuPy with one GPU, of which each part either returns a value or raises it."""
-    return SimpleNamespace(
-        ones=lambda shape, dtype: outcome(ones or Ones(product)), float32=np.float32, asnumpy=lambda array: np.zeros(1),
-        cuda=SimpleNamespace(
-            Device=nullcontext,
-            compiler=SimpleNamespace(CompileException=CompileException),
-            runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: outcome(count))))
 
 
 def test_a_usable_gpu_is_counted(status_with):

