@@ -1,7 +1,6 @@
 """The stand-in for CuPy refuses what a GPU would refuse, and counts what it would wait for and be sent."""
 
 import copy
-import threading
 
 import numpy as np
 import pytest
@@ -36,28 +35,19 @@ class OptsOut:
 REFUSED = {
     "conversion": (TypeError, lambda cp, x: np.asarray(x)),
     "a host operand": (TypeError, lambda cp, x: x * HOST),
-    "a host operand on the left": (TypeError, lambda cp, x: HOST @ x.T),
     "a host operand of a ufunc": (TypeError, lambda cp, x: cp.add(x, HOST)),
-    "a device operand of NumPy's": (TypeError, lambda cp, x: np.add(HOST, x)),
     "a host array of a function": (TypeError, lambda cp, x: cp.where(HOST > 0, x, x)),
-    "a host array of a reduction": (TypeError, lambda cp, x: cp.sum(HOST)),
     "a host array in a list": (TypeError, lambda cp, x: cp.concatenate([x, HOST])),
     "a host array in einsum": (TypeError, lambda cp, x: cp.einsum("ij,ij->", x, HOST)),
-    "a host array in a method": (TypeError, lambda cp, x: x.dot(HOST.T)),
     "a host array in place": (TypeError, lambda cp, x: x.__iadd__(HOST)),
     "a host array as out": (TypeError, lambda cp, x: cp.add(x, x, out=HOST.copy())),
     "a host array to be added": (TypeError, lambda cp, x: cp.add.at(x, 0, HOST[0])),
     "a list": (TypeError, lambda cp, x: x * [1, 2, 3]),
-    "None": (TypeError, lambda cp, x: x + None),
     "a fill by a host array": (ValueError, lambda cp, x: x.__setitem__(0, HOST[0])),
     "a name of NumPy's": (AttributeError, lambda cp, x: cp.errstate),
-    "a method of NumPy's": (AttributeError, lambda cp, x: x.setflags),
     "a flag of NumPy's": (AttributeError, lambda cp, x: x.flags.writeable),
-    "a draw of NumPy's": (AttributeError, lambda cp, x: cp.random.default_rng(0).choice),
     "where": (TypeError, lambda cp, x: cp.sum(x, where=x > 0)),
     "where of a ufunc": (TypeError, lambda cp, x: cp.exp(x, where=x > 0)),
-    "initial": (TypeError, lambda cp, x: x.sum(initial=0)),
-    "out of einsum": (TypeError, lambda cp, x: cp.einsum("ij->j", x, out=x[0])),
     "mode of take": (TypeError, lambda cp, x: cp.take(x, cp.asarray([0]), mode="clip")),
     "an axis of a number": (np.exceptions.AxisError, lambda cp, x: x.sum().sum(axis=0)),
     "an integer out of range": (IndexError, lambda cp, x: x[2]),
@@ -92,26 +82,15 @@ def test_it_leaves_operators_to_a_class_that_opts_out_of_ufuncs(array):
 # --- Values, views and indices
 
 
-@pytest.mark.parametrize("scalar", [2, 2.0, True, np.float32(2), np.float64(2), np.int64(2)])
-def test_it_takes_numbers_as_numpy_does(array, scalar):
-    for result, expected in [(array * scalar, HOST * scalar), (scalar * array, scalar * HOST)]:
-        assert result.dtype == expected.dtype
-        np.testing.assert_array_equal(result.get(), expected)
-
-
 @pytest.mark.parametrize("use", [
-    lambda xp, x: x**2 // 3 % 2 + -xp.maximum(x, 2.5),
+    lambda xp, x: np.float32(2) * x**2 // 3 % 2 + -xp.maximum(x, 2.5) * np.float64(2) + True,
     lambda xp, x: xp.einsum("ij,kj->ik", x, xp.matmul(x, x.T) @ x),
-    lambda xp, x: xp.pad(xp.stack([x, x], axis=1), ((1, 0), (0, 2), (0, 0))),
-    lambda xp, x: xp.split(xp.tril(xp.flip(x, 1), -1), 3, axis=1)[1],
-    lambda xp, x: xp.add(x, xp.clip(x, 1, 3), out=xp.empty_like(x)),
-    lambda xp, x: xp.add.reduceat(x, xp.asarray([0, 2]), axis=1),
-    lambda xp, x: x.var(axis=0, ddof=1, keepdims=True),
+    lambda xp, x: xp.pad(xp.stack([x, xp.tril(xp.flip(x, 1), -1)], axis=1), ((1, 0), (0, 2), (0, 0))),
+    lambda xp, x: xp.add(x, xp.clip(x, 1, 3), out=xp.empty_like(x)).var(axis=0, ddof=1, keepdims=True),
 ])
 def test_it_computes_what_numpy_computes(cupy, array, use):
     result, expected = use(cupy, array), use(np, HOST.copy())
-    assert type(result) is cupy.ndarray
-    assert result.dtype == expected.dtype
+    assert (type(result), result.dtype) == (cupy.ndarray, expected.dtype)
     np.testing.assert_array_equal(result.get(), expected)
 
 
@@ -212,7 +191,7 @@ def test_nothing_else_is_counted(stand_in, array):
     assert not stand_in.uploads
 
 
-# --- Memory and cuBLAS
+# --- Memory
 
 
 def test_memory_is_used_while_arrays_are_alive_and_held_until_it_is_given_back(stand_in, cupy):
@@ -244,17 +223,3 @@ def test_no_more_memory_is_given_than_there_is(stand_in, cupy):
     assert isinstance(caught.value, MemoryError)
     assert str(caught.value) == f"Out of memory allocating 1,536 bytes (allocated so far: {total:,} bytes)."
     assert kept.size == 1024
-
-
-def test_the_mode_of_products_belongs_to_a_thread_and_a_device(cupy):
-    cublas, handle = cupy.cuda.cublas, cupy.cuda.get_cublas_handle
-    first, found = handle(), []
-    cublas.setMathMode(first, 3)
-    with cupy.cuda.Device(1):
-        assert cublas.getMathMode(handle()) == cublas.CUBLAS_DEFAULT_MATH
-    thread = threading.Thread(target=lambda: found.append(cublas.getMathMode(handle())))
-    thread.start()
-    thread.join()
-    assert found == [0]
-    assert cublas.getMathMode(first) == 3
-    cublas.setMathMode(first, cublas.CUBLAS_DEFAULT_MATH)
