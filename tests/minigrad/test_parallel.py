@@ -51,20 +51,15 @@ def test_a_count_is_an_integer_above_zero(count, error):
         parallel.threads(count).__enter__()
 
 
-def test_who_outlives_the_block_works_alone():
-    """A copy of the context, as that of a task or a thread."""
+def test_who_outlives_the_block_works_alone_and_a_part_is_not_divided_further():
+    """The first in a copy of the context, as that of a task or a thread. Parts would wait for each other."""
     with parallel.threads(2):
         inside = copy_context()
         assert inside.run(parallel.thread_count) == 2
-    assert inside.run(parallel.thread_count) == 1
-    assert inside.run(parallel.run, [threading.get_ident] * 3) == [threading.get_ident()] * 3
-
-
-def test_a_part_is_not_divided_further():
-    """All threads would wait for each other."""
-    with parallel.threads(2):
         inner = parallel.run([lambda: parallel.run([parallel.thread_count] * 2)] * 2)
     assert inner == [[1, 1], [1, 1]]
+    assert inside.run(parallel.thread_count) == 1
+    assert inside.run(parallel.run, [threading.get_ident] * 3) == [threading.get_ident()] * 3
 
 
 def test_switches_of_the_caller_hold_inside_and_changes_inside_do_not_leave():
@@ -84,16 +79,13 @@ def test_the_first_exception_in_order_is_raised_when_all_have_ended():
     ended = []
 
     def failing(number):
-        def work():
-            time.sleep(0.02 / number)
-            ended.append(number)
-            raise KeyError(number)
-
-        return work
+        time.sleep(0.02 / number)
+        ended.append(number)
+        raise KeyError(number)
 
     with parallel.threads(3):
         with pytest.raises(KeyError, match="1"):
-            parallel.run([lambda: None, failing(1), failing(2)])
+            parallel.run([lambda: None, partial(failing, 1), partial(failing, 2)])
         assert sorted(ended) == [1, 2]
         assert parallel.run([lambda: 1] * 3) == [1] * 3
 
@@ -162,17 +154,16 @@ def test_through_a_checkpoint():
     rng = np.random.default_rng(1)
     first, second = (Tensor(rng.standard_normal((3, 3)), requires_grad=True) for _ in range(2))
 
-    def block(x):
-        return mg.tanh(x @ first) @ second + first.sum()
-
     def loss(run):
-        x = run(block, first * 2)
-        return run(block, x).sum()
+        def block(x):
+            return mg.tanh(x @ first) @ second + first.sum()
 
-    expected = mg.grad(loss(lambda function, x: function(x)), [first, second])
+        return run(block, run(block, first * 2)).sum()
+
+    expected = mg.grad(loss(lambda function, x: function(x)), [second, first])
     found = received(loss(func.checkpoint))
     assert [id(leaf) for leaf, _ in found] == [id(second), id(first)]
-    for (_, gradient), value in zip(reversed(found), expected, strict=True):
+    for (_, gradient), value in zip(found, expected, strict=True):
         np.testing.assert_allclose(gradient, value.numpy(), rtol=1e-12)
 
 
