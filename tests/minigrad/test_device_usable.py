@@ -56,8 +56,11 @@ def outcome(value):
 def fake_cupy(count=1, ones=None, product=None):
     """A CuPy with one GPU, of which a part may raise an exception."""
     class Ones:
-        __add__ = lambda self, other: self  # noqa: E731
-        __matmul__ = lambda self, other: outcome(product)  # noqa: E731
+        def __add__(self, other):
+            return self
+
+        def __matmul__(self, other):
+            return outcome(product)
 
     return SimpleNamespace(
         ones=lambda shape, dtype: outcome(ones or Ones()), float32=np.float32, asnumpy=np.asarray,
