@@ -1,15 +1,17 @@
-"""The tools are loaded on demand, and a block is local to its task."""
+"""The tools are loaded on demand, and a block is local to its task and its thread."""
 
 import asyncio
 import subprocess
 import sys
+import threading
 
-import numpy as np
 import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect
 from minigrad.engine.interpreters import Interpreter, interpreters, interpreting, not_interpreting
+
+from tests.minigrad.inspect.programs import leaf
 
 
 def test_importing_minigrad_does_not_load_the_tools():
@@ -30,26 +32,32 @@ BLOCKS = {"op_hook": lambda: inspect.op_hook(lambda event: None), "profile": ins
 
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
-def test_a_block_is_local_to_its_task_and_ends_with_an_exception(block):
-    x = Tensor(np.ones(3), requires_grad=True)
+def test_a_block_is_local_to_its_task_and_thread_and_ends_with_an_exception(block):
     watched = {}
 
-    async def run(name, inside):
-        if inside:
-            with block():
-                await asyncio.sleep(0)
-                watched[name] = len(interpreters())
-                mg.exp(x).sum().backward()
-                raise KeyError(name)
-        await asyncio.sleep(0)
+    def look(name):
         watched[name] = len(interpreters())
 
+    async def inside():
+        with block():
+            await asyncio.sleep(0)
+            look("in")
+            thread = threading.Thread(target=look, args=("thread",))
+            thread.start()
+            thread.join()
+            mg.exp(leaf(3)).sum().backward()
+            raise KeyError
+
+    async def outside():
+        await asyncio.sleep(0)
+        look("out")
+
     async def both():
-        return await asyncio.gather(run("in", True), run("out", False), return_exceptions=True)
+        return await asyncio.gather(inside(), outside(), return_exceptions=True)
 
     first, _ = asyncio.run(both())
     assert isinstance(first, KeyError)
-    assert watched == {"in": 1, "out": 0}
+    assert watched == {"in": 1, "thread": 0, "out": 0}
     assert interpreters() == ()
 
 

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Saved, Tensor, inspect, nn, primitive
+from minigrad import Saved, inspect, nn, primitive
 from minigrad.func import checkpoint
 
-
-def leaf(*shape, device="cpu"):
-    return Tensor(np.ones(shape), device=device, requires_grad=True)
+from tests.minigrad.inspect.programs import leaf
 
 
 def bytes_of(program, *shapes, device="cpu"):
@@ -44,6 +42,17 @@ def centred_gradient(g, x, w, saved):
     return inner - inner.mean(axis=-1, keepdims=True), (g * (x - saved.mean)).sum(axis=0)
 
 
+@primitive
+def total(x, y, z):
+    return x + y + z
+
+
+@total.joint_gradient("x", "y", "z")
+def total_gradient(g, x_shape):
+    packed = np.stack([g, g, g])  # as the gradients of queries, keys and values are one product
+    return packed[0], packed[1], packed[2]
+
+
 @pytest.mark.parametrize(
     ("program", "shapes", "expected"),
     [
@@ -62,6 +71,8 @@ def centred_gradient(g, x, w, saved):
         (lambda x: mg.exp(x), [(4, 5)], {"exp": (160, 160)}),
         # a buffer of the whole, which the second slice adds into
         (lambda x: x[:1] + x[1:2], [(4, 5)], {"getitem": (0, 160), "add": (40, 0)}),
+        # several results in one array count once
+        (lambda x, y, z: total(x, y, z), [(4, 5)] * 3, {"total": (160, 3 * 160)}),
         # the output, and what is saved beside it: a number of each row; a gradient of each input
         (lambda x, w: centred(x, w), [(4, 5), (5,)], {"centred": (160 + 4 * 8, 160 + 40)}),
         # of what is not recorded the output alone stays
@@ -72,21 +83,6 @@ def centred_gradient(g, x, w, saved):
 )
 def test_bytes_by_hand(program, shapes, expected, device):
     assert bytes_of(program, *shapes, device=device) == expected
-
-
-def test_several_results_in_one_array_count_once():
-    """As the gradients of queries, keys and values do that are one product."""
-
-    @primitive
-    def total(x, y, z):
-        return x + y + z
-
-    @total.joint_gradient("x", "y", "z")
-    def total_gradient(g, x_shape):
-        packed = np.stack([g, g, g])
-        return packed[0], packed[1], packed[2]
-
-    assert bytes_of(total, (4, 5), (4, 5), (4, 5)) == {"total": (160, 3 * 160)}
 
 
 def test_what_lives_at_a_time(device):
@@ -119,18 +115,14 @@ def test_the_pool_of_a_gpu_after_each_operation(stand_in, where):
 
 
 def test_every_gpu_that_was_seen_has_a_line_and_the_host_none(stand_in):
-    first, second = leaf(1000, device="cuda:0"), leaf(2000, device="cuda:1")
-    stand_in.clear()
     with mg.profile() as profile:
-        (first * 2).sum().backward()
-        (second * 2).sum().backward()
-        leaf(3).exp()
-    for device, samples in profile.pools.items():
-        used, held = (inspect.table.size(max(sample[i] for sample in samples)) for i in (1, 2))
-        assert f"\nthe pool of {device} held {held}, of which at most {used} was in use" in str(profile)
-    assert sorted(profile.pools) == ["cuda:0", "cuda:1"]
-    with mg.profile() as profile:
-        leaf(3).exp().sum().backward()
+        for x in (leaf(1000, device="cuda:0"), leaf(2000, device="cuda:1"), leaf(3)):
+            (x * 2).sum().backward()
+    summary = str(profile)
+    for device in ("cuda:0", "cuda:1"):
+        _, *sizes = zip(*profile.pools.pop(device), strict=True)
+        used, held = (inspect.table.size(max(counts)) for counts in sizes)
+        assert f"\nthe pool of {device} held {held}, of which at most {used} was in use" in summary
     assert profile.pools == {}
     assert "pool" not in str(profile)
 
@@ -179,8 +171,7 @@ def test_the_profile_keeps_nothing_alive_and_leaves_no_cycle():
             node, array = weakref.ref(y._node), weakref.ref(y._data)
             y.sum().backward()
             del y
-            assert node() is None
-            assert array() is None
+            assert (node(), array()) == (None, None)
             z = mg.exp(x)  # lives on
         gone = weakref.ref(profile)
         del profile
