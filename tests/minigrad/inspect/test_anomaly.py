@@ -47,24 +47,20 @@ def test_the_line_inside_functional_is_told_too():
     assert "losses.py" in str(error)
 
 
-@pytest.mark.parametrize(("operation", "function"), [
-    ("log", lambda: mg.log(leaf(0.0))),
-    ("mul", lambda: leaf(1e300) * 1e300),
-    ("astype", lambda: leaf(1e5).astype(np.float16)),
-])
-def test_infinities_of_finite_operands(operation, function):
-    assert caught(function).operation == operation
-    with detect_anomaly(infinities=False):
-        function()
-
-
-def test_infinite_operands_may_make_infinities_but_no_nan():
+def test_infinities_are_caught_where_no_operand_has_one():
     x = leaf(math.inf, 1.0)
+    for operation, function in (("log", lambda: mg.log(leaf(0.0))), ("mul", lambda: leaf(1e300) * 1e300),
+                                ("astype", lambda: leaf(1e5).astype(np.float16))):
+        assert caught(function).operation == operation
+        with detect_anomaly(infinities=False):
+            function()
     assert caught(lambda: x - x).operation == "sub"
     assert caught(lambda: x * 0.0, infinities=False).operation == "mul"
     with detect_anomaly():
         (leaf(math.nan, 1.0) * 2).sum()
         mg.concatenate([x, leaf(1.0)])
+        out = leaf(1.0) * 2
+        out.backward(np.array([np.inf]))  # a gradient that was given
 
 
 MASK = np.array([[True, False, True], [True, True, False]])
@@ -85,8 +81,7 @@ MASK = np.array([[True, False, True], [True, True, False]])
     lambda x: F.cross_entropy(x * 1000, np.array([0, -100])),
     lambda x: F.layer_norm(x * 0.0),
     lambda x: F.normalize(x * 0.0, axis=-1),
-], ids=["where", "masked_fill", "added array", "added tensor", "pad", "maximum", "clip", "attention", "kl_div",
-        "sigmoid", "bce", "cross_entropy", "layer_norm", "normalize"])
+])
 @pytest.mark.parametrize("fused", [True, False])
 def test_meant_infinities_and_guarded_edges_are_silent(function, fused):
     x = leaf([0.5, -1.0, 2.0], [1.0, 3.0, -2.0])
@@ -145,13 +140,6 @@ def test_the_module_is_named():
     error = caught(step)
     assert error.module == "Transformer.encoder.layers.0.feed_forward.inner"
     assert f"in {error.module}" in str(error)
-
-
-def test_an_infinite_gradient_that_was_given_goes_on():
-    x = leaf(1.0)
-    with detect_anomaly():
-        (x * 2).backward(np.array([np.inf]))
-    assert x.grad.tolist() == [math.inf]
 
 
 def test_under_create_graph_the_rule_is_named():

@@ -11,32 +11,16 @@ import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
 from minigrad.device import to_numpy
-from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
 from minigrad.inspect.lines import Line, short_names, shorten_lines
 
-from tests.minigrad.inspect.programs import (
-    Checkpointed,
-    checkpoint_tape,
-    expansion_tape,
-    leaf,
-    names,
-    record,
-    second_order_tape,
-    training_step,
-)
+from tests.minigrad.inspect import programs
+from tests.minigrad.inspect.programs import leaf, names, record, training_step
 
 
 def rows(text):
     """The lines of operations, as lists of cells."""
     return [line.split() for line in text.splitlines() if line.lstrip()[:1].isdigit() and "in the order" not in line]
-
-
-def rows_of_leaves(tape):
-    """The lines of the table of leaves, as lists of cells."""
-    lines = str(tape).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("leaf "))
-    return [line.split() for line in lines[start + 1:]]
 
 
 def entry_of(tape, name):
@@ -67,16 +51,13 @@ def test_what_an_entry_tells():
 
     tape = record(run)
     (entry,) = tape.entries.values()
-    assert entry.line.file == __file__
+    assert (entry.line.file, entry.line.function) == (__file__, "run")
     assert "THIS LINE" in entry.line.source
-    assert entry.line.function == "run"
-    assert entry.inputs == [("x", (2, 3)), ("y", (3, 4))]
-    assert (entry.shape, entry.dtype) == ((2, 4), np.float64)
+    assert (entry.inputs, entry.shape, entry.dtype) == ([("x", (2, 3)), ("y", (3, 4))], (2, 4), np.float64)
     arrays = {kept.name: (kept.shape, kept.nbytes, kept.rules) for kept in entry.kept if kept.nbytes}
     assert arrays == {"x": ((2, 3), 48, ("y",)), "y": ((3, 4), 96, ("x",))}
     assert entry.gradient_norm == pytest.approx(2 * np.sqrt(8))
-    assert [tape.leaves[number].tensor is tensor for (_, number), tensor in zip(entry.parents, (x, w), strict=True)] \
-        == [True, True]
+    assert [tape.leaves[number].tensor for _, number in entry.parents] == [x, w]
 
 
 def test_constants_are_inputs_but_no_parents_and_only_what_rules_ask_for_is_saved():
@@ -123,8 +104,8 @@ def test_the_text_of_a_plain_program():
     assert text.splitlines()[0].startswith("5 operations, in the order in which the backward fired them")
 
 
-def test_the_second_order_is_on_the_tape():
-    tape = second_order_tape()
+def test_what_rules_record_is_on_the_tape():
+    tape = programs.second_order_tape()
     tanh = entry_of(tape, "tanh")
     assert tanh.times == 2
     inside = [entry for entry in tape.entries.values() if entry.inside == tanh.number]
@@ -132,10 +113,7 @@ def test_the_second_order_is_on_the_tape():
     assert all(entry.fired is not None for entry in inside)
     assert "recorded by the backward of tanh" in str(tape)
     assert "×2" in str(tape)
-
-
-def test_an_expanded_composition_fires_in_the_place_of_the_fused_operation():
-    tape = expansion_tape()
+    tape = programs.expansion_tape()  # of layer_norm, in the place of the fused operation
     fused = entry_of(tape, "layer_norm")
     assert {"sqrt", "div", "mean"} <= {entry.name for entry in tape.entries.values() if entry.inside == fused.number}
 
@@ -152,16 +130,7 @@ def test_a_training_step_grouped_by_module(device, fused):
     assert {leaf.name for leaf in tape.leaves.values()} == {name for name, _ in model.named_parameters()}
     text = tape.text(count=None, width=120)
     assert "── encoder.layers.0.self_attention.query (Linear)" in text
-    assert max(len(line) for line in text.splitlines()) <= 120
-    assert len(rows(text)) >= len(tape.entries)
     assert fused or "›softmax:" in text  # the line of the composition
-
-
-def test_without_a_model_parameters_are_named_from_the_outermost_class():
-    layer = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
-    tape = record(lambda: layer(Tensor(np.ones((2, 3), np.float32))).sum().backward())
-    assert {one.name for one in tape.leaves.values()} == {"Sequential.0.weight", "Sequential.0.bias"}
-    assert {entry.call.path for entry in tape.entries.values() if entry.call} == {"Sequential.0", "Sequential.1"}
 
 
 def test_a_long_tape_is_abbreviated():
@@ -192,10 +161,9 @@ def test_a_tensor_that_was_recorded_before():
     assert all(entry.kept is None for entry in after.entries.values())
     assert "freed" in str(after)
     assert [one.gradient_norm for one in after.leaves.values()] == [None, None]  # .grad need not be from this graph
-    with pytest.raises(TypeError, match="float"):
-        inspect.tape(1.0)
-    with pytest.raises(ValueError, match="nothing was recorded"):
-        inspect.tape(Tensor([1.0]))
+    for error, wrong in ((TypeError, 1.0), (ValueError, Tensor([1.0]))):
+        with pytest.raises(error, match=r"float|nothing was recorded"):
+            inspect.tape(wrong)
 
 
 def test_recording_does_not_wait_for_the_device(stand_in):
@@ -228,14 +196,6 @@ def test_a_tape_keeps_no_values_alive():
         gc.enable()
 
 
-def test_an_exception_ends_the_recording():
-    with pytest.raises(ValueError, match="add"), inspect.record_tape() as tape:
-        mg.exp(leaf(2)) + leaf(3)
-    assert interpreters() == ()
-    mg.exp(leaf(2))
-    assert names(tape) == ["exp"]
-
-
 # --- Checkpoints -------------------------------------------------------------------------------------------
 
 
@@ -251,14 +211,13 @@ def test_a_checkpoint_is_on_the_tape_where_it_is_computed_again():
     assert point.line.file == __file__
     assert set(point.expansions) <= {entry.number for entry in again}
     assert {entry.call.path for entry in again} == {"checkpoint (computed again)"}
-    assert "not reached" not in str(tape)
     assert str(tape).count("── checkpoint (computed again)\n") == 1
     assert "recorded by the backward of checkpoint" not in str(tape)
 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_nested_checkpoints_in_modules_keep_their_paths(named):
-    tape, prefix = checkpoint_tape(Checkpointed() if named else None), "" if named else "Checkpointed."
+    tape, prefix = programs.checkpoint_tape(named), "" if named else "Checkpointed."
     assert "not reached" not in str(tape)
     assert names(tape).count("checkpoint") == 4
     linears = [entry for entry in tape.entries.values() if entry.name == "linear"]
@@ -305,7 +264,7 @@ def test_leaves_have_the_gradient_of_the_recorded_backward_and_not_the_sum_of_al
     (one,) = tape.leaves.values()
     assert one.gradient_norm == entry_of(tape, "transpose").gradient_norm == pytest.approx(3 * np.sqrt(12))
     assert np.linalg.norm(to_numpy(w.grad.data)) == pytest.approx(5 * np.sqrt(12))
-    assert f"{one.gradient_norm:.2e}" == rows_of_leaves(tape)[0][-1]
+    assert str(tape).endswith(f"{one.gradient_norm:.2e}")
 
 
 def test_of_several_backwards_the_last_one_counts_after_hooks_and_that_is_said():
@@ -322,7 +281,7 @@ def test_of_several_backwards_the_last_one_counts_after_hooks_and_that_is_said()
     first, second = tape.leaves.values()
     assert first.gradient_norm == pytest.approx(10 * np.linalg.norm(w.numpy() + 1))
     assert (first.times, second.times) == (2, 1)
-    assert rows_of_leaves(tape)[0][-1] == "×2"
+    assert [line[-2:] == "×2" for line in str(tape).splitlines()[-2:]] == [True, False]
     assert second.gradient_norm == pytest.approx(2 * np.sqrt(2))  # `grad` counts as well, though .grad is not touched
     assert unused.grad is None
 

@@ -63,19 +63,6 @@ def test_hooks():
     assert found == {place: count * ROUNDS * THREADS for place, count in expected.items()}
 
 
-def test_profile():
-    def counts(function):
-        with mg.profile(MODEL) as profile:
-            function()
-        found = Counter((span.kind, span.name, span.call and span.call.path, span.recomputed, span.bytes)
-                        for span in profile.spans)
-        assert sum(count for _, count in profile.samples) <= profile.peak_bytes <= profile.bytes
-        return found
-
-    once = counts(lambda: work(1))
-    assert counts(lambda: together(work)) == {place: count * ROUNDS * THREADS for place, count in once.items()}
-
-
 def test_memory_meter():
     with inspect.memory_meter(MODEL) as alone:
         work()
