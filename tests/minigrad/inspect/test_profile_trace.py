@@ -94,25 +94,21 @@ def test_what_is_computed_again_lies_in_the_backward_and_says_so(tmp_path):
     assert runs == [("checkpoint", False), ("checkpoint (backward)", True)]
 
 
-def test_a_counter_follows_what_is_there(tmp_path):
+def test_counters_follow_what_is_there_and_the_pool_of_each_gpu(stand_in, tmp_path):
+    x = leaf(10, 10, device="cuda:1")
     with mg.profile() as profile, mg.no_grad():
-        y = mg.sin(leaf(10, 10))
+        y = mg.sin(x)
         y = mg.cos(y)
         del y
-    counter = [event for event in read(profile, tmp_path) if event["ph"] == "C"]
-    assert [event["args"]["bytes"] for event in counter] == [800, 1600, 800, 0]
-    times = [event["ts"] for event in counter]
-    assert times == sorted(times)
-
-
-def test_a_counter_follows_the_pool_of_each_gpu(stand_in, tmp_path):
-    with mg.profile() as profile:
-        (leaf(1000, device="cuda:1") * 2).sum().backward()
-    events = [event for event in read(profile, tmp_path) if event["name"] == "pool of cuda:1"]
-    numbers = [(event["args"]["in use"], event["args"]["in use"] + event["args"]["kept"]) for event in events]
-    assert numbers == [(used, held) for _, used, held in profile.pools["cuda:1"]]
-    times = [event["ts"] for event in events]
-    assert times == sorted(times)
+    counters = {"results of operations": [], "pool of cuda:1": []}
+    for event in read(profile, tmp_path):
+        if event["ph"] == "C":
+            counters[event["name"]].append((event["ts"], event["args"]))
+    results, pool = counters.values()
+    assert [args["bytes"] for _, args in results] == [800, 1600, 800, 0]
+    assert [(args["in use"], args["in use"] + args["kept"]) for _, args in pool] == [
+        (used, held) for _, used, held in profile.pools["cuda:1"]]
+    assert all(events == sorted(events, key=lambda event: event[0]) for events in counters.values())
 
 
 def test_each_thread_has_a_track(tmp_path):
