@@ -3,10 +3,8 @@
 import itertools
 import platform
 import re
-import runpy
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
@@ -71,8 +69,7 @@ def test_drawing_a_tensor_before_and_after_its_backward():
         picture = inspect.draw(out).picture
         assert sorted(box.title for box in picture.boxes) == ["exp", "leaf", "mul", "sum"]
         assert picture.frames == []
-        edges = [edge for edge in picture.edges if edge.target.title == "mul"]
-        assert [edge.target.inputs[edge.place] for edge in edges] == ["x", "y"]
+        assert {edge.target.inputs[edge.place] for edge in picture.edges if edge.target.title == "mul"} == {"x", "y"}
         out.backward(retain_graph=retain)
 
 
@@ -259,13 +256,3 @@ def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(mo
     with pytest.raises(ImportError, match=r"pip install -e '\.\[draw\]'"):
         drawing.save(tmp_path / "graph.svg")
     assert not (tmp_path / "graph.svg").exists()
-
-
-@needs_graphviz
-def test_the_picture_in_the_docs_is_the_one_that_its_script_draws():
-    folder = Path(__file__).parents[3] / "docs/images"
-    drawn = runpy.run_path(str(folder / "attention_graph.py"))["attention_graph"]().svg
-    kept = (folder / "attention_graph.svg").read_text(encoding="utf-8")
-    # The places of boxes depend on the fonts, and so may their order; gradients are rounded.
-    found, expected = (sorted(text for text in texts(svg) if not text.startswith("|g|")) for svg in (drawn, kept))
-    assert found == expected

@@ -76,21 +76,18 @@ def test_an_event_has_shapes_bytes_and_module(tmp_path):
         layer(x @ w).sum().backward()
     events = {event["name"]: event["args"] for event in complete(read(profile, tmp_path))}
     assert (events["Linear"]["class"], events["Linear"]["module"]) == ("Linear", "Linear")
-    own = events["matmul"].pop("own us")
-    assert own > 0
+    assert events["matmul"].pop("own us") > 0
     assert events["matmul"] == {"inputs": ["float32 (2,3)", "float32 (3,4)"], "outputs": ["float32 (2,4)"], "bytes": 32}
     backward = events["linear (backward)"]
-    assert (backward["module"], backward["inputs"]) == ("Linear", ["float32 (2,5)"])
-    assert backward["outputs"] == ["float32 (2,4)", "float32 (5,4)"]
-    assert backward["bytes"] == 32 + 80
+    assert (backward["module"], backward["inputs"], backward["outputs"], backward["bytes"]) == (
+        "Linear", ["float32 (2,5)"], ["float32 (2,4)", "float32 (5,4)"], 32 + 80)
 
 
 def test_what_is_computed_again_lies_in_the_backward_and_says_so(tmp_path):
     with mg.profile() as profile:
         checkpoint(mg.exp, leaf(3) * 2).sum().backward()
-    found = parents(read(profile, tmp_path))
-    runs = [(around["name"], event["args"].get("recomputed", False)) for event, around in found
-            if event["name"] == "exp"]
+    runs = [(around["name"], event["args"].get("recomputed", False))
+            for event, around in parents(read(profile, tmp_path)) if event["name"] == "exp"]
     assert runs == [("checkpoint", False), ("checkpoint (backward)", True)]
 
 

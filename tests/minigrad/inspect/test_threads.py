@@ -15,7 +15,7 @@ from minigrad.func import checkpoint
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 
-ROUNDS, THREADS = 10, 3
+ROUNDS, THREADS = 5, 3
 MODEL = tiny_model(np.float64)
 
 
