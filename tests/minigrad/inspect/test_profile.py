@@ -291,45 +291,47 @@ def test_blocks_nest_and_their_clocks_stop_with_them():
     assert (ms(inner), inner.elapsed) == ({"pause": (1, 10, 0, 0), "add": (1, 0, 0, 0)}, 0.010)
 
 
-@pytest.mark.parametrize("where", ["rule", "module", "interpreter"])
-def test_an_error_ends_what_it_ends_and_nothing_else(where):
-    class Stop(Interpreter):
-        def operation(self, op, operands, proceed):
-            raise RuntimeError("stop")
+def fail(*_):
+    take(2)
+    raise RuntimeError("stop")
 
-    @primitive
-    def broken(x):
-        take(1)
-        return x * 1.0
 
-    def rule(g):
-        take(2)
-        raise RuntimeError("stop")
+@primitive
+def fails_backward(x):
+    return x * 1.0
 
-    broken.gradient(x=rule)
 
-    class Fails(nn.Module):
-        def forward(self, x):
-            take(3)
-            raise RuntimeError("stop")
+fails_backward.gradient(x=lambda g: fail())
 
-    def interpreter(x):
-        with inspect.span("around"), interpreting(Stop()):
-            slow(x)
 
-    programs = {"rule": lambda x: broken(x).backward(np.ones(3)), "module": Fails(), "interpreter": interpreter}
+class Fails(nn.Module):
+    def forward(self, x):
+        fail()
+
+
+class Stop(Interpreter):
+    operation = fail
+
+
+def stopped(x):
+    with inspect.span("around"), interpreting(Stop()):
+        slow(x)
+
+
+@pytest.mark.parametrize(("program", "expected"), [
+    (lambda x: fails_backward(x).backward(np.ones(3)),
+     [("operation", "fails_backward", 0), ("backward", "fails_backward", 2), ("span", "backward", 0)]),
+    (Fails(), [("module", "Fails", 2)]),
+    (stopped, [("operation", "slow", 2), ("span", "around", 0)]),
+], ids=["rule", "module", "interpreter"])
+def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
     with mg.profile() as profile:
         with pytest.raises(RuntimeError, match="stop"):
-            programs[where](leaf(3))
+            program(leaf(3))
         slow(leaf(3))
     assert interpreters() == ()
-    *failed, last = profile.spans
-    assert (last.name, last.parent, last.own) == ("slow", None, 20_000_000)
-    assert [(s.kind, s.name, s.own) for s in failed] == {
-        "rule": [("operation", "broken", 1_000_000), ("backward", "broken", 2_000_000), ("span", "backward", 0)],
-        "module": [("module", "Fails", 3_000_000)],
-        "interpreter": [("operation", "slow", 0), ("span", "around", 0)],
-    }[where]
+    assert [(span.kind, span.name, span.own / 1e6) for span in profile.spans] == [*expected, ("operation", "slow", 20)]
+    assert profile.spans[-1].parent is None
 
 
 def test_a_thread_that_outlives_the_block_is_left_alone():
@@ -348,3 +350,4 @@ def test_a_thread_that_outlives_the_block_is_left_alone():
     over.set()
     thread.join()
     assert profile.spans == []
+    assert profile.text().count("\n") == 3  # the summary, and an empty table

@@ -152,6 +152,7 @@ def test_a_tensor_that_was_recorded_before():
     assert names(tape) == ["sum", "exp", "mul", "linear"]
     assert {one.name for one in tape.leaves.values()} == {"weight", "bias"}
     assert "record_tape()" in str(tape)  # how to see more
+    assert re.search(r"^ *# +operation +shapes +saved$", str(tape), re.MULTILINE)  # columns that have something to tell
     late = record(loss.backward)
     assert names(late) == ["sum", "exp", "mul", "linear"]
     assert {entry.line for entry in late.entries.values()} == {None}
