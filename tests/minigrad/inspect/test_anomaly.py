@@ -158,6 +158,12 @@ def test_as_a_decorator_and_entered_twice():
         """What it does."""
         return mg.log(x)
 
+    def numbers():
+        yield 1
+
+    async def wait():
+        pass
+
     assert run.__doc__ == "What it does."
     assert run(leaf(1.0)).tolist() == [0.0]
     guard = detect_anomaly()
@@ -166,15 +172,6 @@ def test_as_a_decorator_and_entered_twice():
     with guard, guard, pytest.raises(AnomalyError):
         mg.log(leaf(-1.0))
     assert interpreters() == ()
-
-
-def test_generators_and_coroutines_are_refused():
-    def numbers():
-        yield 1
-
-    async def wait():
-        pass
-
     for function in (numbers, wait):
         with pytest.raises(TypeError, match=function.__name__):
             detect_anomaly()(function)

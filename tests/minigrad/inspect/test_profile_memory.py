@@ -1,6 +1,5 @@
 """profile: the bytes that operations and their rules made, by arithmetic, and how long they lived."""
 
-
 import numpy as np
 import pytest
 
