@@ -128,6 +128,8 @@ def test_a_training_step_grouped_by_module(device, fused):
     assert {leaf.name for leaf in tape.leaves.values()} == {name for name, _ in model.named_parameters()}
     text = tape.text(count=None, width=120)
     assert "── encoder.layers.0.self_attention.query (Linear)" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+    assert len(rows(text)) >= len(tape.entries)
     assert fused or "›softmax:" in text  # the line of the composition
 
 
