@@ -94,23 +94,25 @@ def test_what_lives_at_a_time_as_long_as_a_view_of_it_does(device):
 
 
 def test_the_pool_of_each_gpu_after_each_operation(stand_in):
-    used = {}
+    at_first = {}
     with mg.profile(synchronize=False) as profile, mg.no_grad():
         for number, device in enumerate(("cuda:0", "cuda:1")):
             x = leaf(64, device=device)  # 512 bytes: a block of the pool
             stand_in.clear()
-            used[device] = stand_in.memory.used[number]
+            at_first[device] = stand_in.memory.used[number]
             y = mg.sin(mg.sin(x))
             del y
             mg.sin(x[:8])
         mg.sin(leaf(3))
     assert not stand_in.synchronizations
-    assert profile.pools.keys() == used.keys()
-    for device, before in used.items():
+    assert profile.pools.keys() == at_first.keys()
+    for device, before in at_first.items():
         samples = profile.pools[device][:4]
         assert [(in_use - before, held - before) for _, in_use, held in samples] == [
             (512, 512), (1024, 1024), (0, 1024), (512, 1024)]  # sin, sin, getitem, sin
-        assert f"\nthe pool of {device} held" in str(profile)
+        _, *counts = zip(*profile.pools[device], strict=True)
+        used, held = (inspect.table.size(max(count)) for count in counts)
+        assert f"\nthe pool of {device} held {held}, of which at most {used} was in use" in str(profile)
     assert [time for time, _, _ in profile.pools["cuda:0"]] == [span.end for span in profile.spans]
 
 
