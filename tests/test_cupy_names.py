@@ -73,9 +73,9 @@ def uses_in(text):
     return uses
 
 
-def faults_in(text):
-    """The uses that are wrong: of a name that CuPy lacks, or with a keyword that it does not take."""
-    for line, path, keywords in sorted(uses_in(text)):
+def faults_in(uses):
+    """Those that are wrong: of a name that CuPy lacks, or with a keyword that it does not take."""
+    for line, path, keywords in sorted(uses):
         try:
             parameters = KNOWN[path]
             bind(path, "**kwargs" if parameters is None else parameters, (), dict.fromkeys(keywords))
@@ -88,8 +88,9 @@ TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
 
 
 def test_each_name_that_is_used_exists_and_takes_its_arguments():
-    assert [f"{file}, {fault}" for file, text in TEXTS.items() for fault in faults_in(text)] == []
-    used = {path for text in TEXTS.values() for _, path, _ in uses_in(text)}
+    uses = {file: uses_in(text) for file, text in TEXTS.items()}
+    assert [f"{file}, {fault}" for file, found in uses.items() for fault in faults_in(found)] == []
+    used = {path for found in uses.values() for _, path, _ in found}
     assert used >= {"sqrt", "add.at", "cuda.Device.synchronize", "cuda.runtime.getDeviceCount", "from_dlpack"}
     assert len(used) >= 80
 
@@ -106,8 +107,8 @@ def test_each_name_that_is_used_exists_and_takes_its_arguments():
     "module_for(x).cuda.Device(0).memory",
 ])
 def test_a_wrong_use_is_found(wrong):
-    assert list(faults_in(f"def f(x):\n    {wrong}\n"))
-    assert not list(faults_in("def f(x):\n    xp(x).exp(x, out=x)\n    numpy.errstate(all='ignore')\n"))
+    assert list(faults_in(uses_in(f"def f(x):\n    {wrong}\n")))
+    assert not list(faults_in(uses_in("def f(x):\n    xp(x).exp(x, out=x)\n    numpy.errstate(all='ignore')\n")))
 
 
 @pytest.mark.parametrize("name", ["setflags", "ctypes"])
