@@ -51,6 +51,7 @@ def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
     leaves = {box.tooltip: box for box in picture.boxes if box.kind == "leaf"}
     query = next(frame for frame in picture.frames if frame.title == "query")
     assert leaves["MultiHeadAttention.query.weight"] in query.boxes
+    assert leaves["MultiHeadAttention.query.weight"].title == "weight"
     assert leaves["a leaf"] in picture.root.boxes  # the input, which has no name
     links = {(source, number, place) for number, entry in tape.entries.items()
              for place, (_, source) in enumerate(entry.parents)}
