@@ -1,4 +1,4 @@
-"""conv1d, max_pool1d and avg_pool1d against loops over their definitions, and what they refuse."""
+"""conv1d, max_pool1d and avg_pool1d against loops over their definitions."""
 
 import math
 
@@ -7,17 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from minigrad import Tensor, fused, gradcheck, gradgradcheck
+from minigrad import Tensor, fused, grad, gradcheck, gradgradcheck
 from minigrad import functional as F
 from minigrad.functional.more.convolution import add_windows, sliding_windows
 
 RNG = np.random.default_rng(51)
-
-
-@pytest.fixture(params=[True, False], ids=["fused", "by steps"])
-def form(request):
-    with fused(request.param):
-        yield
 
 
 def convolved(x, weight, bias, stride, before, after, dilation, groups):
@@ -44,13 +38,18 @@ def test_conv1d_is_its_definition(length, size, stride, padding, dilation, group
     x, weight, bias = rng.normal(size=(batch, 4, length)), rng.normal(size=(4, 4 // groups, size)), rng.normal(size=4)
     expected = convolved(x, weight, bias, stride, padding, padding, dilation, groups)
     inputs = [Tensor(array, requires_grad=True) for array in (x, weight, bias)]
-
-    def conv(x, weight, bias):
-        return F.conv1d(x, weight, bias, stride, padding, dilation, groups)
-
     with fused(enabled):
-        np.testing.assert_allclose(conv(*inputs).numpy(), expected, rtol=1e-12, atol=1e-13)
-        gradcheck(conv, inputs)
+        out = F.conv1d(*inputs, stride, padding, dilation, groups)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12, atol=1e-13)
+
+    # It is linear in the input and in the weight: the gradient is the transpose of a convolution by the other.
+    g = rng.normal(size=out.shape)
+    for_input, for_weight, for_bias = (found.numpy() for found in grad(out, inputs, g))
+    options = (np.zeros(4), stride, padding, padding, dilation, groups)
+    other_x, other_weight = rng.normal(size=x.shape), rng.normal(size=weight.shape)
+    assert (for_input * other_x).sum() == pytest.approx((g * convolved(other_x, weight, *options)).sum(), rel=1e-9, abs=1e-11)
+    assert (for_weight * other_weight).sum() == pytest.approx((g * convolved(x, other_weight, *options)).sum(), rel=1e-9, abs=1e-11)
+    np.testing.assert_allclose(for_bias, g.sum(axis=(0, 2)), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize(("size", "dilation", "before", "after"), [(1, 1, 0, 0), (2, 1, 0, 1), (3, 1, 1, 1),
@@ -74,7 +73,7 @@ def test_the_tape_keeps_the_input_not_its_columns():
     assert max(value.size for value in saved if isinstance(value, np.ndarray)) == x.size
 
 
-@pytest.mark.parametrize(("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (2, 3, 1), (3, 2, 2), (7, 1, 1)])
+@pytest.mark.parametrize(("size", "stride", "dilation"), [(1, 1, 1), (2, 3, 1), (3, 2, 2), (7, 1, 1)])
 def test_windows_and_their_sum_are_transposes(size, stride, dilation, device):
     """⟨W x, y⟩ = ⟨x, Wᵀ y⟩, and both are linear at every order."""
     x = Tensor(RNG.normal(size=(2, 7)), device=device, requires_grad=True)
@@ -147,46 +146,3 @@ def test_ties_share_the_gradient_and_padding_gets_none(device):
     x.grad = None
     F.max_pool1d(x, 2).backward([[1.0, 10.0]])
     np.testing.assert_array_equal(x.grad.numpy(), [[0.5, 0.5, 5, 5]])
-
-
-# --- What they refuse
-
-X, W = np.ones((2, 4, 5)), np.ones((6, 4, 3))
-
-
-@pytest.mark.parametrize(("x", "weight", "options", "error", "said"), [
-    (X[0, 0], W, {}, ValueError, r"\(5,\) and \(6, 4, 3\)"),
-    (X, W[0], {}, ValueError, r"\(2, 4, 5\) and \(4, 3\)"),
-    (X, W[:, :, :0], {}, ValueError, r"\(6, 4, 0\)"),
-    (X, W[:, :3], {}, ValueError, r"input\.shape\[-2\] == weight\.shape\[1\] · groups, got \(2, 4, 5\) and \(6, 3, "),
-    (X, W, {"groups": 2}, ValueError, "groups=2"),
-    (X, W[:3, :2], {"groups": 2}, ValueError, r"multiple of groups, got \(2, 4, 5\) and \(3, 2, 3\) with groups=2"),
-    (X, W, {"bias": np.ones(5)}, ValueError, r"bias\.shape == \(weight\.shape\[0\],\), got \(5,\)"),
-    (X, W, {"dilation": 3}, ValueError, r"kernel spans 7 elements \(length 3, dilation 3\), the padded input has 5"),
-    (X, W, {"stride": 0}, ValueError, "stride must be at least 1, got 0"),
-    (X, W, {"stride": 1.5}, TypeError, r"stride must be an integer, got float 1\.5"),
-    (X, W, {"dilation": 0}, ValueError, "dilation must be at least 1, got 0"),
-    (X, W, {"groups": True}, TypeError, "groups must be an integer, got bool True"),
-    (X, W, {"padding": -1}, ValueError, "padding must be at least 0, got -1"),
-    (X, W, {"padding": 0.5}, TypeError, r"padding must be an integer, got float 0\.5"),
-    (X, W, {"padding": "full"}, ValueError, "padding must be an integer, 'same' or 'valid', got 'full'"),
-    (X, W, {"padding": "same", "stride": 2}, ValueError, "padding='same' needs stride 1, got stride 2"),
-])
-def test_conv1d_refuses(x, weight, options, error, said):
-    with pytest.raises(error, match=f"^conv1d: .*{said}"):
-        F.conv1d(Tensor(x), Tensor(weight), **options)
-
-
-@pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d])
-@pytest.mark.parametrize(("x", "arguments", "error", "said"), [
-    (X, (0,), ValueError, "kernel_size must be at least 1, got 0"),
-    (X, (2.0,), TypeError, r"kernel_size must be an integer, got float 2\.0"),
-    (X, (2, 0), ValueError, "stride must be at least 1, got 0"),
-    (X, (2, 1, -1), ValueError, "padding must be at least 0, got -1"),
-    (X, (3, 1, 2), ValueError, "padding must be at most half of kernel_size 3, got 2"),
-    (X, (6,), ValueError, r"a window spans 6 elements, the padded input, of shape \(2, 4, 5\), has 5"),
-    (X[0, 0, 0], (1,), ValueError, "0-d"),
-])
-def test_pooling_refuses(pool, x, arguments, error, said):
-    with pytest.raises(error, match=f"^{pool.__name__}: .*{said}"):
-        pool(Tensor(x), *arguments)
