@@ -60,7 +60,7 @@ PLAIN = [  # the layer, its function, the inputs, options of both; how many of t
      {"weight": None, "ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}, 0),
     (nn.BCELoss, F.binary_cross_entropy, (P, Y > 0), {"weight": WEIGHT, "reduction": "sum"}, 0),
     (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits, (X, P),
-     {"weight": WEIGHT, "reduction": "none", "pos_weight": WEIGHT}, 0),
+     {"weight": WEIGHT, "reduction": "none", "pos_weight": WEIGHT[::-1]}, 0),
     (nn.KLDivLoss, F.kl_div, (X, P), {"reduction": "batchmean", "log_target": True}, 0),
     (nn.CosineSimilarity, F.cosine_similarity, (X, Y), {"axis": 0, "eps": 0.1}, 0),
 ]
@@ -69,9 +69,9 @@ PLAIN = [  # the layer, its function, the inputs, options of both; how many of t
 @pytest.mark.parametrize(("kind", "function", "arrays", "options", "needed"), PLAIN)
 def test_a_layer_without_parameters_is_its_function(kind, function, arrays, options, needed, device):
     for given in (options, dict(list(options.items())[:needed])):
-        layer = kind(*(Tensor(value) if value is WEIGHT else value for value in given.values()))
+        layer = kind(*(Tensor(value) if isinstance(value, np.ndarray) else value for value in given.values()))
         assert list(layer.parameters()) == []
-        assert list(layer.state_dict()) == [name for name, value in given.items() if value is WEIGHT]
+        assert list(layer.state_dict()) == [name for name, value in given.items() if isinstance(value, np.ndarray)]
         out, inputs = with_inputs(layer.to(device), arrays, device)
         np.testing.assert_array_equal(out, function(*inputs, **given).numpy())
     printed = ", ".join(f"{name}={value!r}" for name, value in options.items()
