@@ -5,9 +5,8 @@ With S the scaled scores, A = softmax(S) under the mask, O = A V, and dX the gra
 1. the rows of dS sum to 0;
 2. Σⱼ Aᵢⱼ dAᵢⱼ = dOᵢ · Oᵢ;
 3. dA may be non-zero at masked cells, while dS is exactly 0 there;
-4. dQ = scale · dS K,  dK = scale · dSᵀ Q,  dV = Aᵀ dO;
-5. the gradient of a bias added to all keys is 0;
-6. a query that sees one key has dQ = 0.
+4. the gradient of a bias added to all keys is 0;
+5. a query that sees one key has dQ = 0.
 """
 
 import numpy as np
@@ -71,17 +70,6 @@ def test_identities_of_the_steps(mask):
 
 
 @every_mask
-def test_the_traced_gradients_are_those_of_the_fused_primitive(mask):
-    q, k, v = operands()
-    gq, gk, gv = (g.numpy() for g in grad(loss_of(functional.scaled_dot_product_attention(q, k, v, mask)), [q, k, v]))
-    steps = traced(mask)
-    ds = steps["scaled"][1] / np.sqrt(6)
-    np.testing.assert_allclose(gq, ds @ k.numpy(), rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(gk, ds.swapaxes(-1, -2) @ q.numpy(), rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(gv, steps["weights"][0].swapaxes(-1, -2) @ steps["context"][1], rtol=1e-11, atol=1e-13)
-
-
-@every_mask
 def test_the_gradient_of_a_key_bias_is_zero_and_that_of_a_query_that_sees_one_key(mask, form):
     """A bias adds q·b to a whole row of scores, and softmax does not see what is added to a whole row."""
     q, k, v = operands()
@@ -95,13 +83,3 @@ def test_the_gradient_of_a_key_bias_is_zero_and_that_of_a_query_that_sees_one_ke
     seen = allowed(mask).sum(axis=-1)
     np.testing.assert_allclose(gq[seen <= 1], 0, atol=1e-14)
     assert (np.abs(gq[seen > 1]).max(axis=-1) > 1e-4).all()
-
-
-def test_a_single_key_gives_its_value_and_no_gradient_to_query_and_key(form):
-    q, k, v = (x[:, :, :n] for x, n in zip(operands(), (4, 1, 1), strict=True))
-    out = functional.scaled_dot_product_attention(q, k, v)
-    np.testing.assert_array_equal(out.numpy(), np.broadcast_to(v.numpy(), out.shape))
-    gq, gk, gv = (g.numpy() for g in grad(loss_of(out), [q, k, v]))
-    np.testing.assert_allclose(gq, 0, atol=1e-14)
-    np.testing.assert_allclose(gk, 0, atol=1e-14)
-    np.testing.assert_allclose(gv, (3 * out.numpy() ** 2 + 2).sum(axis=-2, keepdims=True), rtol=1e-13)

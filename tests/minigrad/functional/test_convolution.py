@@ -7,9 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from minigrad import Tensor, fused, grad, gradcheck, gradgradcheck
+from minigrad import Tensor, fused, grad
 from minigrad import functional as F
-from minigrad.functional.more.convolution import add_windows, sliding_windows
 
 RNG = np.random.default_rng(51)
 
@@ -72,22 +71,6 @@ def test_the_tape_keeps_the_input_not_its_columns():
     x, weight = (Tensor(RNG.normal(size=shape), requires_grad=True) for shape in ((2, 3, 50), (4, 3, 10)))
     saved = F.conv1d(x, weight)._node.saved
     assert max(value.size for value in saved if isinstance(value, np.ndarray)) == x.size
-
-
-@pytest.mark.parametrize(("size", "stride", "dilation"), [(1, 1, 1), (2, 3, 1), (3, 2, 2), (7, 1, 1)])
-def test_windows_and_their_sum_are_transposes(size, stride, dilation, device):
-    """⟨W x, y⟩ = ⟨x, Wᵀ y⟩, and both are linear at every order."""
-    x = Tensor(RNG.normal(size=(2, 7)), device=device, requires_grad=True)
-    windows = sliding_windows(x, size, stride, dilation)
-    y = Tensor(RNG.normal(size=windows.shape), device=device, requires_grad=True)
-    added = add_windows(y, 7, stride, dilation)
-    for k, place in np.ndindex(*windows.shape[1:]):
-        np.testing.assert_array_equal(windows.numpy()[:, k, place], x.numpy()[:, place * stride + k * dilation])
-    assert (windows * y).sum().item() == pytest.approx((x * added).sum().item(), rel=1e-12)
-    for function, argument in ((lambda x: sliding_windows(x, size, stride, dilation), x),
-                               (lambda y: add_windows(y, 7, stride, dilation), y)):
-        assert gradcheck(function, argument)
-        assert gradgradcheck(function, argument)
 
 
 # --- Pooling

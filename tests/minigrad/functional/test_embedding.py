@@ -63,16 +63,6 @@ def test_the_padding_row_is_read_but_receives_nothing(form, device, padding_idx)
     np.testing.assert_array_equal(weight.grad.numpy(), [[0] * 3, [5] * 3, [0] * 3, [0] * 3])
 
 
-def test_second_derivatives(form):
-    weight = table()
-    out = F.embedding([1, 1, 3], weight, padding_idx=3)
-    first = grad((out**3).sum(), weight, create_graph=True)
-    second = grad(first.sum(), weight)
-    np.testing.assert_allclose(first.numpy()[1], 6 * TABLE[1] ** 2, rtol=1e-14)
-    np.testing.assert_allclose(second.numpy()[1], 12 * TABLE[1], rtol=1e-14)
-    np.testing.assert_array_equal(second.numpy()[[0, 2, 3]], 0)
-
-
 @pytest.mark.parametrize(("ids", "worst"), [([0, 4], 4), ([-1, 0], -1), ([[0, 1], [9, -2]], -2)])
 def test_ids_on_the_host_are_range_checked_negatives_too(device, ids, worst):
     for given in (ids, np.array(ids), Tensor(ids)):
