@@ -55,6 +55,17 @@ def test_closed_form(rows, classes, smoothing, ignored, enabled, data):
         np.testing.assert_allclose(pairs.numpy(), losses.reshape(-1, 2), rtol=1e-11, atol=1e-12)
 
 
+def test_padding_changes_nothing(form):
+    """However many rows are ignored, the loss is the mean of the others."""
+    logits, targets = RNG.normal(size=(4, 5)), np.array([1, 0, 3, 4])
+    alone = F.cross_entropy(Tensor(logits), targets, label_smoothing=0.1).item()
+    for rows in (1, 7):
+        x = leaf(np.concatenate([logits, 1e3 * RNG.normal(size=(rows, 5))]))
+        loss = F.cross_entropy(x, np.concatenate([targets, np.full(rows, -100)]), label_smoothing=0.1)
+        assert loss.item() == pytest.approx(alone, rel=1e-15)
+        np.testing.assert_array_equal(grad(loss, x).numpy()[4:], 0)
+
+
 @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5]], ids=["", "weighted"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_an_ignored_row_may_hold_anything(form, weight, smoothing, device):

@@ -45,7 +45,8 @@ def test_every_call_has_a_mask_of_its_own_and_the_gradient_passes_where_the_valu
     np.testing.assert_allclose(gx.numpy(), 10 * first.numpy() + second.numpy(), rtol=1e-15)
 
 
-def test_a_seed_and_a_step_decide_the_mask_on_every_device_and_in_every_dtype(device):
+def test_a_seed_and_a_step_decide_the_mask(device):
+    """The same on every device and in every dtype."""
     def draw(where=device, dtype=np.float64):
         return F.dropout(Tensor(np.ones((4, 25), dtype), device=where), 0.5).numpy()
 

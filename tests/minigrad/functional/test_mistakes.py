@@ -141,7 +141,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
 
 
 @pytest.mark.parametrize(("function", "error", "said", "call"), MISTAKES)
-def test_mistakes_are_named(function, error, said, call):
+def test_mistakes_are_named(function, error, said, call, form):
     with pytest.raises(error, match=rf"^{re.escape(function)}: .*{said}"):
         call()
 

@@ -67,6 +67,16 @@ def test_a_row_of_minus_infinity_gives_zeros_and_a_zero_gradient_to_second_order
         assert (g[2] != 0).all()
 
 
+def test_the_gradient_of_softmax_does_not_depend_on_the_batch_size():
+    """Rows are independent: the gradient of one row is its own, alone and among others."""
+    x, w = np.random.default_rng(2).normal(size=(2, 5, 4))
+    together = leaf(x)
+    (F.softmax(together) * Tensor(w)).sum().backward()
+    for i, a in enumerate(scipy.special.softmax(x, axis=-1)):
+        expected = (np.diag(a) - np.outer(a, a)) @ w[i]
+        np.testing.assert_allclose(together.grad.numpy()[i], expected, rtol=1e-12, atol=1e-15)
+
+
 def test_log_softmax_where_scores_are_minus_infinity():
     x = leaf([[1.0, -INF, 2.0], [-INF, -INF, -INF]])
     y = F.log_softmax(x)

@@ -59,7 +59,7 @@ def test_before_and_after_may_replace():
 
 @pytest.mark.parametrize("kind", [lambda *outputs: outputs, lambda *outputs: [*outputs], Pair],
                          ids=["tuple", "list", "named tuple"])
-def test_a_backward_hook_is_told_both_sides(kind, device):
+def test_backward_hook_is_told_both_sides(kind, device):
     mix, told = listening(Mix(kind).to(device))
     x, y = leaf(1.0, 2.0, device=device), leaf(3.0, 4.0, device=device)
     outputs = mix(x, y)
