@@ -18,7 +18,7 @@ def leaf(*shape):
     return Tensor(np.random.default_rng(8).normal(size=shape) + 3, requires_grad=True)
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.1, 0.9])
 def test_the_mean_is_preserved_and_elements_are_dropped_with_probability_p(p, device):
     n = 200_000
     y = F.dropout(Tensor(np.ones(n, np.float32), device=device), p).numpy()
