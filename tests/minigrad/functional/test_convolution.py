@@ -28,7 +28,7 @@ def convolved(x, weight, bias, stride, before, after, dilation, groups):
     return out
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(length=st.integers(1, 8), size=st.integers(1, 4), stride=st.integers(1, 4), padding=st.integers(0, 3),
        dilation=st.integers(1, 3), groups=st.sampled_from([1, 2, 4]), batch=st.integers(1, 2), enabled=st.booleans())
 def test_conv1d_is_its_definition(length, size, stride, padding, dilation, groups, batch, enabled):
@@ -94,7 +94,7 @@ POOLING = {"size": st.integers(1, 4), "stride": st.integers(1, 5), "length": st.
            "padding": st.integers(0, 2)}
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(dilation=st.integers(1, 3), **POOLING)
 def test_max_pool1d_is_its_definition(size, stride, length, ceil, padding, dilation):
     assume(2 * padding <= size and length + 2 * padding >= dilation * (size - 1) + 1)
@@ -105,7 +105,7 @@ def test_max_pool1d_is_its_definition(size, stride, length, ceil, padding, dilat
     np.testing.assert_array_equal(out.numpy(), expected)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(include=st.booleans(), **POOLING)
 def test_avg_pool1d_is_its_definition(size, stride, length, ceil, padding, include):
     assume(2 * padding <= size and length + 2 * padding >= size)

@@ -32,15 +32,14 @@ def closed_form(logits, targets, ignored, smoothing):
     return losses, np.where(counted[..., None], np.exp(log_p) - q, 0), counted.sum()
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(rows=st.integers(0, 6), classes=st.integers(1, 7), smoothing=st.sampled_from([0.0, 0.05, 0.5, 1.0]),
-       ignored=st.sampled_from([-100, -1, 0]), enabled=st.booleans(), data=st.data())
-def test_closed_form(rows, classes, smoothing, ignored, enabled, data):
+       ignored=st.sampled_from([-100, -1, 0]), enabled=st.booleans(), seed=st.integers(0, 99))
+def test_closed_form(rows, classes, smoothing, ignored, enabled, seed):
     """Ignored rows add nothing, and do not count in the mean."""
-    ids = st.integers(0, classes - 1) | st.just(ignored)
-    targets = np.array(data.draw(st.lists(ids, min_size=rows, max_size=rows)), np.int64)
-    logits = np.array(data.draw(st.lists(st.lists(st.floats(-30, 30), min_size=classes, max_size=classes),
-                                         min_size=rows, max_size=rows)), np.float64).reshape(rows, classes)
+    rng = np.random.default_rng(seed)
+    logits = rng.uniform(-30, 30, size=(rows, classes))
+    targets = np.where(rng.random(rows) < 0.3, ignored, rng.integers(0, classes, rows))
     losses, slopes, count = closed_form(logits, targets, ignored, smoothing)
     for reduction, value, slope in (("none", losses, slopes), ("sum", losses.sum(), slopes),
                                     ("mean", losses.sum() / max(count, 1), slopes / max(count, 1))):
