@@ -7,8 +7,35 @@ import minigrad as mg
 from minigrad import Tensor
 
 from tests.minigrad.ops.row import host
+from tests.minigrad.ops.rows_elementwise import FUNCTIONS as FUNCTIONS_OF_ONE
 
+NONE = np.zeros(0, np.int64)
 FUNCTIONS = {  # of a matrix, with NumPy's result
+    "sum": (mg.sum, np.sum),
+    "sum over 0": (lambda x: mg.sum(x, 0), lambda x: np.sum(x, 0)),
+    "mean over 1": (lambda x: mg.mean(x, 1, keepdims=True), lambda x: np.mean(x, 1, keepdims=True)),
+    "max over 1": (lambda x: mg.max(x, 1), lambda x: np.max(x, 1)),
+    "logsumexp": (mg.logsumexp, lambda x: np.logaddexp.reduce(x, None)),
+    "logsumexp over 0": (lambda x: mg.logsumexp(x, 0), lambda x: np.logaddexp.reduce(x, 0)),
+    "logsumexp over 1": (lambda x: mg.logsumexp(x, 1, True), lambda x: np.logaddexp.reduce(x, 1, keepdims=True)),
+    "cumsum": (lambda x: mg.cumsum(x, 0), lambda x: np.cumsum(x, 0)),
+    "broadcast_to": (lambda x: mg.broadcast_to(x, (2, len(x), 3)), lambda x: np.stack([x, x])),
+    "concatenate": (lambda x: mg.concatenate([x, x]), lambda x: np.concatenate([x, x])),
+    "stack": (lambda x: mg.stack([x, x]), lambda x: np.stack([x, x])),
+    "split": (lambda x: x.split(2, axis=1)[1], lambda x: x[:, 2:]),
+    "pad": (lambda x: mg.pad(x, ((1, 0), (0, 1))), lambda x: np.pad(x, ((1, 0), (0, 1)))),
+    "flip": (mg.flip, np.flip),
+    "tril": (mg.tril, np.tril),
+    "matmul": (lambda x: x.T @ x, lambda x: x.T @ x),
+    "einsum": (lambda x: mg.einsum("ij,ik->jk", x, x), lambda x: x.T @ x),
+    "getitem of a mask": (lambda x: x[x > 0], lambda x: x[x > 0]),
+    "getitem of nothing": (lambda x: x[[]], lambda x: x[:0]),
+    "take": (lambda x: x.take([0, 0], axis=1), lambda x: x[:, [0, 0]]),
+    "gather": (lambda x: x.gather(1, np.zeros((len(x), 2), int)), lambda x: x[:, [0, 0]]),
+    "scatter_add": (lambda x: mg.scatter_add(x, 1, np.zeros((len(x), 1), int), x[:, :1]), lambda x: x * [2, 1, 1]),
+    "where": (lambda x: mg.where(x > 0, x, -x), np.abs),
+    "norm of order 0": (lambda x: mg.norm(x, 0, axis=0), lambda x: np.linalg.norm(x, 0, axis=0)),
+    "bincount": (lambda x: mg.bincount(NONE, x[0, :0] if len(x) else x[:, 0], 2), lambda x: np.zeros(2)),
     "prod": (lambda x: mg.prod(x, 0), lambda x: np.prod(x, 0)),
     "norm": (lambda x: mg.norm(x, axis=0), lambda x: np.linalg.norm(x, axis=0)),
     "norm of order 3": (lambda x: mg.norm(x, 3, axis=0), lambda x: np.linalg.norm(x, 3, axis=0)),
@@ -57,9 +84,27 @@ def test_matrices_of_no_row_and_of_one(name, rows, device):
     assert out.shape == expected.shape
     np.testing.assert_allclose(host(out), expected, rtol=1e-14)
     start = Tensor(np.ones(out.shape), device=device)
-    (gradient,) = mg.grad(out, [x], start, create_graph=True)
-    assert gradient.shape == array.shape
-    assert out.dtype == gradient.dtype == np.float64
+    assert out.dtype == np.float64
+    if out.requires_grad:
+        (gradient,) = mg.grad(out, [x], start, create_graph=True)
+        assert (gradient.shape, gradient.dtype) == (array.shape, np.float64)
+
+
+ELEMENTWISE = ["relu", "exp", *(names.split()[0] for names in FUNCTIONS_OF_ONE)]
+WITH_A_NUMBER = ["hypot", "atan2", "logaddexp", "remainder", "clip"]
+
+
+@pytest.mark.parametrize("name", [*ELEMENTWISE, *WITH_A_NUMBER])
+def test_elementwise_functions_of_empty_arrays_and_numbers(name, device):
+    function = getattr(mg, name)
+    for shape in [(), (1,), (0,), (2, 0, 3)]:
+        x = Tensor(np.full(shape, 1.5 if name == "acosh" else 0.5), device=device, requires_grad=True)
+        out = function(x, 0.3) if name in WITH_A_NUMBER else function(x)
+        (first,) = mg.grad(out, [x], Tensor(np.ones(shape), device=device), create_graph=True)
+        assert out.shape == first.shape == shape
+        assert out.dtype == first.dtype == np.float64
+        if first.requires_grad:
+            assert mg.grad(first.sum(), x).shape == shape
 
 
 NUMBERS = {
