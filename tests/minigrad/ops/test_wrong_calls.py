@@ -43,6 +43,8 @@ CALLS = {
     "clip without bounds": (lambda x, v: mg.clip(x), ValueError, ["clip", "min", "max"]),
     "clip by text": (lambda x, v: mg.clip(x, "0", v), TypeError, ["clip", "str", "Tensor"]),
     "clip by a tensor": (lambda x, v: mg.clip(x, v[:2]), ValueError, ["clip", "(2, 3)", "(2,)"]),
+    "truth": (lambda x, v: bool(x > 0), ValueError, ["(2, 3)", ".any()"]),
+    "item": (lambda x, v: x.item(), ValueError, ["item", "(2, 3)"]),
     # arguments that do not exist
     "unknown keyword": (lambda x, v: mg.sum(x, dims=1), TypeError, ["sum", "dims"]),
     "missing argument": (lambda x, v: mg.swapaxes(x, 0), TypeError, ["swapaxes", "axis2"]),
@@ -156,6 +158,7 @@ CALLS = {
     "bincount of floats": (lambda x, v: mg.bincount(v), TypeError, ["bincount", "integers", "float32"]),
     "bincount of a matrix": (lambda x, v: mg.bincount([[0, 1]]), ValueError, ["bincount", "(1, 2)"]),
     "bincount weights": (lambda x, v: mg.bincount([0, 1], v), ValueError, ["bincount", "(2,)", "(3,)"]),
+    "bincount minlength": (lambda x, v: mg.bincount([0, 1], minlength=-1), ValueError, ["bincount", "-1"]),
     "one_hot": (lambda x, v: F.one_hot([0, 3], 3), IndexError, ["one_hot", "id 3", "[0, 3)"]),
     "one_hot of less than 0": (lambda x, v: F.one_hot([-1, 0]), IndexError, ["one_hot", "id -1", "[0, 1)"]),
     "one_hot of floats": (lambda x, v: F.one_hot(v), TypeError, ["one_hot", "integers", "float32"]),
