@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, gradcheck, inspect, jit, kernels, optim
+from minigrad import Tensor, inspect, jit, kernels, optim
 from minigrad import functional as F
 from minigrad.func.checkpointing import checkpoint
 from minigrad.kernels import is_jit_on
 
-from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
+from tests.minigrad.kernels.kernel_cases import CASES, operands
 
 pytest.importorskip("numba", reason="the extra jit is not installed")
 
@@ -31,6 +31,10 @@ def is_compiled(out):
 
 
 def test_it_is_off_until_asked_for():
+    @jit()
+    def decorated(x):
+        return F.softmax(x)
+
     x = leaf(3, 4)
     assert not is_compiled(F.softmax(x))
     with jit():
@@ -39,14 +43,7 @@ def test_it_is_off_until_asked_for():
             assert not is_compiled(F.softmax(x))
         assert is_compiled(F.softmax(x))
     assert not is_compiled(F.softmax(x))
-
-
-def test_as_a_decorator():
-    @jit()
-    def function(x):
-        return F.softmax(x)
-
-    assert is_compiled(function(leaf(3, 4)))
+    assert is_compiled(decorated(x))
     assert not is_jit_on()
 
 
@@ -73,12 +70,6 @@ def test_a_backward_outside_runs_the_rules_of_what_was_recorded():
     assert is_compiled(out)
     out.backward(gradient)
     np.testing.assert_array_equal(x.grad.numpy(), x.numpy() > 0)
-
-
-@pytest.mark.parametrize("case", CASES[::5], ids=NAMES[::5])
-def test_gradcheck(case):
-    with jit():
-        gradcheck(case.function, operands(case, np.float64))
 
 
 def test_a_checkpoint_is_computed_again_as_the_first_time():
@@ -130,29 +121,19 @@ def test_threads_at_once_compute_what_one_does():
             np.testing.assert_array_equal(ours, one)
 
 
-def test_hooks_and_the_tape_are_as_ever():
-    x = leaf(3, 4)
-    with jit():
-        out = F.softmax(x)
-    out.register_hook(lambda g: g * 2)
-    (gradient,) = minigrad.grad(out, [x], np.eye(3, 4, dtype=np.float32))
-    (expected,) = minigrad.grad(F.softmax(x), [x], 2 * np.eye(3, 4, dtype=np.float32))
-    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-7)
-    assert "softmax" in repr(out)
-
-
-def test_the_profile_has_the_same_names():
+def test_hooks_profiles_and_anomalies_are_as_ever():
     x = leaf(3, 4)
     with jit(), minigrad.profile() as profile:
-        F.softmax(F.relu(x)).sum().backward()
+        out = F.softmax(F.relu(x))
     assert "softmax" in str(profile)
     assert "relu" in str(profile)
-
-
-def test_anomalies_are_found_in_kernels_too():
-    x = Tensor(np.array([[0.0, np.inf]], np.float32), requires_grad=True)
+    out.register_hook(lambda g: g * 2)
+    (gradient,) = minigrad.grad(out, [x], np.eye(3, 4, dtype=np.float32))
+    (expected,) = minigrad.grad(F.softmax(F.relu(x)), [x], 2 * np.eye(3, 4, dtype=np.float32))
+    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-7)
+    wrong = Tensor(np.array([[0.0, np.inf]], np.float32), requires_grad=True)
     with jit(), inspect.detect_anomaly(), pytest.raises(inspect.AnomalyError, match="softmax"):
-        F.softmax(x)
+        F.softmax(wrong)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -215,19 +196,14 @@ def test_all_kernels_can_be_made_ready_at_once(capsys):
     assert all(len(kernel._compiled) == 2 for kernel in KERNELS)
 
 
-def test_without_numba_making_them_ready_is_refused_in_one_line():
-    done = run("import sys, runpy; sys.modules['numba'] = None\n"
-               "runpy.run_module('minigrad.kernels', run_name='__main__')")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "needs the package 'numba'" in done.stderr
-
-
 def test_importing_minigrad_imports_no_compiler():
     assert run("import sys, minigrad; minigrad.jit(False); sys.exit('numba' in sys.modules)").returncode == 0
 
 
-def test_without_numba_the_error_names_the_extra():
-    done = run("import sys; sys.modules['numba'] = None\nimport minigrad\nminigrad.jit()")
-    assert done.stderr.splitlines()[-1] == ("ImportError: minigrad.jit needs the package 'numba': install it with  "
-                                            "pip install -e '.[jit]'  in the project's folder")
+@pytest.mark.parametrize("code", ["import minigrad\nminigrad.jit()",
+                                  "import runpy; runpy.run_module('minigrad.kernels', run_name='__main__')"])
+def test_without_numba_the_error_names_the_extra(code):
+    done = run(f"import sys; sys.modules['numba'] = None\n{code}")
+    assert done.returncode == (2 if "runpy" in code else 1)
+    assert "needs the package 'numba'" in done.stderr.splitlines()[-1]
+    assert "[jit]" in done.stderr.splitlines()[-1]
