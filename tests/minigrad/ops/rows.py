@@ -245,5 +245,15 @@ def added(x, values, axis):
     return out
 
 
+ONE_NUMBER = [
+    row("norm of one number", mg.norm, np.abs, nonzero()),
+    row("median of one number", mg.median, np.median, nonzero()),
+    row("sort of one number", lambda x: mg.sort(x, None), np.ravel, nonzero()),
+    row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
+    row("roll of one number", lambda x: mg.roll(x, 1), lambda x: x, nonzero()),
+    row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
+    row("masked_select of one number", lambda x: mg.masked_select(x, x != 0), np.ravel, nonzero()),
+    row("inner of numbers", mg.inner, np.multiply, normal(), normal(seed=1)),
+]
 ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
-                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING]
+                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING, *ONE_NUMBER]
