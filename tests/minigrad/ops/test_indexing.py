@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays, basic_indices, integer_array_indices
+from hypothesis.extra.numpy import array_shapes, arrays, integer_array_indices
 
 import minigrad as mg
 from minigrad import Tensor
@@ -28,21 +28,6 @@ def check_reading(index, shape):
     recorded = mg.grad(out, tensor, Tensor(g, requires_grad=True), create_graph=True)
     for found in (first, recorded):
         np.testing.assert_allclose(host(found), added, rtol=1e-14, atol=1e-15)
-
-
-@SEARCH
-@given(st.data(), array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
-def test_any_basic_index(data, shape):
-    check_reading(data.draw(basic_indices(shape, allow_newaxis=True, allow_ellipsis=True)), shape)
-
-
-@SEARCH
-@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4))
-def test_any_integer_arrays(data, shape):
-    result_shape = array_shapes(min_dims=0, max_dims=2, max_side=3)
-    arrays_of_all = data.draw(integer_array_indices(shape, result_shape=result_shape))
-    some = data.draw(st.integers(1, len(shape)))
-    check_reading(arrays_of_all[:some], shape)
 
 
 @SEARCH
