@@ -28,6 +28,7 @@ CALLS = {
     "lerp by text": (lambda x, v: mg.lerp(x, v, "0.5"), TypeError, ["lerp", "weight", "str"]),
     "add None": (lambda x, v: x + None, TypeError, ["add", "NoneType"]),
     "mul by complex": (lambda x, v: x * 1j, TypeError, ["mul", "complex"]),
+    "add a list of text": (lambda x, v: x * ["a", "b", "c"], TypeError, ["mul", "'a'"]),
     "and of floats": (lambda x, v: x & x, TypeError, ["logical_and", "float32"]),
     "where condition with a gradient": (lambda x, v: mg.where(x, x, 0), TypeError,
                                         ["where", "condition", "must be boolean, such as x > 0"]),
@@ -59,6 +60,7 @@ CALLS = {
     "stack along None": (lambda x, v: mg.stack([x, x], axis=None), TypeError, ["stack", "None"]),
     # shapes
     "reshape": (lambda x, v: x.reshape(4, -1), ValueError, ["reshape", "(2, 3)", "(4, -1)"]),
+    "reshape by a float": (lambda x, v: x.reshape(2.0, 3), TypeError, ["reshape", "float"]),
     "concatenate": (lambda x, v: mg.concatenate([x, x.T]), ValueError, ["concatenate", "(2, 3)", "(3, 2)"]),
     "concatenate in a row": (lambda x, v: mg.concatenate(x, x), TypeError, ["concatenate", "[a, b", "Tensor"]),
     "concatenate nothing": (lambda x, v: mg.concatenate([]), ValueError, ["concatenate", "at least one"]),
