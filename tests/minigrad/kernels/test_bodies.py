@@ -152,8 +152,9 @@ ROWS = [
 
 
 def bodies(op):
-    """The bodies of this folder; those of float16 have another."""
-    return [body for body in op.bodies if body.forward.__module__.startswith("minigrad.kernels.")]
+    """Those whose forward or rules are of this folder; those of float16 have another."""
+    return [body for body in op.bodies
+            if any(f.__module__.startswith("minigrad.kernels.") for f in (body.forward, *body.rules.values()))]
 
 
 def arguments(row, dtype):
@@ -166,7 +167,7 @@ CHECKS = [(body, row) for row in ROWS for body in bodies(row.op) if body.suits(*
 
 
 @pytest.mark.parametrize(("body", "row"), CHECKS,
-                         ids=[f"{body.forward.__module__[17:]} {row.op.name}: {row.name}" for body, row in CHECKS])
+                         ids=[f"{body.kind} {row.op.name}: {row.name}" for body, row in CHECKS])
 def test_a_body_computes_what_the_definition_does(body, row):
     for dtype in (np.float32, np.float64):
         with np.errstate(invalid="ignore"):
