@@ -133,7 +133,7 @@ def test_the_wheel_holds_both_packages_whole(tmp_path):
     (wheel,) = tmp_path.glob(f"minigrad-{version()}-*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     sources = {path.relative_to(ROOT).as_posix() for package in PACKAGES for path in modules(package)}
-    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "transformer/explain/page").iterdir()}
+    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "transformer/explore/page").iterdir()}
     assert names == sources | page | {"minigrad/py.typed", "transformer/py.typed"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from transformer import recipes
+from transformer.training import recipes
 from transformer.training.checkpoints import load_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -173,11 +173,23 @@ def test_a_forward_that_fails_leaves_what_had_ended():
     assert t.names == list(NAMES)
 
 
-def test_cached_decoding_is_not_traced():
+def test_decoding_inside_of_a_block_is_traced_step_by_step():
+    """Each step is a call, of the whole prefix; a traced model writes what an untraced one does."""
     model = made(dropout=0.0)
+    [[expected]] = beam_search(model, SOURCE[:1], 1, max_length=4)
     with trace(model) as t:
-        beam_search(model, SOURCE, 1)
-    assert t.names == ["encoder.layers.0.self_attention", "encoder.layers.1.self_attention"]
+        [[found]] = beam_search(model, SOURCE[:1], 1, max_length=4)
+    assert found.ids == expected.ids
+    assert t.names == list(NAMES)
+    assert len(t.calls("encoder.layers.0.self_attention")) == 1
+    steps = t.calls("decoder.layers.1.cross_attention")
+    assert [step.weights.shape[-2] for step in steps] == list(range(1, len(found.ids) + 1))
+    with trace(model) as whole:
+        model(SOURCE[:1], [[1, *found.ids[:-1]]])
+    for name in NAMES:
+        np.testing.assert_allclose(t[name].weights.numpy(), whole[name].weights.numpy(), rtol=1e-9, atol=1e-14)
+    with pytest.raises(ValueError, match="no gradient has reached weights"):
+        t["decoder.layers.1.cross_attention"].gradient("weights")
 
 
 def test_on_every_device_the_same_numbers_in_its_memory(device):
