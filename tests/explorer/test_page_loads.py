@@ -90,19 +90,6 @@ def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, 
     assert page.evaluate(f"(where) => everywhere(where, {look})", where) == []
 
 
-def test_the_selectors_select(desktop):
-    page = desktop
-    for kind in ("decoder self", "cross", "encoder self"):
-        page.get_by_role("radio", name=kind).check(force=True)
-        assert page.evaluate("explorer.page.attentions[explorer.state.attention].kind") == kind
-        for head in (1, 0):
-            page.get_by_role("group", name="Head").get_by_role("radio", name=str(head)).check(force=True)
-            assert page.evaluate("explorer.state.head") == head
-        for item in (1, 0):
-            page.get_by_label("Sentence").select_option(index=item)
-            assert page.evaluate("explorer.state.item") == item
-
-
 # --- Sixty tokens ------------------------------------------------------------------------------------------
 
 
@@ -170,13 +157,6 @@ def test_every_text_is_legible(measured, explorer_page, dark):
     lightness = page.evaluate("luminanceOf(groundOf(document.body))")
     assert lightness < 0.05 if dark else lightness > 0.8
     assert page.evaluate("everywhere({attention: 2, item: 1}, () => poorContrast(4.5))") == []
-
-
-def test_the_reader_can_choose_the_other_scheme(measured, explorer_page):
-    page = measured(explorer_page, dark=True)
-    page.get_by_label("Theme").select_option("light")
-    assert page.evaluate("luminanceOf(groundOf(document.body))") > 0.8
-    assert page.evaluate("poorContrast(4.5)") == []
 
 
 def test_reduced_motion_moves_nothing(measured, explorer_page):

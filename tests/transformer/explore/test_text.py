@@ -8,7 +8,7 @@ import pytest
 import minigrad as mg
 
 from tests.transformer.tiny import LABELS, SOURCE
-from tests.transformer.traces import NAMES, made, traced
+from tests.transformer.traces import KINDS, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.explore.checks import Check
 from transformer.explore.identities import identities
@@ -20,14 +20,20 @@ QUERIES, KEYS = ["<bos>", "今日", "は", " "], ["私", "b", "c", "d", "e"]
 CROSS = "decoder.layers.1.cross_attention"
 
 
-@pytest.fixture(scope="module", params=[0.0, 0.3], ids=["no dropout", "dropout"])
-def t(request):
-    return traced(made(dropout=request.param))[0]
+@pytest.fixture(scope="module")
+def t():
+    return traced(made())[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_sum_of_a_cell_is_the_engines_number(t, name):
-    attention = t[name]
+@pytest.fixture(scope="module")
+def without_dropout():
+    return traced(made(dropout=0.0))[0]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("example", ["t", "without_dropout"])
+def test_the_sum_of_a_cell_is_the_engines_number(request, example, name):
+    attention = request.getfixturevalue(example)[name]
     for item, head in ((0, 1), (1, 0)):
         values = matrices(attention.head(item, head))
         for symbol in steps_of(attention):
@@ -166,14 +172,10 @@ def test_colour_changes_no_word(t):
 
 def test_wrong_use(t):
     attention = t[CROSS]
-    with pytest.raises(ValueError, match=rf"^there is no step 'dZ' in {re.escape(CROSS)}; there are X, M, "):
+    with pytest.raises(ValueError, match="'dZ'"):
         one_step(attention, 0, 0, "dZ", None, QUERIES, KEYS, {}, [])
-    with pytest.raises(IndexError, match=r"^dS has 4 rows and 5 columns, counted from 0: there is no cell 4,0$"):
+    with pytest.raises(IndexError, match="cell 4,0"):
         one_step(attention, 0, 0, "dS", (4, 0), QUERIES, KEYS, {}, [])
-    with pytest.raises(IndexError, match="there is no cell -1,0"):
-        worked_cell(attention, 0, 0, "dS", -1, 0)
-    with pytest.raises(ValueError, match="there is no step"):
-        worked_cell(attention, 0, 0, "dZ", 0, 0)
     with trace(made()) as empty:
         empty.model.loss(SOURCE, LABELS)
     with pytest.raises(ValueError, match="no gradient has reached"):
