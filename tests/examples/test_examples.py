@@ -45,7 +45,6 @@ def test_copy_and_the_curvature_of_its_loss(tmp_path):
     result = run_example("train_copy.py", "--steps", 30, "--out", out)
     assert "j i h g f e d c b a → " in result.stdout
     assert load_run(out, "latest")[0].progress["step"] == 30
-    assert run_example("train_copy.py", "--steps", 30, "--out", out).stdout == result.stdout  # a finished run goes on
     result = run_example("loss_curvature.py", "--out", out)
     found = [float(line.split()[-1]) for line in result.stdout.splitlines() if line.startswith("iteration")]
     checked = float(re.search(r"the eigenvalue is (\S+)", result.stdout).group(1))
@@ -53,12 +52,14 @@ def test_copy_and_the_curvature_of_its_loss(tmp_path):
     assert found[-1] > found[0]
 
 
+@pytest.mark.slow
 def test_reverse(tmp_path):
     result = run_example("train_reverse.py", "--steps", 1, "--out", tmp_path)
     scores = [float(line.split()[0]) for line in result.stdout.splitlines()[-3:]]
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 def test_dates(tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
     result = run_example("translate_dates.py", "--steps", 1, "--out", tmp_path)

@@ -79,7 +79,7 @@ def test_twelve_tokens_take_less_than_two_megabytes(tmp_path):
     assert path.stat().st_size + checks < 2_000_000
 
 
-@pytest.mark.parametrize("attention", [0, 1, 2])
+@pytest.mark.parametrize("attention", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
 def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, explorer_page, attention):
     page = measured(explorer_page, width=390)
     for item, head in itertools.product(range(2), range(2)):
@@ -118,6 +118,7 @@ def test_sixty_tokens_open_soon(open_page, long_page):
     assert page.evaluate("document.querySelectorAll('*').length") < 5000  # large grids are images, not tables
 
 
+@pytest.mark.slow
 def test_sixty_tokens_scroll_smoothly(measured, long_page):
     page = measured(long_page)
     thread = MainThread(page)
@@ -129,6 +130,7 @@ def test_sixty_tokens_scroll_smoothly(measured, long_page):
         assert worked / 60 < 8  # a frame has 16; 2 when this was written
 
 
+@pytest.mark.slow
 def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
     page = open_page(long_page)  # a shared one would know some results already
     thread = MainThread(page)
@@ -144,7 +146,7 @@ def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
 # --- Widths and preferences --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_sixty_tokens_hang_out_of_no_window(measured, long_page, width):
     page = measured(long_page, width=width)
     kinds = ["X", "WQ", "Q", "A", "C", "WO", "dV", "dSm", "dWQ", "dX", "dM"]  # one of each shape and equation
