@@ -124,26 +124,6 @@ def test_what_is_broken_is_red_and_named(opened, broken, attention, wrong):
     assert opened.locator("#panel .checks tr.wrong").count() == 0
 
 
-def test_what_the_engine_did_not_measure_is_said(made, share_page):
-    page = share_page(made["post"].path)
-    show(page, panel="checks")
-    assert "The engine's errors were not measured" in page.inner_text("#panel .note")
-    said = each(page, "[data-engine]", "one.textContent")
-    assert len(said) > 40
-    assert set(said) == {"not measured"}
-    assert holds(page, "checks") == "true"
-
-
-def test_the_engines_column_is_of_the_page_as_it_was_made(opened):
-    show(opened, panel="checks", attention=CAUSAL)
-    assert "since then" not in opened.inner_text("#panel .note")
-    edit = {"symbol": "Q", "head": 0, "row": 1, "col": 2, "value": 0.5}
-    show(opened, scaling=False, masking=False, edit=edit)
-    said = opened.inner_text("#panel .note")
-    assert "since then √d_k is off, the mask is off and one entry of Q is edited." in said
-    assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""  # right, of what is computed now
-
-
 COUNTS = """() => ({
     table: document.querySelectorAll("#panel .checks tbody tr").length,
     heading: Number(document.querySelector(".verdict").textContent.match(/(?:of )?([0-9]+) gradients/)[1]),

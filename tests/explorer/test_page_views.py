@@ -19,9 +19,6 @@ from tests.explorer.panels import (
     numbers,
     show,
 )
-from tests.transformer.tiny import tiny_model
-from transformer import trace
-from transformer.explore.explanation import Explanation, tokens_of
 
 # ------------------------------------------------------------------ paths
 
@@ -174,51 +171,6 @@ def test_who_sends_to_a_chosen_source_token(opened, made, way):
     opened.click("[data-key='flow:query:1']")
     assert opened.inner_text(".flow-words caption") == "What “nice” sends"
     assert opened.evaluate("explorer.state.row") == 1
-
-
-# ------------------------------------------------------------------ many tokens
-
-
-@pytest.fixture(scope="module")
-def of_many_tokens(tmp_path_factory):
-    """By number of source tokens, the page of a sentence of so many."""
-
-    def made_of(length):
-        rng = np.random.default_rng(length)
-        source, target = rng.integers(3, 11, (1, length)), rng.integers(3, 11, (1, 5))
-        model = tiny_model(max_length=40)
-        with trace(model) as traced:
-            model.loss(source, target).backward()
-        path = tmp_path_factory.mktemp("many") / f"{length}.html"
-        Explanation(traced, tokens_of(traced), f"{length} tokens").to_html(path)
-        return path
-
-    return {length: made_of(length) for length in (16, 30)}
-
-
-@pytest.mark.parametrize("length", [16, 30])
-def test_many_tokens_are_all_seen_at_once(of_many_tokens, share_page, length):
-    page = share_page(of_many_tokens[length])
-    for panel in ("flow", "softmax"):
-        show(page, panel=panel, attention=CROSS)
-        assert page.evaluate(CUT_OFF) == []
-        assert page.locator(".more >> visible=true").count() == 0
-        assert len(bars(page, {"flow": "arrived", "softmax": "A"}[panel])) == length
-    show(page, panel="flow")
-    page.click(f"[data-key='flow:key:{length - 1}']")
-    assert page.locator(".line.chosen").count() > 0
-
-
-# What part of the bars and of the picture lies outside the boxes that they are in.
-CUT_OFF = """[...document.querySelectorAll("#panel .bars, #panel .flow-lines")].filter((element) => {
-    const {right, bottom} = element.getBoundingClientRect();
-    for (let box = element.parentElement; box.id !== "panels"; box = box.parentElement) {
-        const outer = box.getBoundingClientRect();
-        const beyond = right > outer.right + 1 || bottom > outer.bottom + 1;
-        if (beyond && getComputedStyle(box).overflow !== "visible") return true;
-    }
-    return false;
-}).map((element) => element.classList[0])"""
 
 
 # ------------------------------------------------------------------ heads

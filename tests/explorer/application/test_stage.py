@@ -278,13 +278,3 @@ def test_the_numbers_of_large_grids_can_be_shown(long_one):
     assert float(cell.get_attribute("data-value")) == value
     assert long_one.evaluate("document.activeElement.dataset.key") == "switch:numbers"
     choose(long_one, symbol="V")
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_sum_is_seen_whole(open_page, long_page, width):
-    page = open_page(long_page, width=width)
-    choose(page, symbol="dV", cell={"row": 3, "col": 1})
-    line = page.locator("#stage .worked > .terms")
-    assert line.locator(".term").count() == 20
-    hidden = line.evaluate("(line) => line.scrollHeight - line.clientHeight")
-    assert hidden <= 1

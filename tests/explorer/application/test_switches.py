@@ -234,19 +234,6 @@ def test_without_the_mask_its_cells_have_weight(page, attention, item, hidden):
     assert f"from {shown(page, before)} to {shown(page, np.linalg.norm(gradient))}." in text
 
 
-def test_the_two_switches_are_told_apart(page):
-    choose(page, attention=SELF, scaling=False, masking=False, broken="rowsum")
-    root, mask, _ = said(page)
-    assert root.startswith("Without ÷")
-    assert mask.startswith("Masks are off")
-    right = page.evaluate("""(() => {
-        const options = {scaling: false, masking: false};
-        return normOf(compute(explorer.page, explorer.state.attention, 0, options).heads[0].dS);
-    })()""")
-    for text in (root, mask):
-        assert f"to {shown(page, right)}." in text  # the mistake is not the switch's
-
-
 def test_one_scale_for_all_gradients(page):
     choose(page, symbol="dS")
     own = page.locator("#stage .grid[data-name=dS] .legend").inner_text()
@@ -259,35 +246,6 @@ def test_one_scale_for_all_gradients(page):
         legends += page.locator(f"#stage .grid[data-name={symbol}] .legend").all_inner_texts()
     assert len(set(legends)) == 1
     assert legends[0].split()[-1] == page.evaluate("(value) => formatNumber(value, 2)", largest)
-
-
-# What the number of a step lies on, of the symbols, names, pictures and other numbers of the strip.
-COVERED = """() => {
-    const boxOf = (element) => {
-        if (!element.matches(".tile-symbol")) return element.getBoundingClientRect();
-        const letters = document.createRange();
-        letters.selectNode(element.firstChild);
-        return letters.getBoundingClientRect();
-    };
-    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
-        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
-    const others = [...document.querySelectorAll(".tile-symbol, .tile-name, .thumbnail, .tile-step")];
-    return [...document.querySelectorAll(".tile-step")].flatMap((number) => others
-        .filter((other) => other !== number && meet(boxOf(number), boxOf(other)))
-        .map((other) => `${number.textContent} on ${other.className} of ${other.closest(".tile").dataset.symbol}`));
-}"""
-OUTSIDE = """[...document.querySelectorAll(".tile:not(.tall) .tile-step")]
-    .filter((number) => number.getBoundingClientRect().right > number.closest(".tile").getBoundingClientRect().right)
-    .map((number) => number.textContent)"""
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_numbers_of_the_steps_cover_nothing(share_page, explorer_page, width):
-    page = share_page(explorer_page, width=width)
-    for broken in (None, "batch"):
-        choose(page, attention=2, broken=broken)
-        assert page.evaluate(COVERED) == []
-        assert page.evaluate(OUTSIDE) == []
 
 
 def test_a_system_that_turns_dark_turns_the_page(page):
@@ -360,14 +318,3 @@ def test_what_leads_to_the_masked_scores_leads_to_the_scores(one, asked, shown):
     choose(one, attention=0, symbol="dV")
     one.evaluate("(symbol) => { location.hash = `symbol=${symbol}&attention=2`; }", asked)
     one.wait_for_function("(symbol) => explorer.state.symbol === symbol", arg=shown)
-
-
-def test_dividing_by_a_batch_of_one_says_what_it_pretends(one, page):
-    right = matrix(one, "dS")
-    choose(one, broken="batch", symbol="dS")
-    assert "there is one sentence" in one.locator(".explanation").inner_text()
-    assert "pretends that B = 8" in one.locator(".explanation").inner_text()
-    assert "B = 8" in one.locator(".formula.replaced").inner_text()
-    np.testing.assert_allclose(matrix(one, "dS"), right / 8, rtol=1e-12)
-    choose(page, broken="batch")  # of two sentences
-    assert page.locator(".explanation").inner_text().endswith("Here B = 2.")
