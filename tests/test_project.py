@@ -22,7 +22,7 @@ def modules() -> list[Path]:
     return [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 
 
-def test_setuptools_finds_every_folder_of_both_packages():
+def test_setuptools_finds_every_folder_of_both_packages_and_their_data():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     assert config["metadata"]["version"] == "attr: minigrad.__version__"
@@ -31,6 +31,9 @@ def test_setuptools_finds_every_folder_of_both_packages():
         dotted = ".".join(folder.relative_to(ROOT).parts)
         assert (folder / "__init__.py").exists(), f"{dotted}: pip install would leave it out"
         assert any(fnmatch(dotted, pattern) for pattern in patterns)
+    for package, data in config["options.package_data"].items():
+        for pattern in data.split(", "):
+            assert list((ROOT / package).glob(pattern)), f"{package} has no {pattern}"
 
 
 @pytest.mark.slow
