@@ -16,7 +16,7 @@ import minigrad.ops
 from transformer.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = [path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def page_id(path: Path) -> str:

@@ -1,8 +1,9 @@
 """Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
 
-Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what the
-model computes in another way. They know the modules of `transformer.model` and no others. A model with another class
-among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is written.
+Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
+the model computes in another way. They know the modules of `transformer.model` and no others. A model with another
+class among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is
+written.
 """
 
 from __future__ import annotations
