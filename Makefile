@@ -5,6 +5,7 @@
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
 #   make mutation COUNT=500           so many mutants; MUTATION_ARGS="--paths minigrad/ops/*.py" for any other argument
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
+#   make test-all PYTEST_ARGS=…        the same for the long tier
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
 
 VENV        := .venv
@@ -14,14 +15,14 @@ COUNT       := 100
 MUTATION_ARGS :=
 BENCH_ARGS  :=
 
-.PHONY: help demo test test-slow test-gpu mutation bench docs lint clean
+.PHONY: help demo test test-all test-gpu mutation bench docs lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        train a Transformer on dates in five languages, then translate unseen ones (about 5 minutes)"
-	@echo "make test        the test suite, without its slow and GPU tests (under 10 minutes on two cores)"
-	@echo "make test-slow   the tests that train for minutes or check exhaustively"
+	@echo "make test        the tests (about 4 minutes on two cores)"
+	@echo "make test-all    the long tier: tests that train for minutes, check exhaustively, or sample a campaign"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
@@ -38,8 +39,8 @@ demo: $(VENV)/extra-data $(VENV)/extra-plot
 test: $(VENV)/extra-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
-test-slow: $(VENV)/extra-test
-	$(BIN)/python -m pytest -q -m "slow and not gpu" $(PYTEST_ARGS)
+test-all: $(VENV)/extra-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "slow and not gpu" --numprocesses auto --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)

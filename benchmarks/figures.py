@@ -1,9 +1,9 @@
-"""The figures that this project wants to reach, beside those in benchmarks/results/: the first table of the page.
+"""The ratios that this project aims at, beside those in benchmarks/results/: the last table of docs/performance.md.
 
     python benchmarks/figures.py
 
-All are ratios peer / ours, so more is better, and each has what it is to be at least, on plain NumPy and with the
-compiled kernels.
+All are ratios peer / ours, so more is better. Each has the least that is aimed at, on plain NumPy and with the compiled
+kernels. The table stands below its marker, wherever that is in the page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments of the functions that people call: checks of numbers and axes, and errors that name the function.
+"""Arguments of the functions that people call: numbers and axes, checked, and errors that name the function.
 
 `public` decorates the functions that are made of several operations; `minigrad.engine.primitive` does the same for one.
 """
@@ -14,8 +14,10 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit
+from minigrad.device import asarray_on, is_array
+from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit, shown
 from minigrad.engine.interpreters import interpreters
+from minigrad.engine.node import Array
 from minigrad.engine.rules import parameter_names
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,12 +48,37 @@ def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
         raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
 
 
+def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
+    """An array, numbers or nested lists of them as an array of `dtype` on a device.
+
+    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
+    """
+    if not is_array(values):
+        values = values.item() if isinstance(values, np.generic) else values
+        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
+            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
+        try:
+            values = np.asarray(values, dtype=dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{operation}: {error}") from None
+    return asarray_on(device, values, dtype)
+
+
 def public(function: F) -> F:
     """Let the errors of a function name it, and let it understand the spellings of arguments that operations do.
 
     What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
     operation's, and with what it was given. What names it already stays as it is.
     """
+    return _public(function, None)
+
+
+def public_in_precision(precision: str) -> Callable[[F], F]:
+    """The same for a function that wants a precision under mixed precision, which it declares as a primitive does."""
+    return functools.partial(_public, precision=precision)
+
+
+def _public(function: F, precision: str | None) -> F:
     parameters = frozenset(parameter_names(function))
     name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
@@ -59,12 +86,24 @@ def public(function: F) -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         if not parameters.issuperset(keywords):
             keywords = Spelling.rename(keywords, parameters, name)
+        if precision is not None and interpreters():
+            args, keywords = in_precision_of(call, args, keywords)
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
             raise_in_name_of(function, name, error, args, keywords)
 
+    call.precision = precision  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def in_precision_of(function: Callable[..., Any], args: tuple[Any, ...],
+                    keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments as the interpreters change them for a function with a ``precision``."""
+    values = [*args, *keywords.values()]
+    for entry in interpreters():
+        entry.function(function, values)
+    return tuple(values[:len(args)]), dict(zip(keywords, values[len(args):], strict=True))
 
 
 def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, args: tuple[Any, ...],
@@ -77,26 +116,6 @@ def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, 
     if told is error:
         raise error
     raise told from error
-
-
-def in_precision(precision: str) -> Callable[[F], F]:
-    """Declare the precision that a function of several operations wants under mixed precision, as a primitive does."""
-
-    def declare(function: F) -> F:
-        @functools.wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:
-            entries = interpreters()
-            if not entries:
-                return function(*args, **keywords)
-            values = [*args, *keywords.values()]
-            for entry in entries:
-                entry.function(call, values)
-            return function(*values[:len(args)], **dict(zip(keywords, values[len(args):], strict=True)))
-
-        call.precision = precision  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
-
-    return declare
 
 
 def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:

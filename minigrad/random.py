@@ -84,19 +84,10 @@ class _State:
     def generator(self, generator: numpy.random.Generator) -> None:
         self._generator = generator
 
-    def next_key(self) -> DropoutKey:
-        with self.lock:
-            key = DropoutKey(self.seed, self.step, self.call)
-            self.call += 1
-        return key
-
 
 _shared = _State(int.from_bytes(os.urandom(_WORD // 8), "little"))
-_forked: ContextVar[_State | None] = ContextVar("minigrad_random_fork", default=None)
-
-
-def _state() -> _State:
-    return _forked.get() or _shared
+_current: ContextVar[_State] = ContextVar("minigrad_random_state", default=_shared)
+_state = _current.get
 
 
 def _word(name: str, value: Any) -> int:
@@ -158,13 +149,13 @@ def fork(seed: int | None = None) -> Iterator[None]:
     """
     saved = get_state()
     state = _State(saved["seed"] if seed is None else _word("fork: seed", seed))
-    token = _forked.set(state)
+    token = _current.set(state)
     try:
         if seed is None:
             set_state(saved)
         yield
     finally:
-        _forked.reset(token)
+        _current.reset(token)
 
 
 # --- Counter-based draws --------------------------------------------------------------------------
@@ -179,7 +170,11 @@ def set_step(step: int) -> None:
 
 def next_key() -> DropoutKey:
     """The key of the next random mask, different at each call."""
-    return _state().next_key()
+    state = _state()
+    with state.lock:
+        key = DropoutKey(state.seed, state.step, state.call)
+        state.call += 1
+    return key
 
 
 def next_generator() -> numpy.random.Generator:

@@ -33,7 +33,8 @@ MODULES = (
     *("transformer.explain.translation", "transformer.layers", "transformer.masks", "transformer.memory"),
     *("transformer.model", "transformer.options", "transformer.parallel", "transformer.plots"),
     *("transformer.plots.figure", "transformer.positions", "transformer.pytorch", "transformer.recipes"),
-    *("transformer.threads", "transformer.trace", "transformer.train", "transformer.translator"),
+    *("transformer.threads", "transformer.trace", "transformer.train", "transformer.training"),
+    "transformer.translator",
 )
 # What the engine and the kernels use of a primitive; writing one takes none of it.
 OF_THE_ENGINE = {f"Primitive.{name}" for name in ("call", "conform", "expand", "recomputes", "rejoin", "scales",

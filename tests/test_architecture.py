@@ -106,8 +106,35 @@ def test_minigrad_knows_no_model_and_the_product_no_example():
 
 def test_no_files_import_each_other():
     """Not even for annotations or inside of functions: a file can be read before those that import it."""
-    graph = {module: {name for name in imported(module) if name in sources() and name != module} for module in sources()}
+    graph = {module: imported(module) & sources().keys() - {module} for module in sources()}
     graphlib.TopologicalSorter(graph).prepare()  # CycleError shows the circle
+
+
+# The folders of transformer/ from the bottom up: what each may import besides itself.
+FOLDERS = {
+    "model": (), "data": (), "decode": ("model", "data", "known"), "interop": ("model",),
+    "training": ("model", "data", "decode", "known", "translator", "explore.plots"),
+    "explore": ("model", "data", "training", "translator"),
+}
+
+
+def test_the_folders_of_the_transformer_stand_on_each_other():
+    """`cli` stands on all; the picture that a training run draws is the one thing that it takes from `explore`."""
+    found = set()
+    for folder, others in FOLDERS.items():
+        allowed = tuple(f"transformer.{other}" for other in (folder, *others))
+        found |= {(module, name) for module in PRODUCT if within(module, (f"transformer.{folder}",))
+                  for name in imported(module) if within(name, ("transformer",)) and not within(name, allowed)}
+    assert found == set()
+
+
+def test_the_model_stands_on_the_page():
+    """On what a student reads of minigrad: not on the rarer operations, and on nothing from outside."""
+    allowed = ("minigrad.Tensor", "minigrad.tap", "minigrad.nn", "minigrad.functional", "minigrad.device",
+               "minigrad.engine", "transformer.model")
+    found = {(module, name) for module in PRODUCT if within(module, ("transformer.model",)) for name in imported(module)
+             if name.startswith(("minigrad.", "transformer")) and (not within(name, allowed) or ".more." in name)}
+    assert found == set()
 
 
 def test_only_declared_packages_are_imported():

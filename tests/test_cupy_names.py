@@ -1,168 +1,123 @@
-"""Each name and keyword of CuPy that the sources use exists: by names.json, by a list made elsewhere, by CuPy itself.
+"""Each name and keyword that the sources take from an array module is one of CuPy's, by names.json.
 
-The sources are read, not run (`tests.strict_cupy.uses`), so lines that no test on the stand-in reaches are checked too.
+The sources are read, not run, so lines that no test on the stand-in reaches are checked too. What is seen is written
+plainly: ``xp(x).name``, ``namespace.name`` after ``namespace = xp(x)``, and a keyword in the call itself.
 """
 
 import ast
 import importlib
-import inspect
-import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.strict_cupy.facts import sources
-from tests.strict_cupy.lookup import NAMES, TABLE, Call, compact, misfit, signature
-from tests.strict_cupy.uses import GIVE_NAMESPACE, uses_in
+from tests.strict_cupy.ndarray import NAMES, bind
 
 ROOT = Path(__file__).parents[1]
-SHARED = ROOT.parent / "shared/cupy/cupy_14.2.0_names.json"
+# What a call of these functions is, by its path below the module cupy, and what a parameter of these names is.
+CALLS = {"xp": "", "module_for": "", "require_cuda": "", "_find_cuda": "",
+         "cuda_device": "cuda.Device", "get_default_memory_pool": "cuda.MemoryPool"}
+PARAMETERS = {"namespace": "", "cupy": ""}
 
-# Methods called with a keyword that a GPU's array does not take, on arrays that are always the host's.
-HOST_ONLY = {
-    "minigrad.tensor.notebook._heat_map: max(initial=)": "the means of blocks were copied to the host for the page",
-    "transformer.explore.identities._worst: max(initial=)": "the explained head's matrices are the host's",
-}
-OF_LISTS = {"key", "reverse"}  # list.sort takes these, and no array does
-
-
-@pytest.fixture(scope="module")
-def texts():
-    return sources(ROOT)
+# Every name by its path: the parameters of what is called, None for anything else.
+UFUNC = "x1, x2, out=, *, dtype=, casting="
+KNOWN = NAMES["functions"] | dict.fromkeys(NAMES["ufuncs"], UFUNC) | dict.fromkeys(NAMES["constants"])
+KNOWN |= dict.fromkeys(["cuda", "linalg", "random"])
+KNOWN |= {f"{part}.{name}": value for part in ("cuda", "linalg", "random") for name, value in NAMES[part].items()}
+KNOWN |= {f"{ufunc}.{name}": value for ufunc in NAMES["ufuncs"] for name, value in NAMES["ufunc"].items()}
 
 
-@pytest.fixture(scope="module")
-def facts(texts):
-    return uses_in(texts)
+def path_of(node, variables):
+    """The path of what an expression takes from CuPy, "" for the module itself, None for anything else."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in CALLS:
+            return CALLS[name]
+        case ast.Call(func=ast.Attribute(attr=name)) if name[0].isupper():  # an instance of a class
+            return path_of(node.func, variables)
+        case ast.IfExp(orelse=value):
+            return path_of(value, variables)
+        case ast.Name(id=name):
+            return variables.get(name)
+        case ast.Attribute(value=value, attr=name):
+            base = path_of(value, variables)
+            return None if base is None else f"{base}.{name}".removeprefix(".")
+    return None
 
 
-# --- What the sources use -------------------------------------------------------------------------
+def assigned_in(nodes):
+    """(variable, value) of each assignment, those of tuples one by one."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs = zip(names, values, strict=False)
+                yield from ((name.id, value) for name, value in pairs if isinstance(name, ast.Name))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
 
 
-def test_each_name_that_is_used_exists_and_takes_its_arguments(facts):
-    assert facts.faults() == []
+def uses_in(text):
+    """(line, path, keywords if it is called) of all that a module takes from CuPy, function by function."""
+    uses = set()
+    for scope in ast.walk(ast.parse(text)):
+        nodes = list(ast.walk(scope)) if isinstance(scope, (ast.Module, ast.FunctionDef, ast.Lambda)) else []
+        variables = {}
+        if not isinstance(scope, ast.Module):
+            variables = {node.arg: PARAMETERS.get(node.arg) for node in nodes if isinstance(node, ast.arg)}
+            for name, value in assigned_in(nodes):
+                variables[name] = path_of(value, variables)
+        keywords = {node.func: tuple(keyword.arg for keyword in node.keywords if keyword.arg) for node in nodes
+                    if isinstance(node, ast.Call)}
+        found = [(node.lineno, path_of(node, variables), keywords.get(node, ())) for node in nodes
+                 if isinstance(node, (ast.Attribute, ast.Name))]
+        uses |= {use for use in found if use[1]}
+    return uses
 
 
-def test_methods_are_called_with_keywords_that_arrays_on_a_gpu_take_too(facts):
-    refused = set()
-    for use in facts.array_uses:
-        parameters = NAMES["ndarray"].get(use.name)
-        keywords = tuple(key for key in use.keywords if key not in OF_LISTS)
-        if parameters is not None and hasattr(np.ndarray, use.name):
-            refused |= {f"{use.place.partition(':')[0]}.{use.function}: {use.name}({key}=)" for key in keywords
-                        if misfit(signature(parameters), Call(None, (key,)))}
-    assert sorted(refused) == sorted(HOST_ONLY)
-
-
-def test_no_attribute_is_used_that_only_arrays_of_numpy_have(facts):
-    only = {name for name in dir(np.ndarray) if not name.startswith("_")} - set(NAMES["ndarray"])
-    assert {"setflags", "ctypes"} <= only
-    assert [use for use in facts.array_uses if use.name in only] == []
-
-
-def test_the_sources_are_not_read_past(facts, texts):
-    """What a search for patterns sees, the reader has seen: and through variables, arguments and tuples too."""
-    names = {use.name for use in facts.uses}
-    calls = {(use.place.partition(":")[0], use.name, use.call.keywords) for use in facts.uses if use.call}
-    assert len(names) >= 90
-    assert len(calls) >= 130
-    pattern = re.compile(r"(?:\bxp\(\w+\)|\bnamespace)\.(\w+)")
-    for module, text in texts.items():
-        seen = {use.name for use in facts.uses if use.place.startswith(f"{module}:")}
-        assert {f"cupy.{name}" for name in pattern.findall(text)} <= seen, module
-    assert calls >= {
-        ("minigrad.optim.adam", "cupy.sqrt", ()),  # sqrt = xp(p).sqrt
-        ("minigrad.precision.half", "cupy.matmul", ("out",)),
-        ("minigrad.functional.more.losses", "cupy.log1p", ()),  # an argument of another function
-        ("minigrad.ops.more.arithmetic", "cupy.trunc", ()),
-        ("minigrad.device.devices", "cupyx.scipy.special.erf", ()),  # getattr(special, name)
-        ("minigrad.device.devices", "cupy.cuda.Device.synchronize", ()),  # a method of what a function of ours returns
-        ("minigrad.device.devices", "cupy.cuda.runtime.getDeviceCount", ()),  # by importlib, and given as an argument
-        ("minigrad.device.writing", "cupy.add.at", ()),
-    }
-
-
-def test_what_gives_a_namespace_is_only_ever_called(facts):
-    """``map(xp, arrays)``, say, would hide a namespace from the reader."""
-    for module, tree in facts.trees.items():
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        hidden = [node.lineno for node in ast.walk(tree) if id(node) not in called
-                  and getattr(node, "id", getattr(node, "attr", None)) in GIVE_NAMESPACE]
-        assert hidden == [], module
-
-
-# --- The names that it goes by --------------------------------------------------------------------
-
-
-def test_the_names_agree_with_a_list_made_elsewhere():
-    if not SHARED.exists():
-        pytest.skip(f"there is no {SHARED.parent.name}/{SHARED.name} beside the project")
-    given = json.loads(SHARED.read_text(encoding="utf-8"))
-    assert given["cupy_version"] == NAMES["cupy"]
-    assert given["ufuncs"] == list(NAMES["ufuncs"])
-    for section, ours in (("cupy", "functions"), ("linalg", "linalg"), ("random", "random")):
-        signatures = {name: compact(text) for name, text in given[section].items() if text}
-        assert len(signatures) > 20
-        assert signatures == {name: NAMES[ours][name] for name in signatures}
-    modules = {"annotations", "linalg", "optimizing", "profiler", "scipy", "time"}  # names.json has no modules
-    for section in ("ndarray", "Generator", "special", "cupyx"):
-        assert {name for name in given[section] if not name.startswith("_")} - modules == set(NAMES[section])
-
-
-OTHER_VERSION = "CuPy {} is installed, and names.json is of " + NAMES["cupy"]
-
-
-@pytest.fixture(scope="module")
-def cupy():
-    """The real package: neither a driver nor a GPU is needed to look at it."""
-    try:
-        return importlib.import_module("cupy")
-    except ImportError as error:
-        pytest.skip(f"CuPy cannot be imported here: {str(error).strip().partition(chr(10))[0]}")
-
-
-def real(name):
-    """CuPy's own object of this full name, and what it is an attribute of; None for what needs a missing library."""
-    importlib.import_module("cupyx.scipy.special")
-    top, *path = name.split(".")
-    owner, found = None, importlib.import_module(top)
-    for part in path:
+def faults_in(uses):
+    """Those that are wrong: of a name that CuPy lacks, or with a keyword that it does not take."""
+    for line, path, keywords in sorted(uses):
         try:
-            owner, found = found, getattr(found, part)
-        except ImportError:  # cupy.cuda.cublas, without libcublas
-            return None, None
-    return owner, found
+            parameters = KNOWN[path]
+            bind(path, "**kwargs" if parameters is None else parameters, (), dict.fromkeys(keywords))
+        except (KeyError, TypeError) as error:
+            yield f"line {line}: {path}: {error!r}"
 
 
-def test_what_is_used_is_in_the_installed_cupy(cupy, facts):
-    checked = 0
-    for use in facts.uses:
-        owner, found = real(use.name)
-        if use.call and inspect.isroutine(found) and inspect.ismodule(owner):
-            try:
-                its = inspect.signature(found)
-            except ValueError:  # Cython kept none
-                continue
-            assert misfit(its, use.call) is None, use
-            checked += 1
-    assert checked >= 60
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+         for package in ("minigrad", "transformer") for path in (ROOT / package).rglob("*.py")}
 
 
-def test_the_names_are_those_of_the_installed_cupy(cupy):
+def test_each_name_that_is_used_exists_and_takes_its_arguments():
+    uses = {file: uses_in(text) for file, text in TEXTS.items()}
+    assert [f"{file}, {fault}" for file, found in uses.items() for fault in faults_in(found)] == []
+    used = {path for found in uses.values() for _, path, _ in found}
+    assert used >= {"sqrt", "add.at", "cuda.Device.synchronize", "cuda.runtime.getDeviceCount", "from_dlpack"}
+    assert len(used) >= 80
+
+
+@pytest.mark.parametrize("wrong", [
+    "xp(x).errstate(all='ignore')",
+    "xp(x).exp(x, where=x > 0)",
+    "xp(x).max(x, initial=0)",
+    "devices.xp(x).add.att(x, 0, 1)",
+    "namespace, n = xp(x), x.ndim\n    namespace.expp(x)",
+    "sqrt = xp(x).sqrt\n    sqrt(x, where=x)",
+    "return lambda namespace: namespace.expp",
+    "module = numpy if x is None else module_for(x)\n    module.vecdot",
+    "module_for(x).cuda.Device(0).memory",
+])
+def test_a_wrong_use_is_found(wrong):
+    assert list(faults_in(uses_in(f"def f(x):\n    {wrong}\n")))
+    assert not list(faults_in(uses_in("def f(x):\n    xp(x).exp(x, out=x)\n    numpy.errstate(all='ignore')\n")))
+
+
+@pytest.mark.parametrize("name", ["setflags", "ctypes"])
+def test_no_attribute_is_used_that_only_arrays_of_numpy_have(name):
+    assert [file for file, text in TEXTS.items() if re.search(rf"\.{name}\b", text)] == []
+
+
+def test_the_names_are_those_of_the_installed_cupy():
+    cupy = pytest.importorskip("cupy", exc_type=ImportError)
     if cupy.__version__ != NAMES["cupy"]:
-        pytest.skip(OTHER_VERSION.format(cupy.__version__))
-    if real("cupy.cuda.cublas")[1] is None:
-        pytest.skip("libcublas, which make_names.py needs, cannot be loaded")
-    made = importlib.import_module("tests.strict_cupy.make_names").names()
-    assert list(made) == list(NAMES)
-    for section in made:
-        assert made[section] == NAMES[section], section
-
-
-def test_every_name_in_the_table_is_in_the_installed_cupy(cupy):
-    if cupy.__version__ != NAMES["cupy"]:
-        pytest.skip(OTHER_VERSION.format(cupy.__version__))
-    for name in TABLE:
-        real(name)
+        pytest.skip(f"CuPy {cupy.__version__} is installed, and names.json is of {NAMES['cupy']}")
+    assert importlib.import_module("tests.strict_cupy.make_names").names() == NAMES

@@ -1,8 +1,9 @@
 """Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
 
-Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.on_arrays`) compute what the
-model computes in another way. They know the modules of `transformer.model` and no others. A model with another class
-among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is written.
+Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
+the model computes in another way. They know the modules of `transformer.model` and no others. A model with another
+class among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is
+written.
 """
 
 from __future__ import annotations
@@ -49,31 +50,34 @@ PARTS: dict[type[nn.Module], Kinds] = {
 _LAYERS = (EncoderLayer, DecoderLayer)
 
 
-def _methods(cls: type) -> dict[str, object]:
-    return {name: value for name, value in vars(cls).items() if isinstance(value, FunctionType | property)}
+def _methods(cls: type) -> tuple[int, list[tuple[str, object]]]:
+    """How many attributes a class defines, and its methods and properties."""
+    methods = [(name, value) for name, value in vars(cls).items() if isinstance(value, FunctionType | property)]
+    return len(vars(cls)), methods
 
 
 # What the classes of the modules, and those that they inherit from, define as they are imported.
 _METHODS = {cls: _methods(cls) for known in PARTS for cls in known.__mro__ if cls is not object}
-_NAMES = frozenset(name for methods in _METHODS.values() for name in methods)
+_NAMES = frozenset(name for _, methods in _METHODS.values() for name, _ in methods)
 
 
 def unknown_part(model: nn.Module) -> str | None:
     """What a shortcut does not know of a `Transformer`: the first such part in words; None if it knows all of it."""
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}"
-    for cls, methods in _METHODS.items():
-        if _methods(cls) != methods:
+    for cls, (count, methods) in _METHODS.items():
+        own = vars(cls)
+        if len(own) != count or any(own.get(name) is not method for name, method in methods):
             return f"methods of {cls.__name__} were replaced"
     unseen: list[tuple[str, nn.Module]] = [("", model)]
     while unseen:
         path, module = unseen.pop()
-        if module.has_hooks:
+        attributes, kinds = vars(module), PARTS[type(module)]
+        if "_hooks" in attributes and module.has_hooks:
             return f"{path or 'the model'} has hooks"
-        if not _NAMES.isdisjoint(vars(module)):
+        if not _NAMES.isdisjoint(attributes):
             return f"a method of {path or 'the model'} was replaced"
-        kinds = PARTS[type(module)]
-        for name, part in vars(module).items():
+        for name, part in attributes.items():
             if isinstance(part, nn.Module):
                 inner = f"{path}.{name}" if path else name
                 if type(part) not in (_LAYERS if type(module) is nn.ModuleList else kinds.get(name, ())):

@@ -119,8 +119,7 @@ def _index(device: str) -> int:
 
 def module_for(device: str) -> Any:
     """The namespace that makes arrays on ``device``; DeviceError, with the remedy, if it cannot be used."""
-    device = parse_device(device)
-    return numpy if device == "cpu" else require_cuda(_index(device))
+    return numpy if device == "cpu" else require_cuda(_index(parse_device(device)))
 
 
 def cuda_device(device: str) -> Any:
@@ -141,7 +140,7 @@ def on_device_of(array: Any) -> AbstractContextManager[Any]:
 
 def on_device(device: str) -> AbstractContextManager[Any]:
     """A context in which `module_for(device)` makes arrays on ``device``: how to make one there, and send nothing."""
-    return _NO_CONTEXT if parse_device(device) == "cpu" else cuda_device(device)
+    return _NO_CONTEXT if device == "cpu" else cuda_device(device)
 
 
 def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
@@ -152,11 +151,15 @@ def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
 
 def to_device(array: Any, device: str) -> Any:
     """``array`` on ``device``: the same object if it is there already, else a copy."""
-    device = parse_device(device)
     if is_array(array) and device_of(array) == device:
         return array
-    if device == "cpu":
-        return to_numpy(array)
+    return to_numpy(array) if device == "cpu" else _to_gpu(array, parse_device(device))
+
+
+def _to_gpu(array: Any, device: str) -> Any:
+    """``array`` on a GPU, which has its canonical name here."""
+    if is_array(array) and device_of(array) == device:  # "cuda" is "cuda:0"
+        return array
     module = module_for(device)
     with cuda_device(device):
         if xp(array) is module:

@@ -24,9 +24,9 @@ from numpy import ndarray
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.operands import match_input
+from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import no_fast_bodies
-from minigrad.engine.rules import Call, run_rule
+from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -39,9 +39,10 @@ class Arriving:
     we own; later ones add into it.
     """
 
-    def __init__(self, create_graph: bool) -> None:
-        self.create_graph = create_graph
-        self.may_write = all(entry.buffers for entry in interpreters())
+    create_graph = False
+
+    def __init__(self) -> None:
+        self.may_write = not self.create_graph and all(entry.buffers for entry in interpreters())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -50,24 +51,13 @@ class Arriving:
         """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
         entry = self.entries.get(id(target))
         if entry is None:
-            if self.create_graph and not isinstance(value, TensorBase):  # a rule may return a constant
-                value = wrap(value)
             self.entries[id(target)] = [value, fresh, target]
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
-        elif entry[1] and entry[0] is value:
-            return  # a buffer that a rule has added into
-        elif type(value) is ndarray or self.create_graph:
-            self._sum(entry, value)
+        elif type(value) is ndarray:
+            add_to(entry, value)
         else:
-            with on_device_of(value):  # which need not be the current one: `to_device` sends gradients to another
-                self._sum(entry, value)
-
-    def _sum(self, entry: list[Any], value: Any) -> None:
-        if entry[1]:
-            entry[0] += value
-        else:
-            entry[0], entry[1] = entry[0] + value, not self.create_graph
+            add_on_device(entry, value)
 
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added."""
@@ -76,7 +66,7 @@ class Arriving:
         entry = self.entries[id(target)]
         if not entry[1] or isinstance(entry[0], np.generic):
             entry[0], entry[1] = xp(values[0]).array(entry[0]), True
-        run_rule(call, values, entry[0])
+        call.rule(entry[0], *call.pick(values))
         return entry[0]
 
     def latest(self) -> list[Any]:
@@ -86,21 +76,49 @@ class Arriving:
         return [node._hooks.run(entry[0]), False, node] if node._hooks else entry
 
     def expect(self, nodes: Iterable[Node]) -> None:
-        """Count what `nodes` are going to send to each leaf, so that `complete` can tell when it was the last."""
+        """Count what `nodes` are going to send to each leaf, so that `hand_over` knows the last."""
         for node in nodes:
             for parent in node.parents:
                 if type(parent) is not Node:
                     self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
 
-    def complete(self, node: Node) -> list[list[Any]]:
-        """Take out the entries of the leaves for which `node`, which has sent its gradients, was the last to come."""
-        entries = []
+    def hand_over(self, node: Node, receive: Receive) -> None:
+        """Let `receive` take the gradients of the leaves for which `node`, which has sent its own, was the last."""
         for parent in node.parents:
             if type(parent) is not Node:
                 left = self.expected[id(parent)] = self.expected[id(parent)] - 1
                 if left == 0:
-                    entries.append(self.entries.pop(id(parent)))
-        return entries
+                    gradient, owned, leaf = self.entries.pop(id(parent))
+                    receive(leaf, gradient, owned)
+
+
+def add_to(entry: list[Any], value: Array) -> None:
+    """Add a gradient to an entry of `Arriving`: in place if its array is ours."""
+    if not entry[1]:
+        entry[0], entry[1] = entry[0] + value, True
+    elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
+        entry[0] += value
+
+
+def add_on_device(entry: list[Any], value: Any) -> None:
+    """The same where the value is, which need not be the current device: `to_device` sends gradients to another."""
+    with on_device_of(value):
+        add_to(entry, value)
+
+
+class ArrivingTensors(Arriving):
+    """The same under ``create_graph``: gradients are tensors, whose sums are recorded."""
+
+    create_graph = True
+
+    def add(self, target: Any, value: Any, fresh: bool) -> None:
+        """Add `value`, a tensor or a constant that a rule returned, to what is there for `target`."""
+        tensor = value if isinstance(value, TensorBase) else wrap(value)
+        entry = self.entries.get(id(target))
+        if entry is None:
+            super().add(target, tensor, False)
+        else:
+            entry[0] = entry[0] + tensor
 
 
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
@@ -116,7 +134,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    arriving, results = Arriving(create_graph), {}
+    arriving, results = ArrivingTensors() if create_graph else Arriving(), {}
     for root, gradient in roots:
         arriving.add(root, gradient, False)
     if receive is not None:
@@ -139,8 +157,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
             if receive is not None:
-                for gradient, owned, leaf in arriving.complete(node):
-                    receive(leaf, gradient, owned)
+                arriving.hand_over(node, receive)
     return {**arriving.entries, **results}
 
 
@@ -164,7 +181,7 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
         gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
-    fresh = node.plan.fresh and not arriving.create_graph and arriving.may_write
+    fresh = node.plan.fresh and arriving.may_write
     for target, gradient in zip(node.parents, gradients, strict=True):
         if gradient is not None:
             arriving.add(target, gradient, fresh)
@@ -179,7 +196,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
     if plan.joint if not again else node.primitive.joint is not None:  # of a body, or of the definition
         return joint_gradients(node, values, again, wanted)
     gradients: list[Any] = []
-    calls = plan.calls if arriving.may_write and not again else plan.again
+    calls = plan.calls if arriving.may_write else plan.again
     for i, target in enumerate(node.parents):
         call = calls[i]
         if wanted is not None and id(target) not in wanted:
@@ -187,7 +204,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         elif call.adds:
             gradients.append(arriving.added_by(call, values, target))
         else:
-            result = call.rule(g) if call.pick is None else call.rule(*call.pick(values))  # run_rule: this runs most
+            result = call.rule(*call.pick(values))
             like = target if type(target) is Node else target._data
             if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
                 result = match_input(result, like, node.primitive, plan.names[i])
@@ -198,13 +215,33 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
 def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, from its one joint rule."""
     plan = node.plan
-    results = run_rule((plan.again if again else plan.calls)[0], values)
+    call = plan.again[0] if again else plan.calls[0]
+    results = call.rule(*call.pick(values))
     if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
         raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
                         f"{len(plan.needs)} inputs (None where none is needed)")
     return [match_input(results[i], target if type(target) is Node else target._data, node.primitive, name)
             if wanted is None or id(target) in wanted else None
             for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
+
+
+def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What a rule returned for the input `name`, in that input's shape and dtype."""
+    if getattr(gradient, "shape", None) != like.shape:
+        gradient = sum_to_input(gradient, like, primitive, name)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
+
+
+def sum_to_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What a rule returned, summed over the axes along which the input was broadcast; an error if it cannot be."""
+    shape = getattr(gradient, "shape", None)
+    if shape is None:
+        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
+                        f"{tuple(like.shape)}, not {gradient!r}")
+    if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
+        raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
+                         f"input of shape {tuple(like.shape)}")
+    return sum_to(gradient, like.shape)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation

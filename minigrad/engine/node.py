@@ -68,19 +68,22 @@ class Node:
 
     ``parents`` are the nodes, or leaf tensors, of the inputs that require gradients, in the order of ``plan.names``.
     ``versions`` are those of the saved values: ``(counter, its count when the value was saved, the value)``.
+    ``retained`` is a weak reference to the tensor on which `retain_grad` was called, or None.
     A node never holds its own output, nor a tensor that is not a leaf: so no reference cycle can arise.
     """
 
     __slots__ = ("__weakref__", "_hooks", "dtype", "number", "parents", "plan", "primitive", "retained", "saved",
                  "shape", "versions")
 
+    _hooks: Any
+    retained: Any
+
     def __init__(self, primitive: Any, plan: Any, parents: Sequence[Any], saved: Sequence[Any],
                  versions: Sequence[tuple[list[int], int, Array]], shape: tuple[int, ...], dtype: Any) -> None:
         self.number = next_number()
         self.primitive, self.plan, self.parents, self.saved, self.versions = primitive, plan, parents, saved, versions
         self.shape, self.dtype = shape, dtype
-        self.retained: Any = None  # a weak reference to the tensor on which retain_grad() was called
-        self._hooks: Any = None
+        self.retained = self._hooks = None
 
     def check(self) -> None:
         """Raise if this node was freed by an earlier backward, or if a value that it saved has changed since."""

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host, on_device_of, to_device, xp
-from minigrad.engine.errors import shown
+from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
 from minigrad.engine.node import Array, TensorBase
 
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
@@ -31,22 +30,6 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
         return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
     raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
                     "number")
-
-
-def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
-    """An array, numbers or nested lists of them as an array of `dtype` on a device.
-
-    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
-    """
-    if not is_array(values):
-        values = values.item() if isinstance(values, np.generic) else values
-        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
-            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
-        try:
-            values = np.asarray(values, dtype=dtype)
-        except OverflowError as error:
-            raise OverflowError(f"{operation}: {error}") from None
-    return asarray_on(device, values, dtype)
 
 
 def beside(static: Any, args: Sequence[Any]) -> Any:
@@ -107,23 +90,3 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     elif axes:
         gradient = gradient.sum(axis=axes)
     return gradient if gradient.shape == shape else gradient.reshape(shape)
-
-
-def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in that input's shape and dtype: summed over broadcast axes, cast."""
-    shape = getattr(gradient, "shape", None)
-    if shape is None:
-        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{tuple(like.shape)}, not {gradient!r}")
-    if shape != like.shape:
-        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
-            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                             f"input of shape {tuple(like.shape)}")
-        gradient = sum_to(gradient, like.shape)
-    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
-
-
-def copy(array: Array) -> Array:
-    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
-    with on_device_of(array):
-        return xp(array).array(array)

@@ -190,16 +190,13 @@ class Primitive(Body, functools.partial[Any]):
         """Run a body on raw arrays, and record it if an input needs a gradient."""
         body = self.body_for(values) if self.bodies else self
         try:
-            if host:
-                out = self._forward(body, values) if self.variadic else body.forward(*values)
+            if host and not self.variadic:
+                out = body.forward(*values)
             else:
-                with on_device_of(check_devices(values, self.name)):
-                    out = self._forward(body, values)
+                out = self._forward_there(body, values, host)
         except CAUGHT as error:
             raise explain(error, values, self.name) from error
-        saved = None
-        if body.has_saved:
-            out, saved = out
+        out, saved = out if body.has_saved else (out, None)
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
             shares = shares or value is out
@@ -220,8 +217,7 @@ class Primitive(Body, functools.partial[Any]):
                 parents.append(source._node or source)
         if not parents:
             return
-        key = tuple(needs)
-        plan = body.plans.get(key) or body.plan(key)
+        plan = body.plans.get(tuple(needs)) or body.plan(tuple(needs))
         kept, versions = [], []
         for kind, position in plan.keep:
             if kind == "value":
@@ -250,6 +246,13 @@ class Primitive(Body, functools.partial[Any]):
                 return body
         return self
 
+    def _forward_there(self, body: Body, values: Sequence[Any], host: bool) -> Any:
+        """The output of a body, of ``*xs`` too, on the device of its operands."""
+        if host:
+            return self._forward(body, values)
+        with on_device_of(check_devices(values, self.name)):
+            return self._forward(body, values)
+
     def _forward(self, body: Body, values: Sequence[Any]) -> Any:
         if not self.variadic:
             return body.forward(*values)
@@ -262,6 +265,9 @@ class Primitive(Body, functools.partial[Any]):
         optional = {**self._defaults, **kwargs}
         if len(optional) == len(self._defaults) and len(args) + len(optional) == self._arity:  # the usual call
             return args + tuple(optional.values())
+        return self._bind_by_signature(args, kwargs)
+
+    def _bind_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         renamed = Spelling.rename(kwargs, self.parameters, self.name)
         try:
             bound = self.signature.bind(*args, **renamed)
@@ -280,12 +286,15 @@ class Primitive(Body, functools.partial[Any]):
         try:
             result = self._forward(self, args) if self.variadic else self.forward(*args)
         except (AttributeError, TypeError) as error:
-            given = args[0] if self.variadic else args
-            if any(is_array(a) for a in given) or str(error).startswith(f"{self.name}: "):
-                raise
+            self._require_arrays(args[0] if self.variadic else args, error)
+            raise
+        return result[0] if self.has_saved else result
+
+    def _require_arrays(self, given: tuple[Any, ...], error: Exception) -> None:
+        """TypeError if none of the operands is an array, which explains the `error` that the forward raised."""
+        if not any(is_array(a) for a in given) and not str(error).startswith(f"{self.name}: "):
             kinds = ", ".join(type(a).__name__ for a in given)
             raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
-        return result[0] if self.has_saved else result
 
     def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
@@ -340,16 +349,12 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
             if static or type(data) is not ndarray or (kind is not dtype and dtype is not None):
                 return None
             argument, dtype = data, kind
-        elif type(argument) not in PLAIN and not (len(values) in statics and is_plain_static(argument)):
-            return None
+        elif type(argument) not in PLAIN:
+            parts = argument if type(argument) is tuple else (argument,)
+            if len(values) not in statics or not STATIC.issuperset(map(type, parts)):
+                return None
         values.append(argument)
     return values if dtype is not None and dtype.kind == "f" else None
-
-
-def is_plain_static(value: Any) -> bool:
-    """Whether a static argument goes into a forward on the host as it is."""
-    kind = type(value)
-    return kind in STATIC or (kind is tuple and STATIC.issuperset(map(type, value)))
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

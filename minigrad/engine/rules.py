@@ -12,7 +12,7 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from minigrad.engine.node import Array, Node
+from minigrad.engine.node import Node
 
 Function = Callable[..., Any]
 Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
@@ -23,16 +23,11 @@ FACTS = {"_shape": "shape", "_shapes": "shape", "_dtype": "dtype", "_device": "d
 
 
 class Call(NamedTuple):
-    """One rule, ready to run: ``rule(*pick((g, needs, *saved)))``, or ``rule(g)`` if `pick` is None."""
+    """One rule, ready to run: ``rule(*pick((g, needs, *saved)))``, or ``rule(buffer, *pick(…))`` if it `adds`."""
 
     rule: Function
-    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None
-    adds: bool = False  # whether the rule adds into a buffer, which it is given first
-
-
-def run_rule(call: Call, values: tuple[Any, ...], *buffer: Array) -> Any:
-    """What the rule returns for these values of g, needs and what was saved."""
-    return call.rule(*buffer, values[0]) if call.pick is None else call.rule(*buffer, *call.pick(values))
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    adds: bool = False
 
 
 class Plan(NamedTuple):
@@ -141,11 +136,13 @@ class Body:
         return tuple(found)
 
     def _pick(self, sources: list[Source], keep: list[Source]) -> Any:
-        """A function from ``(g, needs, *saved)`` to the tuple of these sources; None for g alone."""
+        """A function from ``(g, needs, *saved)`` to the tuple of these sources."""
         keep += [source for source in dict.fromkeys(sources) if source[0] not in ("g", "needs") and source not in keep]
         places = [0 if kind == "g" else 1 if kind == "needs" else 2 + keep.index((kind, position))
                   for kind, position in sources]
-        return None if places == [0] else picker(places)
+        if len(places) > 1:
+            return operator.itemgetter(*places)
+        return operator.itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
 
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """The plan for these inputs that need a gradient."""
@@ -164,13 +161,6 @@ class Body:
         self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
                                  again, self.joint is not None, self.fresh, expands)
         return self.plans[needs]
-
-
-def picker(places: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A function from a tuple to the tuple of its elements at these places."""
-    if len(places) > 1:
-        return operator.itemgetter(*places)
-    return lambda values: tuple([values[place] for place in places])
 
 
 def parameter_names(function: Function) -> list[str]:

@@ -226,15 +226,20 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
     if return_weights:
-        check_probability(dropout_p, "multi_head_attention")
-        heads = tapped_heads(query, key, value, num_heads)
-        context, weights = scaled_dot_product_attention(*heads, attn_mask, dropout_p, dropped=dropped,
-                                                        return_weights=True)
-        return tap("concatenated", join_heads(context)), weights
+        return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped)
     shape = (batch, num_heads, length, key.shape[-2])
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
     return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads)
+
+
+def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float,
+                      dropped: Any) -> tuple[Any, Any]:
+    """What `multi_head_attention` returns with the weights, (B, T, V) and (B, H, T, S)."""
+    check_probability(p, "multi_head_attention")
+    heads = tapped_heads(query, key, value, num_heads)
+    context, weights = scaled_dot_product_attention(*heads, mask, p, dropped=dropped, return_weights=True)
+    return tap("concatenated", join_heads(context)), weights
 
 
 # --------------------------------------------------------------------------- masks

@@ -72,8 +72,11 @@ def composing() -> bool:
 def tap(name: str, tensor: T) -> T:
     """Give `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor gives back."""
     visitor = _visitor.get()
-    if visitor is None or not composing():
-        return tensor
+    return tensor if visitor is None or not composing() else visited(visitor, name, tensor)
+
+
+def visited(visitor: Visitor, name: str, tensor: T) -> T:
+    """What goes on in the place of `tensor`, which the visitor has seen."""
     replacement = visitor(name, tensor)
     if replacement is None:
         return tensor

@@ -13,7 +13,7 @@ from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 
@@ -71,10 +71,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
                          f"{tuple(weight.shape)}")
     size = weight.shape[0]
     if padding_idx is not None:
-        padding_idx = whole_number(padding_idx, "padding_idx", "embedding", least=None)
-        if not -size <= padding_idx < size:
-            raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {size} rows")
-        padding_idx %= size
+        padding_idx = row_of_padding(padding_idx, size)
     ids = input._data if isinstance(input, TensorBase) else input
     ids = ids if is_array(ids) else np.asarray(ids)
     if ids.dtype.kind not in "iu":
@@ -83,6 +80,14 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     sent = to_device(ids, weight.device) if is_host(ids) else ids
     # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
     return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
+
+
+def row_of_padding(padding_idx: int, size: int) -> int:
+    """The row of a table of that size that `padding_idx` names, counted from the start; ValueError if there is none."""
+    padding_idx = whole_number(padding_idx, "padding_idx", "embedding", least=None)
+    if not -size <= padding_idx < size:
+        raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {size} rows")
+    return padding_idx % size
 
 
 def check_ids(ids: Any, size: int, operation: str) -> None:

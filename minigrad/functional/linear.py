@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.engine.primitive import primitive
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import in_precision, public
+from minigrad.arguments import numbers_on, public_in_precision
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.engine.node import Saved, TensorBase
-from minigrad.engine.operands import numbers_on
+from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.softmax import log_softmax
@@ -62,8 +61,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     return (namespace.where(counted[:, None], g[:, None] * difference, logits.dtype.type(0)),)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
@@ -89,7 +87,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
-    rows = input.reshape(-1, input.shape[-1])
+    rows = ops.reshape(input, (-1, input.shape[-1]))
     if weight is not None:
         weight = class_weights(weight, input, "cross_entropy")
         losses = weighted_row_losses(rows, ids, counted, weight, label_smoothing)
@@ -99,7 +97,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
         return losses.reshape(input.shape[:-1])
     if reduction == "sum":
         return losses.sum()
-    return weighted_mean(losses, as_tensor(counted))
+    return mean_of_counted(losses, counted)
 
 
 def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, label_smoothing: float) -> Any:
@@ -118,8 +116,7 @@ def negative_log_likelihoods(log_probabilities: Any, target: Any, counted: Any, 
     return -picked if weight is None else -(picked * ops.take(weight, target, axis=0))
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """The negative log-likelihood ``-w[y] · input[…, y]`` of target ids y, given log-probabilities.
 
@@ -146,14 +143,25 @@ def reduce_rows(losses: Any, target: Any, counted: Any, weight: Any, reduction: 
         return losses.reshape(shape)
     if reduction == "sum":
         return losses.sum()
-    return weighted_mean(losses, as_tensor(counted) if weight is None else ops.take(weight, target, axis=0) * counted)
+    if weight is None:
+        return mean_of_counted(losses, counted)
+    return weighted_mean(losses, ops.take(weight, target, axis=0) * counted)
 
 
-def weighted_mean(losses: Any, weights: Any) -> Any:
-    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already.
+def mean_of_counted(losses: Any, counted: Any) -> Any:
+    """The sum of the losses, 0 where they do not count, divided by how many do; 0 if none do.
 
     float16 ends at 65504, which sums of many losses exceed and their mean does not: it is computed in float32.
     """
+    if losses.dtype == np.float16:
+        return mean_of_counted(losses.astype(np.float32), counted).astype(np.float16)
+    with on_device_of(counted):
+        count = xp(counted).maximum(counted.sum(), 1)
+        return losses.sum() / wrap(count.astype(losses.dtype))
+
+
+def weighted_mean(losses: Any, weights: Any) -> Any:
+    """``Σ losses / Σ weights``, 0 if the weights sum to 0. The losses carry their weights already."""
     if losses.dtype == np.float16:
         return weighted_mean(losses.astype(np.float32), weights.astype(np.float32)).astype(np.float16)
     count = weights.sum()

@@ -9,7 +9,7 @@ from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:
@@ -45,9 +45,9 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
         (…, D)
     """
     check_shapes("layer_norm", input, weight, bias)
-    mean = row_means(input)  # (…, 1)
+    mean = input.mean(axis=-1, keepdims=True)  # (…, 1)
     centered = input - mean
-    rstd = 1 / xp(input).sqrt(row_means(centered * centered) + eps)
+    rstd = 1 / xp(input).sqrt((centered * centered).mean(axis=-1, keepdims=True) + eps)
     out = centered * rstd  # x̂
     if weight is not None:
         out = out * weight
@@ -65,11 +65,6 @@ def layer_norm_gradient(g, input, weight, saved):
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),
     # where the two means are what reaches x through the mean and through rstd.
-    grad_input = saved.rstd * (grad_normalized - row_means(grad_normalized)
-                               - normalized * row_means(grad_normalized * normalized))
+    grad_input = saved.rstd * (grad_normalized - grad_normalized.mean(axis=-1, keepdims=True)
+                               - normalized * (grad_normalized * normalized).mean(axis=-1, keepdims=True))
     return grad_input, grad_weight, grad_bias
-
-
-def row_means(x: Any) -> Any:
-    """The mean of each row: (…, D) → (…, 1)."""
-    return x.mean(axis=-1, keepdims=True)

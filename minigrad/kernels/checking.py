@@ -11,7 +11,6 @@ import numpy as np
 from minigrad.device.local import Setting
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import body_kinds, only_definitions
-from minigrad.engine.rules import run_rule
 from minigrad.kernels.bodies import FasterBody
 from minigrad.tensor import Tensor
 
@@ -147,16 +146,16 @@ def _gradients(node: Any, g: Any) -> list[Any]:
     plan = node.plan
     values = (g, plan.needs, *node.saved)
     if plan.joint:
-        results = run_rule(plan.calls[0], values)
+        results = plan.calls[0].rule(*plan.calls[0].pick(values))
         return [np.asarray(results[i]) for i in plan.wanted]
     found = []
     for call, parent in zip(plan.calls, node.parents, strict=True):
         if call.adds:
             buffer = np.zeros(parent._data.shape, parent._data.dtype)
-            run_rule(call, values, buffer)
+            call.rule(buffer, *call.pick(values))
             found.append(buffer)
         else:
-            found.append(np.asarray(run_rule(call, values)))
+            found.append(np.asarray(call.rule(*call.pick(values))))
     return found
 
 

@@ -33,8 +33,7 @@ class Numbered(Module):
     def __len__(self) -> int:
         return sum(1 for _ in self.children())
 
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
+    __iter__ = Module.children
 
     @overload
     def __getitem__(self, index: int) -> Any: ...

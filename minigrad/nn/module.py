@@ -53,6 +53,12 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
+        if self._hooks is not None or interpreters():
+            return self._call_watched(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_watched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same with hooks, and with interpreters that see it begin and end."""
         entries = interpreters()
         for entry in entries:
             entry.module_begins(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from minigrad.engine.operands import sum_to
@@ -20,12 +19,6 @@ def batched_matmul(x, y):
 batched_matmul.gradient(x=lambda g, y, x_shape: sum_to(g @ y.mT, x_shape),
                         y=lambda g, x, y_shape: sum_to(x.mT @ g, y_shape))
 batched_matmul.name = "matmul"  # what users call it
-
-
-def rows(x: Any) -> Any:
-    """``(…, D) → (N, D)``."""
-    shape = x.shape
-    return x if len(shape) == 2 else x.reshape((math.prod(shape[:-1]), shape[-1]))
 
 
 def matmul(x: Any, y: Any) -> Any:

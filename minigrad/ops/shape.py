@@ -23,6 +23,12 @@ def reshape(x, shape):
 reshape.gradient(x=lambda g, x_shape: reshape(g, x_shape))
 
 
+def rows(x: Any) -> Any:
+    """``(…, D) → (N, D)``."""
+    shape = x.shape
+    return x if len(shape) == 2 else x.reshape((math.prod(shape[:-1]), shape[-1]))
+
+
 @primitive
 def transpose(x, axes=None):
     """x with its axes in another order; all reversed if `axes` is None. A view."""

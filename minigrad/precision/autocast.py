@@ -6,7 +6,7 @@ training", ICLR 2018 (arXiv:1710.03740). Its three parts:
 * a float32 master copy of the weights (section 3.1): parameters stay float32 here, and so do their gradients;
 * loss scaling (section 3.2): `minigrad.optim.GradScaler`;
 * arithmetic (section 3.3): products in float16 that add up in float32, reductions in float32. Each operation declares
-  what it wants where it is defined, as ``precision=``; a function of several operations by `in_precision`.
+  what it wants where it is defined, as ``precision=``; a function of several operations by `public_in_precision`.
 
 There is no operation for the casts: `Autocast` casts the arrays that an operation runs on, and the engine casts each
 gradient back to the dtype of the input that it is for.

@@ -18,11 +18,12 @@ from minigrad.device import xp
 from minigrad.engine.operands import sum_to
 from minigrad.kernels.bodies import add_body
 from minigrad.ops.comparison import equal
-from minigrad.ops.linalg import batched_matmul, rows
+from minigrad.ops.linalg import batched_matmul
 from minigrad.ops.more import einsum
 from minigrad.ops.more.reduction import var
 from minigrad.ops.reduction import expand_reduced, keep_reduced, logsumexp, max, mean, min, reduced_size, sum
 from minigrad.ops.selection import where
+from minigrad.ops.shape import rows
 
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 

@@ -18,11 +18,11 @@ from minigrad.functional.linear import check_shapes as check_shapes_of_linear
 from minigrad.functional.linear import linear
 from minigrad.functional.more.convolution import _conv1d, by_group, columns, kernel, scattered_columns, side_by_side
 from minigrad.functional.more.rms_norm import _rms_norm
-from minigrad.functional.normalization import check_shapes, layer_norm, row_means
+from minigrad.functional.normalization import check_shapes, layer_norm
 from minigrad.functional.softmax import log_softmax, maximum, softmax
 from minigrad.kernels.bodies import add_body
 from minigrad.kernels.host.softmax import exponentials, shifted_exponentials
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, takes_halves, total
 
 # --------------------------------------------------------------------------- softmax
@@ -133,7 +133,7 @@ def heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
 
 def layer_norm_forward(input, weight=None, bias=None, eps=1e-5):
     check_shapes("layer_norm", input, weight, bias)
-    mean = row_means(input)
+    mean = input.mean(axis=-1, keepdims=True)
     out = input - mean
     rstd = 1 / xp(input).sqrt(row_dot(out, out) / input.shape[-1] + eps)  # float32
     out *= rstd  # x̂
@@ -150,8 +150,8 @@ def layer_norm_gradient(g, input, weight, saved):
     along = g * normalized
     grad_bias, grad_weight = total(rows(g), 0), total(rows(along), 0)
     grad_input = g.copy() if weight is None else g * weight
-    grad_input -= row_means(grad_input)
-    normalized *= row_means(along if weight is None else along * weight)
+    grad_input -= grad_input.mean(axis=-1, keepdims=True)
+    normalized *= (along if weight is None else along * weight).mean(axis=-1, keepdims=True)
     grad_input -= normalized
     grad_input *= saved.rstd
     return grad_input, grad_weight, grad_bias

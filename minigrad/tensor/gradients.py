@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from minigrad.arguments import numbers_on
 from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.device.local import enable_grad
 from minigrad.engine.backward import Receive, backward_pass
 from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
-from minigrad.engine.operands import copy, numbers_on
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
@@ -62,10 +62,15 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
     if leaf._grad is None:
         leaf._grad = wrap(value if owned else copy(value))
     else:
-        buffer = leaf._grad._data
-        with on_device_of(buffer):
-            buffer += value
+        with on_device_of(value):
+            leaf._grad._data += value
         leaf._grad._version[0] += 1
+
+
+def copy(array: Array) -> Array:
+    """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
+    with on_device_of(array):
+        return xp(array).array(array)
 
 
 def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:
@@ -75,14 +80,12 @@ def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> 
                            "requires a gradient, or it was computed under no_grad()")
     data = output._data
     if gradient is not None:
-        start = given_start(data, gradient, operation, create_graph)
-    elif data.size == 1:
-        with on_device_of(data):
-            start = xp(data).ones(data.shape, data.dtype)
-    else:
+        return given_start(data, gradient, operation, create_graph)
+    if data.size != 1:
         raise ValueError(f"{operation}: only an output with one element has an implied gradient, got shape "
                          f"{data.shape}; reduce it (for instance with .sum()) or pass a gradient of that shape")
-    return wrap(start) if create_graph and not isinstance(start, TensorBase) else start
+    with on_device_of(data):
+        return xp(data).ones(data.shape, data.dtype)
 
 
 def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from minigrad.device.local import no_grad
 from minigrad.engine.node import TensorBase, wrap
-from minigrad.engine.operands import copy
+from minigrad.tensor.gradients import copy
 
 Hook = Callable[[Any], Any]
 

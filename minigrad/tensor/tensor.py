@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public
+from minigrad.arguments import numbers_on, public
 from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import as_operand, numbers_on
+from minigrad.engine.operands import as_operand
 from minigrad.namespace import Answers
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
@@ -224,7 +224,9 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return ops.getitem(self, _index_on(index, device_of(self._data)))
+        if type(index) is not int and type(index) is not slice:
+            index = _index_on(index, device_of(self._data))
+        return ops.getitem(self, index)
 
     __hash__ = object.__hash__  # Python drops it where there is an ``__eq__``
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from transformer import recipes
+from transformer.training import recipes
 from transformer.training.checkpoints import load_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -24,63 +24,48 @@ def little_data(monkeypatch):
         monkeypatch.setitem(recipes.RECIPES, name, few)
 
 
-def run_example(name, *arguments):
+def run_example(name, *arguments, status=0):
     command = runpy.run_path(str(EXAMPLES / name))["main"]
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    assert result.exit_code == status, result.output
+    return result
 
 
 def test_every_example_is_here():
-    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == [
-        "loss_curvature.py", "train_copy.py", "train_reverse.py", "translate_dates.py", "translate_text.py"]
+    """Those that the tests below run, and each has a help text."""
+    paths = sorted(path.name for path in EXAMPLES.glob("*.py"))
+    assert paths == ["loss_curvature.py", "train_copy.py", "train_reverse.py", "translate_dates.py",
+                     "translate_text.py"]
+    for name in paths:
+        assert "--device" in run_example(name, "--help").stdout
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_every_example_is_short_and_has_help(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
-    result = run_example(path.name, "--help")
-    assert result.exit_code == 0
-    for option in ("--device", "--iterations" if path.stem == "loss_curvature" else "--steps", "--out"):
-        assert option in result.stdout
-
-
-def test_copy(tmp_path):
-    result = run_example("train_copy.py", "--steps", 2, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
-    assert "of 1,000 unseen strings" in result.stdout
+def test_copy_and_the_curvature_of_its_loss(tmp_path):
+    out = tmp_path / "run"
+    result = run_example("train_copy.py", "--steps", 30, "--out", out)
     assert "j i h g f e d c b a → " in result.stdout
-    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 2
-    again = run_example("train_copy.py", "--steps", 2, "--out", tmp_path / "run")  # a run that is finished goes on
-    assert (again.exit_code, again.stdout) == (0, result.stdout)
-
-
-def test_curvature(tmp_path):
-    run_example("train_copy.py", "--steps", 30, "--out", tmp_path / "run")
-    result = run_example("loss_curvature.py", "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
+    assert load_run(out, "latest")[0].progress["step"] == 30
+    result = run_example("loss_curvature.py", "--out", out)
     found = [float(line.split()[-1]) for line in result.stdout.splitlines() if line.startswith("iteration")]
     checked = float(re.search(r"the eigenvalue is (\S+)", result.stdout).group(1))
     assert found[-1] == pytest.approx(checked, rel=1e-5)
     assert found[-1] > found[0]
 
 
+@pytest.mark.slow
 def test_reverse(tmp_path):
     result = run_example("train_reverse.py", "--steps", 1, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "of 1,000 unseen strings" in result.stdout
     scores = [float(line.split()[0]) for line in result.stdout.splitlines()[-3:]]
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 def test_dates(tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
     result = run_example("translate_dates.py", "--steps", 1, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "of 1,000 unseen dates are right" in result.stdout
     assert result.stdout.count(" → ") == 10
     for name in ("attention.png", "history.png"):
-        assert f"{tmp_path}/{name}" in result.stdout
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-    assert f"{tmp_path}/explain.html" in result.stdout
     assert "le 1er septembre 2021" in (tmp_path / "explain.html").read_text(encoding="utf-8")
 
 
@@ -93,20 +78,15 @@ def test_text(tmp_path):
         files.append(tmp_path / name)
         files[-1].write_text("\n".join(lines), encoding="utf-8")
     result = run_example("translate_text.py", *files, "--steps", 1, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
     assert "on 6 sentences (nrefs:1|" in result.stdout
     assert result.stdout.count("  reference  ") == 5
 
 
-def test_text_that_is_missing_is_one_line(tmp_path):
-    result = run_example("translate_text.py", *"abcd", "--out", tmp_path)
-    assert (result.exit_code, result.stderr) == (2, "Error: cannot read a: No such file or directory\n")
-
-
-def test_without_a_gpu_an_example_says_so(monkeypatch, tmp_path):
+def test_a_users_mistake_is_one_line(tmp_path, monkeypatch):
+    result = run_example("translate_text.py", *"abcd", "--out", tmp_path, status=2)
+    assert result.stderr == "Error: cannot read a: No such file or directory\n"
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr("minigrad.device.devices._cuda_module", None)
-    result = run_example("train_copy.py", "--device", "cuda", "--out", tmp_path / "run")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("Error: CuPy is not installed, and cuda devices need it")
+    result = run_example("train_copy.py", "--device", "cuda", "--out", tmp_path / "run", status=2)
+    assert result.stderr.startswith("Error: CuPy is not installed")
     assert result.stderr.count("\n") == 1

@@ -12,7 +12,7 @@ import pytest
 from minigrad import Tensor
 from minigrad import functional as F
 
-from tests.examples.conftest import LESSONS, cells
+from tests.examples.conftest import LESSONS
 
 EXERCISE = LESSONS / "exercise_attention_backward.py"
 CHECKER = LESSONS / "check_attention_backward.py"
@@ -70,15 +70,6 @@ def test_the_unfilled_exercise_runs_and_says_what_to_do(tmp_path):
     assert result.stdout.count("not filled in yet") == len(SOLUTION)
     assert result.stdout.splitlines()[-1] == (
         "0 of 12 gradients are right. Next: dX in linear_backward, then run the file again.")
-    for function, _ in SOLUTION:
-        assert function in result.stdout
-
-
-def test_it_opens_as_a_notebook():
-    found = cells(EXERCISE)
-    assert found[0].text.startswith("# Exercise: ")
-    holes = [cell for cell in found if cell.kind == "code" and " = None  #" in cell.text]
-    assert len(holes) == len({function for function, _ in SOLUTION})  # a cell for each function
 
 
 def test_a_right_solution_passes(tmp_path):
@@ -90,106 +81,59 @@ def test_a_right_solution_passes(tmp_path):
     assert float(error) < 1e-13
 
 
-def test_a_wrong_solution_gives_a_status(tmp_path):
-    (tmp_path / "mine.py").write_text(filled({**SOLUTION, ("memory_backward", "dM"): "dM_keys"}), encoding="utf-8")
-    result = run(CHECKER, "mine.py", cwd=tmp_path)
-    assert result.returncode == 1
-    assert "11 of 12 gradients are right. Next: dM in memory_backward" in result.stdout
-
-
-@pytest.mark.parametrize("arguments", [[], ["nowhere.py"]])
-def test_the_checker_without_a_file_says_how_to_call_it(tmp_path, arguments):
-    result = run(CHECKER, *arguments, cwd=tmp_path)
-    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert "FILE" in result.stderr
-
-
 def test_right_steps_in_a_wrong_whole_are_noticed(tmp_path):
-    text = filled(SOLUTION)
-    assert "linear_backward(join_heads(dK), M" in text
-    changed = text.replace("linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M")
+    changed = filled(SOLUTION).replace("linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M")
     (tmp_path / "mine.py").write_text(changed, encoding="utf-8")
     result = run(CHECKER, "mine.py", cwd=tmp_path)
     assert result.returncode == 1
     assert "attention_backward as a whole is not, in the gradients of X, M, WK" in result.stdout
 
 
+def test_the_checker_without_a_file_says_how_to_call_it(tmp_path):
+    result = run(CHECKER, "nowhere.py", cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "FILE" in result.stderr
+
+
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"
 WRONG = [  # (function, gradient), what is filled in, what the checker says
     ("linear_backward", "dX", "None", "not filled in yet"),
-    ("linear_backward", "dX", "...", "not filled in yet"),
     ("linear_backward", "dX", "'dY'", "is a str; an array"),
     ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
-    ("linear_backward", "dX", "-dY @ W", "W is transposed.*; and then it is -1 times the right one: the sign is wrong"),
     ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
     ("linear_backward", "dX", "0 * dY @ W.T", "is 0 everywhere"),
-    ("linear_backward", "dX", "dY @ W.T / 0.3", r"is 3.333 times the right one$"),
     ("linear_backward", "dX", "dY @ W.T * (1 + 3e-7)", r"is 1 \+ 3.0e-07 times the right one: a number with few"),
-    ("linear_backward", "dX", "dY @ W.T * 0.9999", r"is 1 - 1.0e-04 times the right one: a number with few digits\?$"),
-    ("linear_backward", "dX", "dY @ W.T * (1 + 1.01e-8)", r"is (1 \+ 1.0e-08 times|wrong in \d+ of)"),
     ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
     ("linear_backward", "dX", "dY", "it is dY itself"),
-    ("linear_backward", "dX", "dY * X", r"is wrong in 210 of 210 numbers, most at \[\d, \d, \d\]: yours is "),
     ("linear_backward", "dX", "dY @ W.T + (np.arange(3) == 1)[:, None, None]", "wrong in 70 of 210.*0, 2 are right"),
     ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
     ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times the right one: 1/B, with B = 3 sentences"),
-    ("linear_backward", "dW", "-(X.mT @ dY).mean(axis=0)", "-0.3333 times.*1/B.*; and the sign is wrong"),
-    ("linear_backward", "dW", "(dY.mT @ X).sum(axis=0)", "it is the transpose of the right one"),
-    ("linear_backward", "dW", "X.mT @ dY / len(X)", "the sum over the batch is missing"),
     ("linear_backward", "dW", "X[-1].T @ dY[-1]", "it is that of sentence 2 alone"),
     ("linear_backward", "dW", "(X.mT @ X).sum(axis=0)", "X stands where dY belongs"),
     ("linear_backward", "dW", "X.T @ dY", r"raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes"),
-    ("linear_backward", "dW", "(X @ dY).sum(axis=0)", r"ValueError at `dW = .*`: matmul.*given dY \(3, 7, 10\), X"),
-    ("linear_backward", "db", "dY.sum(axis=0)", r"must have \(10,\): the sum over the tokens is missing"),
-    ("linear_backward", "db", "dY.sum(axis=1)", "the sum over the batch is missing"),
     ("linear_backward", "db", "dY", "the sum over the batch and the tokens is missing"),
     ("linear_backward", "db", "dY.sum(axis=(0, 1), keepdims=True)", r"must have \(10,\): the numbers are right"),
-    ("linear_backward", "db", "dY.mean(axis=(0, 1))", r"is 0.04762 times the right one: 1/\(B·T\), with B·T = 21"),
-    ("context_backward", "dV", "Ad @ dO", "Ad is transposed: a ᵀ is missing"),
     ("context_backward", "dAd", "V @ dO.mT", "it is the transpose of the right one"),
     ("dropout_backward", "dA", "dAd", "the dropout mask is not applied.*; and then it is 0.8 times .* 1 − p"),
-    ("dropout_backward", "dA", "dAd / (1 - p)", "the dropout mask is not applied"),
     ("dropout_backward", "dA", "dAd * ~kept / (1 - p)", "the dropout mask is upside down"),
     ("dropout_backward", "dA", "dAd * kept", "is 0.8 times the right one: 1 − p"),
-    ("dropout_backward", "dA", "dAd * kept * (1 - p)", r"is 0.64 times the right one: \(1 − p\)²"),
-    ("dropout_backward", "dA", "dAd * kept / (1 - p) ** 2", r"is 1.25 times the right one: 1/\(1 − p\)"),
-    ("dropout_backward", "dA", "dAd * kept / p", r"is 4 times the right one: \(1 − p\)/p\?"),
     ("softmax_backward", "dSm", "A * dA", r"−D is missing: the sums of your rows reach \d\.\d+, and all must be 0"),
     ("softmax_backward", "dSm", "A * (dA + (A * dA).sum(-1, keepdims=True))", "D is added, and must be subtracted"),
     ("softmax_backward", "dSm", "A * (dA - dA.sum(-1, keepdims=True))", "what is subtracted in each row is not its D"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).mean(-1, keepdims=True))", "subtracted in each row is not its D"),
     ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
     ("softmax_backward", "dSm", "dA - (A * dA).sum(-1, keepdims=True)", "the factor A is missing"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) / 3", "1/B, with B = 3 sentences"),
     ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
      "is right but for 126 numbers, which must be 0"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(1, keepdims=True))", "D is summed over the heads"),
     ("softmax_backward", "dSm", "A * dA - (A * dA).sum(-1, keepdims=True)", "D is not multiplied by A"),
     ("softmax_backward", "dSm", "A * (1 - A) * dA", "it is the diagonal of the Jacobian alone"),
-    ("softmax_backward", "dSm", "A - dA", "is wrong in 294 of 294 numbers"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) / A.shape[-1]", "1/T or 1/S, with T = S"),
     ("mask_backward", "dS", "dSm", "the mask is not applied"),
     ("mask_backward", "dS", "np.where(mask, dSm, -np.inf)", "126 numbers that are infinite or NaN, and that must be 0"),
-    ("mask_backward", "dS", "np.where(mask, 0.0, dSm)", "the mask is upside down"),
-    ("mask_backward", "dS", "dSm * mask / len(dSm)", "is 0.3333 times the right one: 1/B"),
     ("scores_backward", "dQ", "dS @ K", ROOT_DK),
-    ("scores_backward", "dQ", "dS @ K / math.sqrt(10)", "1/√H, with H = 2 heads"),
     ("scores_backward", "dQ", "dS @ Q / math.sqrt(Q.shape[-1])", "Q stands where K belongs"),
-    ("scores_backward", "dQ", "dS @ K / math.sqrt(d_k)", r"raises NameError at `dQ = dS @ K / math.sqrt\(d_k\)`: name"),
-    ("scores_backward", "dQ", "dS @ K / Q.shape[-1]", r"is 0.4472 times the right one: 1/√d_k\?"),
-    ("scores_backward", "dQ", "dS @ K * math.sqrt(Q.shape[-1])", r"is 5 times the right one: d_k\?"),
-    ("scores_backward", "dQ", "dS.mT @ K / math.sqrt(Q.shape[-1])", "dS is transposed: a ᵀ is missing"),
     ("scores_backward", "dK", "dS @ Q / math.sqrt(Q.shape[-1])", "dS is transposed: a ᵀ is missing"),
-    ("scores_backward", "dK", "dS @ Q", f"dS is transposed.*; and then it {ROOT_DK}"),
-    ("scores_backward", "dK", "dS.mT @ Q[:1] / math.sqrt(Q.shape[-1])", "in 140 of 210.*; sentences 0 are right"),
     ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
-    ("memory_backward", "dM", "(dM_keys + dM_values) / 2", "is 0.5 times the right one: 1/2, with 2 paths"),
     ("memory_backward", "dM", "dM_keys - dM_values", "through the values is counted -1 times, and must be once"),
-    ("memory_backward", "dM", "dM_keys * dM_values", "is wrong in 210 of 210 numbers"),
-    ("memory_backward", "dM", "[dM_keys, dM_values]", "the sum over the paths is missing"),
     ("self_backward", "dX", "dX_queries", "what came through the keys and the values is missing"),
-    ("self_backward", "dX", "dX_queries + dX_values", "what came through the keys is missing"),
-    ("self_backward", "dX", "(dX_queries + dX_keys + dX_values) / 3", "1/3, with 3 paths"),
     ("self_backward", "dX", "dX_queries - 2 * dX_values",
      "through the keys is missing; what came through the values is counted -2 times"),
 ]
@@ -208,17 +152,13 @@ def test_a_wrong_gradient_gets_its_diagnosis(verdicts, function, gradient, expre
         assert others == {}
 
 
-def test_a_shape_that_only_cross_attention_shows(verdicts):
-    """With T = S this is right by chance; with T ≠ S it is not."""
+def test_a_shape_that_only_cross_attention_shows_and_a_changed_argument(verdicts):
+    """With T = S the first is right by chance; with T ≠ S it is not."""
     found = verdicts({("context_backward", "dV"): "(Ad.mT @ dO)[:, :, :dO.shape[2]]"})
     assert found["context_backward", "dV"] == "has the shape (3, 2, 4, 5), and must have (3, 2, 6, 5)"
-
-
-def test_a_function_that_changes_its_argument_is_told(verdicts):
     changing = "np.multiply(A, np.subtract(dA, (A * dA).sum(-1, keepdims=True), out=dA))"
     found = verdicts({("softmax_backward", "dSm"): changing})
-    assert found["softmax_backward", "dSm"] == (
-        "is right, but softmax_backward changes its argument dA: make a new array instead")
+    assert "changes its argument dA" in found["softmax_backward", "dSm"]
 
 
 def test_a_wrong_number_of_results_is_told(monkeypatch):

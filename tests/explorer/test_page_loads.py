@@ -79,7 +79,7 @@ def test_twelve_tokens_take_less_than_two_megabytes(tmp_path):
     assert path.stat().st_size + checks < 2_000_000
 
 
-@pytest.mark.parametrize("attention", [0, 1, 2])
+@pytest.mark.parametrize("attention", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
 def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, explorer_page, attention):
     page = measured(explorer_page, width=390)
     for item, head in itertools.product(range(2), range(2)):
@@ -88,19 +88,6 @@ def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, 
         assert page.evaluate("(({attention, item, head}) => ({attention, item, head}))(explorer.state)") == where
     look = "(change) => [...complaints(change), ...overflowing()]"
     assert page.evaluate(f"(where) => everywhere(where, {look})", where) == []
-
-
-def test_the_selectors_select(desktop):
-    page = desktop
-    for kind in ("decoder self", "cross", "encoder self"):
-        page.get_by_role("radio", name=kind).check(force=True)
-        assert page.evaluate("explorer.page.attentions[explorer.state.attention].kind") == kind
-        for head in (1, 0):
-            page.get_by_role("group", name="Head").get_by_role("radio", name=str(head)).check(force=True)
-            assert page.evaluate("explorer.state.head") == head
-        for item in (1, 0):
-            page.get_by_label("Sentence").select_option(index=item)
-            assert page.evaluate("explorer.state.item") == item
 
 
 # --- Sixty tokens ------------------------------------------------------------------------------------------
@@ -131,6 +118,7 @@ def test_sixty_tokens_open_soon(open_page, long_page):
     assert page.evaluate("document.querySelectorAll('*').length") < 5000  # large grids are images, not tables
 
 
+@pytest.mark.slow
 def test_sixty_tokens_scroll_smoothly(measured, long_page):
     page = measured(long_page)
     thread = MainThread(page)
@@ -142,6 +130,7 @@ def test_sixty_tokens_scroll_smoothly(measured, long_page):
         assert worked / 60 < 8  # a frame has 16; 2 when this was written
 
 
+@pytest.mark.slow
 def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
     page = open_page(long_page)  # a shared one would know some results already
     thread = MainThread(page)
@@ -157,7 +146,7 @@ def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
 # --- Widths and preferences --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
 def test_sixty_tokens_hang_out_of_no_window(measured, long_page, width):
     page = measured(long_page, width=width)
     kinds = ["X", "WQ", "Q", "A", "C", "WO", "dV", "dSm", "dWQ", "dX", "dM"]  # one of each shape and equation
@@ -170,13 +159,6 @@ def test_every_text_is_legible(measured, explorer_page, dark):
     lightness = page.evaluate("luminanceOf(groundOf(document.body))")
     assert lightness < 0.05 if dark else lightness > 0.8
     assert page.evaluate("everywhere({attention: 2, item: 1}, () => poorContrast(4.5))") == []
-
-
-def test_the_reader_can_choose_the_other_scheme(measured, explorer_page):
-    page = measured(explorer_page, dark=True)
-    page.get_by_label("Theme").select_option("light")
-    assert page.evaluate("luminanceOf(groundOf(document.body))") > 0.8
-    assert page.evaluate("poorContrast(4.5)") == []
 
 
 def test_reduced_motion_moves_nothing(measured, explorer_page):

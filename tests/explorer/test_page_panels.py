@@ -22,17 +22,6 @@ from tests.explorer.panels import (
 )
 from transformer.explore.page import SCRIPTS
 
-
-def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_path):
-    """JSON has null for it, which arithmetic takes for 0."""
-    broken = tmp_path / "nan.html"
-    html = made["pre"].path.read_text(encoding="utf-8")
-    broken.write_text(re.sub(r'"error":[^,}]+', '"error":null', html), encoding="utf-8")
-    page = open_page(broken)
-    assert page.inner_text(".verdict").endswith("largest error not a number")
-    assert page.locator(".verdict.good").count() == 0
-
-
 # ------------------------------------------------------------------ softmax
 
 
@@ -50,24 +39,6 @@ def test_the_softmax_panel_shows_the_engines_row(opened, made, attention):
         [total] = numbers(opened, "[data-fact=sum] .exact")
         assert abs(total) < 1e-15
         assert holds(opened, "sum") == "true"
-
-
-def test_masked_keys_are_hatched(opened, made):
-    show(opened, panel="softmax", attention=CAUSAL, item=1, row=1)
-    mask = made["pre"].trace["decoder.layers.0.self_attention"].mask[1, 0, 1]
-    assert each(opened, "[data-bars=dA] td", "one.matches('.masked')") == [not seen for seen in mask.tolist()]
-    assert set(mask.tolist()) == {False, True}
-
-
-def test_the_line_stands_at_d(opened):
-    """As high in every cell, and where the scale of the bars has that number."""
-    show(opened, panel="softmax", attention=CROSS, row=1)
-    dA, [D] = bars(opened, "dA"), numbers(opened, "[data-fact=D] .exact")
-    low, high = min(0, D, *dA), max(0, D, *dA)
-    tops = each(opened, "[data-bars=dA] .bar-line", "parseFloat(one.style.top)")
-    np.testing.assert_allclose(tops, np.full(5, 100 * (high - D) / (high - low)), atol=0.01)
-    heights = each(opened, "[data-bars=dA] .bar-fill", "parseFloat(one.style.height)")
-    np.testing.assert_allclose(heights, 100 * abs(dA) / (high - low), atol=0.01)
 
 
 def test_the_jacobian_gives_the_same(opened, made):
@@ -153,32 +124,6 @@ def test_what_is_broken_is_red_and_named(opened, broken, attention, wrong):
     assert opened.locator("#panel .checks tr.wrong").count() == 0
 
 
-def test_a_broken_gradient_breaks_its_identity(opened):
-    show(opened, panel="checks", attention=SELF, broken="rowsum")
-    fails = opened.locator("#panel [data-identity][data-holds=false]").all_inner_texts()
-    assert any("sums to 0" in text for text in fails)
-
-
-def test_what_the_engine_did_not_measure_is_said(made, share_page):
-    page = share_page(made["post"].path)
-    show(page, panel="checks")
-    assert "The engine's errors were not measured" in page.inner_text("#panel .note")
-    said = each(page, "[data-engine]", "one.textContent")
-    assert len(said) > 40
-    assert set(said) == {"not measured"}
-    assert holds(page, "checks") == "true"
-
-
-def test_the_engines_column_is_of_the_page_as_it_was_made(opened):
-    show(opened, panel="checks", attention=CAUSAL)
-    assert "since then" not in opened.inner_text("#panel .note")
-    edit = {"symbol": "Q", "head": 0, "row": 1, "col": 2, "value": 0.5}
-    show(opened, scaling=False, masking=False, edit=edit)
-    said = opened.inner_text("#panel .note")
-    assert "since then √d_k is off, the mask is off and one entry of Q is edited." in said
-    assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""  # right, of what is computed now
-
-
 COUNTS = """() => ({
     table: document.querySelectorAll("#panel .checks tbody tr").length,
     heading: Number(document.querySelector(".verdict").textContent.match(/(?:of )?([0-9]+) gradients/)[1]),
@@ -193,14 +138,6 @@ WITHOUT_MASK = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("attention", "gradients"), [(SELF, 22), (CAUSAL, 22), (CROSS, 23)])
-def test_every_place_counts_the_same_gradients(opened, attention, gradients):
-    for broken in (None, "rowsum", "transpose"):
-        show(opened, panel="checks", attention=attention, broken=broken)
-        assert opened.evaluate(COUNTS) == dict.fromkeys(("table", "heading", "panel"), gradients)
-        assert len(numbers(opened, "[data-engine]")) == 2 * gradients
-
-
 def test_what_an_attention_does_without_is_not_counted(tmp_path, made, open_page):
     page = open_page(make_page(tmp_path / "page.html", dropout=0.4).path)
     show(page, panel="checks", attention=SELF)
@@ -211,29 +148,6 @@ def test_what_an_attention_does_without_is_not_counted(tmp_path, made, open_page
         show(page, panel="checks", attention=SELF, broken=broken)
         assert set(page.evaluate(COUNTS).values()) == {21}  # without dS̄, which is dS
         assert "not measured" not in each(page, "[data-engine]", "one.textContent")
-
-
-def test_what_an_error_is_relative_to(opened, made):
-    show(opened, panel="checks", attention=CROSS)
-    said = opened.inner_text("[data-about=errors]")
-    assert "divided by the larger of the two |slopes|" in said
-    assert "1·10⁻¹⁴ of Σ|G∘Y|" in said
-    # Here: what is not marked is relative to the larger slope; the key bias has none, and is marked.
-    error, gradient, measured = (numbers(opened, f"[data-here={name}]") for name in ("error", "analytic", "numeric"))
-    marked = np.array(each(opened, "[data-here=error]", "one.textContent.includes('†')"))
-    of_slopes = abs(gradient - measured) / np.maximum(abs(gradient), abs(measured))
-    np.testing.assert_allclose(error[~marked], of_slopes[~marked], rtol=1e-9)
-    assert (error[marked] < 0.5 * of_slopes[marked]).all()
-    assert "†" in opened.inner_text("tr[data-symbol=dbK] [data-here=error]")
-    # The engine: by as much as changes the loss by a thousandth, moved by its own size.
-    trace = made["pre"].trace
-    bias = trace["decoder.layers.0.cross_attention"].module.key.bias.numpy()
-    loss = opened.evaluate("explorer.page.loss")
-    for n, check in enumerate(made["pre"].checks["decoder.layers.0.cross_attention"]["bK"]):
-        assert "†" in opened.inner_text(f"tr[data-symbol=dbK] [data-engine='{n}']")
-        least = 1e-3 * loss / np.sqrt(np.mean(bias**2))
-        np.testing.assert_allclose(check.error, abs(check.analytic - check.numeric) / least, rtol=1e-9)
-    assert "†" not in opened.inner_text("tr[data-symbol=dWQ]")
 
 
 def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
@@ -282,6 +196,36 @@ def test_every_panel_fits_and_names_its_controls(made, share_page, options):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         name = "one.textContent || one.getAttribute('aria-label') || one.labels?.length"
         assert all(each(page, ":is(button, input, select, [tabindex='0'])", name))
+
+
+def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_path):
+    """JSON has null for it, which arithmetic takes for 0."""
+    broken = tmp_path / "nan.html"
+    html = made["pre"].path.read_text(encoding="utf-8")
+    broken.write_text(re.sub(r'"error":[^,}]+', '"error":null', html), encoding="utf-8")
+    page = open_page(broken)
+    assert page.inner_text(".verdict").endswith("largest error not a number")
+    assert page.locator(".verdict.good").count() == 0
+
+
+def test_what_an_error_is_relative_to(opened, made):
+    show(opened, panel="checks", attention=CROSS)
+    # Here: what is not marked is relative to the larger slope; the key bias has none, and is marked.
+    error, gradient, measured = (numbers(opened, f"[data-here={name}]") for name in ("error", "analytic", "numeric"))
+    marked = np.array(each(opened, "[data-here=error]", "one.textContent.includes('†')"))
+    of_slopes = abs(gradient - measured) / np.maximum(abs(gradient), abs(measured))
+    np.testing.assert_allclose(error[~marked], of_slopes[~marked], rtol=1e-9)
+    assert (error[marked] < 0.5 * of_slopes[marked]).all()
+    assert "†" in opened.inner_text("tr[data-symbol=dbK] [data-here=error]")
+    # The engine: by as much as changes the loss by a thousandth, moved by its own size.
+    trace = made["pre"].trace
+    bias = trace["decoder.layers.0.cross_attention"].module.key.bias.numpy()
+    loss = opened.evaluate("explorer.page.loss")
+    for n, check in enumerate(made["pre"].checks["decoder.layers.0.cross_attention"]["bK"]):
+        assert "†" in opened.inner_text(f"tr[data-symbol=dbK] [data-engine='{n}']")
+        least = 1e-3 * loss / np.sqrt(np.mean(bias**2))
+        np.testing.assert_allclose(check.error, abs(check.analytic - check.numeric) / least, rtol=1e-9)
+    assert "†" not in opened.inner_text("tr[data-symbol=dWQ]")
 
 
 def test_no_two_scripts_define_one_name():

@@ -16,13 +16,9 @@ from tests.explorer.panels import (
     each,
     history_of,
     holds,
-    make_page,
     numbers,
     show,
 )
-from tests.transformer.tiny import tiny_model
-from transformer import trace
-from transformer.explore.explanation import Explanation, tokens_of
 
 # ------------------------------------------------------------------ paths
 
@@ -101,13 +97,6 @@ def test_paths_of_a_broken_backward_do_not_sum_up(opened):
     assert "since then √d_k is off" in opened.inner_text("[data-fact=paths]")
 
 
-def test_a_dropout_that_the_page_does_not_have(tmp_path, open_page):
-    page = open_page(make_page(tmp_path / "page.html", norm="post", dropout=0.4).path)
-    show(page, panel="paths")
-    assert page.locator("[data-fact=paths]").count() == 0
-    assert "there is nothing to compare" in page.inner_text("#panel")
-
-
 # ------------------------------------------------------------------ flow
 
 
@@ -184,68 +173,6 @@ def test_who_sends_to_a_chosen_source_token(opened, made, way):
     assert opened.evaluate("explorer.state.row") == 1
 
 
-def test_nobody_sends_to_padding(opened):
-    show(opened, panel="flow", attention=CROSS, item=1)
-    opened.click("[data-key='flow:key:4']")
-    assert "Nobody sends to “<pad>”" in opened.inner_text("#panel .reading >> nth=0")
-    assert opened.locator(".line.chosen").count() == 0
-
-
-# ------------------------------------------------------------------ many tokens
-
-
-@pytest.fixture(scope="module")
-def of_many_tokens(tmp_path_factory):
-    """By number of source tokens, the page of a sentence of so many."""
-
-    def made_of(length):
-        rng = np.random.default_rng(length)
-        source, target = rng.integers(3, 11, (1, length)), rng.integers(3, 11, (1, 5))
-        model = tiny_model(max_length=40)
-        with trace(model) as traced:
-            model.loss(source, target).backward()
-        path = tmp_path_factory.mktemp("many") / f"{length}.html"
-        Explanation(traced, tokens_of(traced), f"{length} tokens").to_html(path)
-        return path
-
-    return {length: made_of(length) for length in (16, 30)}
-
-
-@pytest.mark.parametrize("length", [16, 30])
-def test_many_tokens_are_all_seen_at_once(of_many_tokens, share_page, length):
-    page = share_page(of_many_tokens[length])
-    for panel in ("flow", "softmax"):
-        show(page, panel=panel, attention=CROSS)
-        assert page.evaluate(CUT_OFF) == []
-        assert page.locator(".more >> visible=true").count() == 0
-        assert len(bars(page, {"flow": "arrived", "softmax": "A"}[panel])) == length
-    show(page, panel="flow")
-    page.click(f"[data-key='flow:key:{length - 1}']")
-    assert page.locator(".line.chosen").count() > 0
-
-
-def test_what_a_telephone_has_no_room_for_is_said_to_be_there(of_many_tokens, open_page):
-    page = open_page(of_many_tokens[16], width=390)
-    for panel in ("flow", "softmax"):
-        show(page, panel=panel, attention=CROSS)
-        page.wait_for_selector("#panel .more", state="visible")
-        assert page.evaluate(CUT_OFF) == ["bars"]
-    page.set_viewport_size({"width": 1280, "height": 800})
-    page.wait_for_selector("#panel .more", state="hidden")
-
-
-# What part of the bars and of the picture lies outside the boxes that they are in.
-CUT_OFF = """[...document.querySelectorAll("#panel .bars, #panel .flow-lines")].filter((element) => {
-    const {right, bottom} = element.getBoundingClientRect();
-    for (let box = element.parentElement; box.id !== "panels"; box = box.parentElement) {
-        const outer = box.getBoundingClientRect();
-        const beyond = right > outer.right + 1 || bottom > outer.bottom + 1;
-        if (beyond && getComputedStyle(box).overflow !== "visible") return true;
-    }
-    return false;
-}).map((element) => element.classList[0])"""
-
-
 # ------------------------------------------------------------------ heads
 
 
@@ -285,10 +212,3 @@ def test_the_history_shows_the_checkpoints(opened, made):
         opened.keyboard.press("ArrowRight")  # the slider keeps the focus
     opened.click("[data-key='history:1']")
     assert opened.inner_text("#panel output") == "step 200"
-
-
-def test_a_page_without_a_history_says_so(made, share_page):
-    page = share_page(made["post"].path)
-    show(page, panel="history")
-    said = page.inner_text("#panel")
-    assert said == "This page has no history: it was not made from a run with several checkpoints."

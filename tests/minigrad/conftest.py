@@ -1,7 +1,10 @@
-"""For what is asked of GPUs alone: each of the stand-in's two, and a GPU's first two where there are any."""
+"""For tests of this folder: GPUs alone, and the two forms of a function."""
+
+from collections.abc import Iterator
 
 import pytest
 
+from minigrad import fused
 from minigrad.device import cuda_status
 
 COUNT = cuda_status().devices
@@ -18,3 +21,10 @@ def gpu(request: pytest.FixtureRequest) -> str:
     if kind == "stand-in":
         request.getfixturevalue("stand_in")
     return f"cuda:{index}"
+
+
+@pytest.fixture(params=[True, False], ids=["fused", "by steps"])
+def form(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Whether functions run as one operation, or by the steps of their compositions."""
+    with fused(request.param):
+        yield request.param

@@ -32,38 +32,27 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_come_back_as_they_were(name, tmp_path):
-    array = ARRAYS[name]
-    save_tensors(tmp_path / "file.safetensors", {name: array, "other": np.ones(2)})
-    arrays, metadata = load_tensors(tmp_path / "file.safetensors")
-    assert list(arrays) == sorted([name, "other"])
-    assert arrays[name].dtype == array.dtype.newbyteorder("=")
-    assert arrays[name].shape == array.shape
-    np.testing.assert_array_equal(arrays[name], array)
-    assert metadata == {}
-    arrays[name].fill(0)  # writable, and not the file's memory
-    assert load_tensors(tmp_path / "file.safetensors")[0].keys() == arrays.keys()
+def test_arrays_and_metadata_come_back_as_they_were(tmp_path):
+    metadata = {"config": json.dumps({"d_model": 8}), "言語": "日本語\n", "empty": ""}
+    save_tensors(tmp_path / "file", {**ARRAYS, "a second name": ARRAYS["float64"]}, metadata)
+    arrays, found = load_tensors(tmp_path / "file")
+    assert found == metadata
+    assert arrays.keys() == {*ARRAYS, "a second name"}
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype.newbyteorder("=")
+        assert arrays[name].shape == array.shape
+        np.testing.assert_array_equal(arrays[name], array)
+        arrays[name].fill(0)  # writable, and not the file's memory
+    assert load_tensors(tmp_path / "file")[0].keys() == arrays.keys()
 
 
 def test_tensors_of_any_device(tmp_path, device):
     tensor = minigrad.Tensor(np.arange(6.0).reshape(2, 3), device=device, requires_grad=True)
     save_tensors(tmp_path / "file", {"weight": tensor, "view": tensor.detach().T})
-    arrays, _ = load_tensors(tmp_path / "file")
+    arrays, metadata = load_tensors(tmp_path / "file")
+    assert metadata == {}
     np.testing.assert_array_equal(arrays["weight"], np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(arrays["view"], np.arange(6.0).reshape(2, 3).T)
-
-
-def test_one_array_under_two_names(tmp_path):
-    array = np.ones(3)
-    save_tensors(tmp_path / "file", {"a": array, "b": array})
-    assert sorted(load_tensors(tmp_path / "file")[0]) == ["a", "b"]
-
-
-def test_metadata_comes_back(tmp_path):
-    metadata = {"config": json.dumps({"d_model": 8}), "言語": "日本語\n", "empty": ""}
-    save_tensors(tmp_path / "file", {}, metadata)
-    assert load_tensors(tmp_path / "file") == ({}, metadata)
 
 
 def test_other_programs_read_it_and_write_it(tmp_path):
@@ -83,13 +72,11 @@ def header(dtype, size):
 DAMAGE = {
     "empty": lambda raw: b"",
     "text": lambda raw: b"step,loss\n1,2.5\n",
-    "half": lambda raw: raw[: len(raw) // 2],
     "header cut": lambda raw: raw[:20],
     "one byte short": lambda raw: raw[:-1],
     "one byte long": lambda raw: raw + b"\0",
     "a flipped bit in the values": lambda raw: raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:],
     "a pickle": lambda raw: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}.",
-    "a zip": lambda raw: b"PK\x03\x04" + raw,
     "an unknown dtype": lambda raw: header("F99", 1),
     "a dtype that NumPy lacks": lambda raw: header("BF16", 2),
 }
@@ -109,24 +96,16 @@ def test_a_missing_file_and_a_folder(tmp_path):
         load_tensors(tmp_path / "nothing here")
     with pytest.raises(CheckpointError, match="not a file"):
         load_tensors(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        save_tensors(tmp_path / "no folder" / "file", {})
 
 
-@pytest.mark.parametrize(
-    ("tensors", "metadata", "message"),
-    [
-        ({"a": [1, 2]}, {}, "a must be an array or a tensor, got list"),
-        ({"a": np.array(["x"])}, {}, "a has dtype <U1"),
-        ({"a": np.array([1j])}, {}, "a has dtype complex128"),
-        ({"a": np.array([None])}, {}, "a has dtype object"),
-        ({}, {"step": 3}, "metadata must be text by name, got 'step': 3"),
-    ],
-)
-def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, message, tmp_path):
+@pytest.mark.parametrize(("tensors", "metadata", "named"), [
+    ({"a": [1, 2]}, {}, "a must be .* got list"), ({"a": np.array(["x"])}, {}, "a has dtype <U1"),
+    ({"a": np.array([1j])}, {}, "a has dtype complex128"), ({}, {"step": 3}, "'step': 3"),
+])
+def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, named, tmp_path):
     path = tmp_path / "file"
     save_tensors(path, {"kept": np.ones(1)})
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=named):
         save_tensors(path, tensors, metadata)
     assert list(load_tensors(path)[0]) == ["kept"]
 
@@ -147,8 +126,7 @@ def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, 
 
 
 def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
-    calls = []
-    replace, force = os.replace, checkpoint._force_to_disk
+    calls, replace, force = [], os.replace, checkpoint._force_to_disk
     monkeypatch.setattr(checkpoint.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
     monkeypatch.setattr(checkpoint, "_force_to_disk", lambda p, f: (calls.append(p.name), force(p, f)))
     save_tensors(tmp_path / "file", {"a": np.ones(1)})

@@ -19,24 +19,23 @@ def test_like_another(device):
     assert_is(mg.full_like(x, 7), [[7, 7, 7]], np.int32, x.device)
     assert_is(mg.full_like(x, 0.5, dtype=np.float64), [[0.5, 0.5, 0.5]], np.float64, x.device)
     assert_is(mg.ones_like(x, device="cpu"), [[1, 1, 1]], np.int32, "cpu")
-
-
-def test_like_one_that_requires_a_gradient():
-    x = Tensor([1.0, 2.0], requires_grad=True)
-    assert not mg.zeros_like(x).requires_grad
-    assert mg.ones_like(x, requires_grad=True).requires_grad
-
-
-def test_like_an_array():
     assert_is(mg.zeros_like(np.ones((2, 0), np.float16)), np.zeros((2, 0)), np.float16)
 
 
-def test_eye(device):
-    assert_is(mg.eye(3), np.eye(3), np.float32)
-    placed = mg.eye(2, 3, dtype=np.int64, device=device)
-    assert_is(placed, [[1, 0, 0], [0, 1, 0]], np.int64, placed.device)
-    assert placed.device == Tensor([1.0], device=device).device
+def test_whether_it_requires_a_gradient_is_not_taken_over():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    assert not mg.zeros_like(x).requires_grad
+    assert mg.ones_like(x, requires_grad=True).requires_grad
     assert mg.eye(2, requires_grad=True).requires_grad
+
+
+def test_eye_and_linspace(device):
+    there = Tensor([1.0], device=device).device
+    assert_is(mg.eye(3), np.eye(3), np.float32)
+    assert_is(mg.eye(2, 3, dtype=np.int64, device=device), [[1, 0, 0], [0, 1, 0]], np.int64, there)
+    assert_is(mg.linspace(0, 1, 5), [0, 0.25, 0.5, 0.75, 1], np.float32)
+    assert mg.linspace(0, 1).shape == (50,)
+    assert_is(mg.linspace(2.0, -2.0, 3, dtype=np.float64, device=device), [2, 0, -2], np.float64, there)
 
 
 @pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])
@@ -62,18 +61,10 @@ def test_no_device_is_the_host():
     assert_is(mg.zeros(2, device=None), [0, 0], np.float32)
 
 
-def test_linspace(device):
-    assert_is(mg.linspace(0, 1, 5), [0, 0.25, 0.5, 0.75, 1], np.float32)
-    assert mg.linspace(0, 1).shape == (50,)
-    placed = mg.linspace(2.0, -2.0, 3, dtype=np.float64, device=device)
-    assert_is(placed, [2, 0, -2], np.float64, Tensor([1.0], device=device).device)
-
-
 @pytest.mark.parametrize(("call", "said"), [
-    (lambda: mg.zeros(2, 3), r"zeros: dtype must be a dtype, got 3; .*one argument, a tuple: zeros\(\(2, 3\)\)"),
-    (lambda: mg.ones(2, 3, 4), r"ones: dtype must be a dtype, got 3; .*: ones\(\(2, 3\)\)"),
-    (lambda: mg.full(2, 3, 7.0), r"full: dtype must be a dtype, got 7\.0; .*: full\(\(2, 3\), 7\.0\)"),
-    (lambda: Tensor(2, 3), r"Tensor: dtype must be a dtype, got 3; .*data, not a shape.*minigrad\.zeros\(\(2, 3\)\)"),
+    (lambda: mg.zeros(2, 3), r"zeros: dtype .* 3; .*zeros\(\(2, 3\)\)"),
+    (lambda: mg.full(2, 3, 7.0), r"full: dtype .* 7\.0; .*full\(\(2, 3\), 7\.0\)"),
+    (lambda: Tensor(2, 3), r"Tensor: dtype .* 3; .*minigrad\.zeros\(\(2, 3\)\)"),
 ])
 def test_a_shape_is_one_argument(call, said):
     with pytest.raises(TypeError, match=said):

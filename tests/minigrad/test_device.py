@@ -1,58 +1,42 @@
-"""Device names, transfers, namespaces, and the few operations that NumPy and CuPy spell differently."""
-
-import timeit
-from pathlib import Path
+"""Device names, transfers, namespaces, writing into arrays, and what NumPy and CuPy spell differently."""
 
 import numpy as np
 import pytest
 
 from minigrad.device import devices, xp
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("given", "canonical"), [("cpu", "cpu"), ("cuda", "cuda:0"), ("cuda:0", "cuda:0"), ("cuda:12", "cuda:12")]
-)
-def test_device_names_are_canonical(given, canonical):
-    assert devices.parse_device(given) == canonical
+from minigrad.device.writing import add_at, fill_rows
 
 
-@pytest.mark.parametrize(
-    "name", ["gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣", ""]
-)
+def test_device_names_are_canonical():
+    names = ["cpu", "cuda", "cuda:0", "cuda:12"]
+    assert [devices.parse_device(name) for name in names] == ["cpu", "cuda:0", "cuda:0", "cuda:12"]
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣"])
 def test_other_device_names_are_refused_and_the_allowed_ones_named(name):
     with pytest.raises(ValueError, match=r"'cpu', 'cuda' or 'cuda:N'") as error:
         devices.parse_device(name)
     assert repr(name) in str(error.value)
 
 
-@pytest.mark.parametrize("device", [0, None, np.zeros(2)])
-def test_a_device_is_a_string(device):
-    with pytest.raises(TypeError, match=type(device).__name__):
+@pytest.mark.parametrize(("device", "named"), [(0, "int"), (None, "NoneType"), (np.float16, "astype")])
+def test_a_device_is_a_string(device, named):
+    with pytest.raises(TypeError, match=named):
         devices.parse_device(device)
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), np.float32(1), np.ma.zeros(2), 1.5, 2, True, 1j])
 def test_numpy_serves_host_arrays_and_numbers(value):
-    assert xp(value) is np
-    assert devices.is_host(value)
-    assert devices.device_of(value) == "cpu"
+    assert (xp(value), devices.is_host(value), devices.device_of(value)) == (np, True, "cpu")
     assert devices.is_array(value) == isinstance(value, np.ndarray)
 
 
-@pytest.mark.parametrize("value", [[1.0], None, "cpu", (1,), np.ndarray])
+@pytest.mark.parametrize("value", [[1.0], None, "cpu", np.ndarray])
 def test_what_is_no_array_has_no_namespace(value):
     assert not devices.is_array(value)
     assert not devices.is_host(value)
     with pytest.raises(TypeError, match=type(value).__name__):
         xp(value)
-
-
-def test_the_namespace_is_found_fast_enough_for_every_operation():
-    array = np.zeros(3)
-    microseconds = min(timeit.repeat(lambda: xp(array), number=10_000, repeat=5)) * 100
-    assert microseconds < 2
 
 
 def test_the_round_trip_keeps_values_and_dtype(device):
@@ -61,17 +45,11 @@ def test_the_round_trip_keeps_values_and_dtype(device):
     assert devices.device_of(there) == device
     assert devices.is_host(there) == (device == "cpu")
     assert xp(there) is devices.module_for(device)
+    assert devices.to_device(there, device) is there
+    assert devices.asarray_on(device, there) is devices.asarray_on(device, there, there.dtype) is there
     back = devices.to_numpy(there)
-    assert type(back) is np.ndarray
-    assert back.dtype == np.float32
+    assert (type(back), back.dtype) == (np.ndarray, np.float32)
     np.testing.assert_array_equal(back, host)
-
-
-def test_moving_to_the_same_device_returns_the_same_array(device):
-    array = devices.asarray_on(device, [1.0, 2.0])
-    assert devices.to_device(array, device) is array
-    assert devices.asarray_on(device, array) is array
-    assert devices.asarray_on(device, array, array.dtype) is array
 
 
 def test_from_one_gpu_to_another(stand_in):
@@ -93,19 +71,12 @@ def test_entering_the_device_of_an_array(stand_in):
     assert devices.on_device_of(np.zeros(2)) is devices.on_device_of(np.ones(3))
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype", "expected"),
-    [
-        ([1, 2], None, np.int64),
-        ([1, 2], np.float32, np.float32),
-        (3.0, None, np.float64),
-        (np.int8(1), None, np.int8),
-    ],
-)
+@pytest.mark.parametrize(("data", "dtype", "expected"), [
+    ([1, 2], None, np.int64), ([1, 2], np.float32, np.float32), (3.0, None, np.float64), (np.int8(1), None, np.int8),
+])
 def test_asarray_on(device, data, dtype, expected):
     array = devices.asarray_on(device, data, dtype)
-    assert array.dtype == expected
-    assert devices.device_of(array) == device
+    assert (array.dtype, devices.device_of(array)) == (expected, device)
     np.testing.assert_array_equal(devices.to_numpy(array), data)
 
 
@@ -119,13 +90,38 @@ def test_synchronize_waits_for_a_gpu_only(stand_in):
 def test_erf_is_scipys(device):
     special = pytest.importorskip("scipy.special")
     x = np.linspace(-3, 3, 13)
-    result = devices.erf(devices.asarray_on(device, x))
-    assert devices.device_of(result) == device
-    np.testing.assert_allclose(devices.to_numpy(result), special.erf(x), rtol=1e-14)
+    result = devices.to_numpy(devices.erf(devices.asarray_on(device, x)))
+    np.testing.assert_allclose(result, special.erf(x), rtol=1e-14)
 
 
 def test_special_functions_of_an_array_that_is_not_on_the_current_gpu(stand_in):
     for function in (devices.erf, devices.expit):
         result = function(devices.asarray_on("cuda:1", np.zeros(2, np.float16)))
-        assert devices.device_of(result) == "cuda:1"
-        assert result.dtype == np.float16
+        assert (devices.device_of(result), result.dtype) == ("cuda:1", np.float16)
+
+
+# --- Writing into arrays
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 2, 3)])
+def test_rows_are_filled_where_they_are_marked(shape, gpu):
+    for where in ("cpu", gpu):
+        array, rows = np.full(shape, np.nan), np.array([True, False, False, True])
+        array, rows = devices.to_device(array, where), devices.to_device(rows, where)
+        fill_rows(array, rows, 2.0)
+        found = devices.to_numpy(array)
+        assert (found[[0, 3]] == 2).all()
+        assert np.isnan(found[[1, 2]]).all()
+
+
+def test_to_fill_rows_does_not_wait_for_a_gpu(stand_in):
+    fill_rows(devices.asarray_on("cuda", np.ones((2, 2))), devices.asarray_on("cuda", np.array([True, False])), 0)
+    assert not stand_in.synchronizations
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_add_at_adds_once_for_each_occurrence(device, dtype):
+    array = devices.asarray_on(device, np.zeros((3, 2), dtype))
+    index = devices.asarray_on(device, [2, 0, 2])
+    add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, -6]], dtype)))
+    np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, -4]])

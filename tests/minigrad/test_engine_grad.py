@@ -6,28 +6,12 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, grad
 
-RNG = np.random.default_rng(11)
-
 
 def leaf(values):
     return Tensor(np.array(values, np.float64), requires_grad=True)
 
 
-def random_leaf(*shape):
-    return leaf(RNG.normal(size=shape))
-
-
 # --- Inputs and outputs
-
-
-def test_one_input_gives_a_tensor_and_a_sequence_gives_a_tuple():
-    x = leaf([1.0, 2.0])
-    one = grad((x * x).sum(), x)
-    np.testing.assert_array_equal(one.numpy(), [2, 4])
-    assert not one.requires_grad
-    (first,) = grad((x * x).sum(), [x])
-    np.testing.assert_array_equal(first.numpy(), [2, 4])
-    assert x.grad is None
 
 
 def test_inputs_need_not_be_leaves():
@@ -46,7 +30,6 @@ def test_an_output_can_be_an_input():
     gy, gx = grad(y, [y, x], [5.0, 7.0])
     np.testing.assert_array_equal(gy.numpy(), [5, 7])
     np.testing.assert_array_equal(gx.numpy(), [15, 21])
-    assert grad(x.sum(), x).shape == (2,)
     np.testing.assert_array_equal(grad(x, x, [1.0, 4.0]).numpy(), [1, 4])
 
 
@@ -57,68 +40,50 @@ def test_several_outputs_are_summed():
     gx, gw = grad(outputs, [x, w], [None, Tensor([1.0, 10.0]), 2.0, np.array([1.0, 1.0])])
     np.testing.assert_array_equal(gx.numpy(), [3 * 3 + 4, 4 * 12 + 8])
     np.testing.assert_array_equal(gw.numpy(), [1 * 3, 2 * 12])
-
-
-def test_outputs_on_the_path_of_other_outputs():
     x = leaf([2.0])
     h = x * x
-    y = h * x
-    np.testing.assert_array_equal(grad([h, y, x], x).numpy(), [4 + 12 + 1])
+    np.testing.assert_array_equal(grad([h, h * x, x], x).numpy(), [4 + 12 + 1])  # one below the other
 
 
-@pytest.mark.parametrize("zero", [Tensor([0.0]), np.array([0.0]), [[0.0]], [Tensor([0.0])]])
-def test_a_gradient_of_zero_to_start_from_is_not_a_missing_one(zero):
-    x = leaf([1.0])
-    assert grad([x * 3], x, zero).item() == 0
+ZERO = [0.0, 1.0]
 
 
-@pytest.mark.parametrize("start", [Tensor([1.0, 5.0]), np.array([1.0, 5.0]), [1.0, 5.0]])
-def test_a_gradient_to_start_from_in_every_form(start):
+@pytest.mark.parametrize(("start", "starts"), [
+    (ZERO, [ZERO]), (np.array(ZERO), [np.array(ZERO)]), (Tensor(ZERO), [Tensor(ZERO)]), (ZERO, np.array(ZERO)),
+    (ZERO, Tensor(ZERO)),
+], ids=["list", "array", "tensor", "an array for a sequence", "a tensor for a sequence"])
+def test_a_gradient_to_start_from_in_every_form(start, starts):
     x = leaf([1.0, 1.0])
-    for outputs, starts in ((x * 3, start), ([x * 3], [start])):
-        np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [3, 15])
+    np.testing.assert_array_equal(grad(x * 3, x, start).numpy(), [0, 3])
+    np.testing.assert_array_equal(grad([x * 3], x, starts).numpy(), [0, 3])
 
 
 def test_unused_inputs():
     x, unused = leaf([1.0, 2.0]), leaf([[1.0]])
-    below = x * 2
-    with pytest.raises(ValueError, match=r"do not depend on input 1 \(shape \(1, 1\)\).*allow_unused=True"):
+    with pytest.raises(ValueError, match=r"input 1 \(shape \(1, 1\)\).*allow_unused=True"):
         grad((x * x).sum(), [x, unused])
     gx, missing = grad((x * x).sum(), [x, unused], allow_unused=True)
     assert missing is None
     np.testing.assert_array_equal(gx.numpy(), [2, 4])
-    assert grad((x * x).sum(), below, allow_unused=True) is None
+    assert grad((x * x).sum(), x * 2, allow_unused=True) is None
     assert grad((x * x).sum(), [], allow_unused=True) == ()
 
 
-def test_an_input_without_gradient_is_an_error():
-    x = leaf([1.0])
-    with pytest.raises(ValueError, match=r"input 1 \(shape \(2,\)\) does not require a gradient"):
-        grad(x * 2, [x, Tensor([1.0, 2.0])])
-    with pytest.raises(TypeError, match="input 0 is a ndarray"):
-        grad(x * 2, [np.ones(1)])
+X = leaf([1.0, 2.0])
 
 
-def test_wrong_outputs_and_gradients_are_errors():
-    x = leaf([1.0, 2.0])
-    with pytest.raises(RuntimeError, match=r"grad: the output .* was not recorded"):
-        grad(Tensor([1.0]).sum(), x)
-    with pytest.raises(ValueError, match="2 outputs but 1 grad_outputs"):
-        grad([x, x], x, [None])
-    with pytest.raises(ValueError, match=r"shape \(3,\).*shape \(2,\)"):
-        grad(x * 2, x, np.ones(3))
-    with pytest.raises(ValueError, match="one element"):
-        grad(x * 2, x)
-
-
-def test_grad_touches_no_grad_attribute():
-    x = leaf([1.0, 2.0])
-    h = x * x
-    h.retain_grad()
-    for create_graph in (False, True):
-        grad((h * h).sum(), [x, h], create_graph=create_graph, retain_graph=True)
-    assert x.grad is None
-    assert h.grad is None
+@pytest.mark.parametrize(("call", "error", "said"), [
+    (lambda: grad(X, [X, Tensor([1.0])]), ValueError, r"input 1 \(shape \(1,\)\) does not require"),
+    (lambda: grad(X, [np.ones(1)]), TypeError, "input 0 is a ndarray"),
+    (lambda: grad(X, 3), TypeError, "grad: the inputs must be .* got 3"),
+    (lambda: grad(Tensor([1.0]).sum(), X), RuntimeError, "grad: .*not recorded"),
+    (lambda: grad([X, X], X, [None]), ValueError, "2 outputs but 1 grad_outputs"),
+    (lambda: grad(X * 2, X, np.ones(3)), ValueError, r"shape \(3,\).*shape \(2,\)"),
+    (lambda: grad(X * 2, X), ValueError, "one element"),
+])
+def test_wrong_inputs_outputs_and_gradients_are_errors(call, error, said):
+    with pytest.raises(error, match=said):
+        call()
 
 
 def test_only_the_paths_to_the_inputs_are_computed():
@@ -143,43 +108,13 @@ def test_only_the_paths_to_the_inputs_are_computed():
 def test_create_graph_to_third_order():
     x = leaf([0.5, -1.5])
     y = (x * x * x * x).sum()
-    first = grad(y, x, create_graph=True)
-    second = grad(first.sum(), x, create_graph=True)
-    third = grad(second.sum(), x, create_graph=True)
-    fourth = grad(third.sum(), x)
-    for k, derivative in enumerate([4 * x.data**3, 12 * x.data**2, 24 * x.data]):
-        np.testing.assert_allclose((first, second, third)[k].numpy(), derivative, rtol=1e-14)
-    np.testing.assert_allclose(fourth.numpy(), [24, 24], rtol=1e-14)
-    assert first.requires_grad
-    assert not fourth.requires_grad
-
-
-def test_tanh_to_third_order():
-    x = leaf([0.3, -0.7])
-    derivatives, y = [], mg.tanh(x)
-    for _ in range(3):
+    for derivative in (4 * x.data**3, 12 * x.data**2, 24 * x.data):
         y = grad(y.sum(), x, create_graph=True)
-        derivatives.append(y.numpy())
-    t = np.tanh(x.numpy())
-    s = 1 - t * t
-    np.testing.assert_allclose(derivatives, [s, -2 * t * s, s * (6 * t * t - 2)], rtol=1e-13)
-
-
-def test_a_gradient_that_does_not_depend_on_anything_is_constant():
-    x = leaf([1.0, 2.0])
-    first = grad((x * 3).sum(), x, create_graph=True)
-    np.testing.assert_array_equal(first.numpy(), [3, 3])
-    assert not first.requires_grad
-
-
-def test_create_graph_keeps_the_graph_and_leaves_ordinary_passes_alone():
-    x = leaf([1.0, 2.0])
-    y = (mg.exp(x) * x).sum()
-    first = grad(y, x, create_graph=True)
-    np.testing.assert_array_equal(grad(y, x, retain_graph=True).numpy(), first.numpy())
-    (first * first).sum().backward()
-    x_ = x.numpy()
-    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x_) * (1 + x_) * (2 + x_), rtol=1e-13)
+        np.testing.assert_allclose(y.numpy(), derivative, rtol=1e-14)
+        assert y.requires_grad
+    y = grad(y.sum(), x)
+    np.testing.assert_allclose(y.numpy(), [24, 24], rtol=1e-14)
+    assert not y.requires_grad
 
 
 def test_create_graph_records_under_no_grad_too():
@@ -192,19 +127,17 @@ def test_create_graph_records_under_no_grad_too():
 
 
 def test_the_gradient_to_start_from_can_be_differentiated():
-    x, v = random_leaf(3), random_leaf(3)
+    x, v = leaf([0.5, -1.0, 2.0]), leaf([1.0, 1.0, -3.0])
     vjp = grad(mg.exp(x) * x, x, v, create_graph=True)  # v ∘ f'(x): linear in v
     jvp = grad(vjp, v, np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
 
 
 def test_second_derivatives_through_a_cast_and_a_broadcast():
-    x = Tensor(np.array([0.5, 1.5], np.float32), requires_grad=True)
-    w = random_leaf(3, 2)
+    x, w = Tensor([0.5, 1.5], requires_grad=True), leaf([[1.0, 2.0], [0.5, -1.0], [3.0, 3.0]])
     first = grad((mg.exp(x) * w).sum(), x, create_graph=True)
-    assert first.dtype == np.float32
     second = grad(first.sum(), x)
-    assert second.dtype == np.float32
+    assert first.dtype == second.dtype == np.float32
     np.testing.assert_allclose(second.numpy(), np.exp(x.numpy()) * w.numpy().sum(axis=0), rtol=1e-5)
 
 

@@ -39,13 +39,16 @@ def test_what_a_hook_returns_goes_on(device):
     assert x.grad.tolist() == [-66.0, -66.0]
 
 
-def test_grad_runs_hooks_too(device):
-    x = leaf(1.0, 2.0, device=device)
+def test_grad_runs_hooks_once_also_for_an_input_that_is_given_twice():
+    x, seen = leaf(1.0, 2.0), []
     y = x * 3
     y.register_hook(lambda g: g * 10)
-    x.register_hook(lambda g: g + 1)
-    gy, gx = mg.grad(y.sum(), [y, x])
-    assert (gy.tolist(), gx.tolist()) == ([10.0, 10.0], [31.0, 31.0])
+    x.register_hook(lambda g: seen.append(1) or g + 1)
+    gy, gx, again = mg.grad(y.sum(), [y, x, x])
+    assert seen == [1]
+    assert gy.tolist() == [10.0, 10.0]
+    assert gx.tolist() == again.tolist() == [31.0, 31.0]
+    assert not np.shares_memory(gx.data, again.data)
     assert x.grad is None
 
 
@@ -83,18 +86,21 @@ def test_a_hook_that_writes_reaches_nobody():
     assert (x.grad.tolist(), y.grad.tolist()) == ([1.0], [1.0])
 
 
-def test_what_a_hook_may_not_return():
+@pytest.mark.parametrize(("returned", "said"), [(lambda g: g.sum(), r"\(2,\), got shape \(\)"),
+                                                (lambda g: 3.0, "got float")])
+def test_what_a_hook_may_not_return(returned, said):
     x = leaf(1.0, 2.0)
-    handle = x.register_hook(lambda g: g.sum())
-    with pytest.raises(TypeError, match=r"tensor hook '<lambda>'.*\(2,\), got shape \(\)"):
-        (x * 1).sum().backward()
-    handle.remove()
-    x.register_hook(lambda g: 3.0)
-    with pytest.raises(TypeError, match=r"tensor hook.*got float"):
+    x.register_hook(returned)
+    with pytest.raises(TypeError, match=f"tensor hook '<lambda>'.*{said}"):
         (x * 1).sum().backward()
     assert x.grad is None
-    with pytest.raises(RuntimeError, match="register_hook: this tensor does not require"):
-        x.detach().register_hook(lambda g: g)
+
+
+def test_what_cannot_have_a_hook():
+    with pytest.raises(RuntimeError, match=r"register_hook: .*not require"):
+        leaf(1.0).detach().register_hook(lambda g: g)
+    with pytest.raises(TypeError, match="a function, got 3"):
+        leaf(1.0).register_hook(3)
 
 
 def test_the_dtype_stays():
@@ -108,8 +114,7 @@ def test_the_dtype_stays():
 def test_hooks_keep_no_graph_alive():
     gc.disable()
     try:
-        x = leaf(1.0)
-        y = x * 2
+        y = leaf(1.0) * 2
         y.register_hook(lambda g: None)
         node = weakref.ref(y._node)
         del y
@@ -128,12 +133,11 @@ def test_a_pass_that_fails_leaves_no_gradient():
 
     fails.gradient(x=rule)
     x = leaf(1.0)
-    y = fails(x)
-    z = y * 2
+    z = fails(x) * 2
     z.retain_grad()
     with pytest.raises(ArithmeticError, match="in the rule"):
         z.sum().backward()
     assert z.grad is None
     assert x.grad is None
-    with pytest.raises(RuntimeError, match=r"ended by an error.*compute the forward again"):
+    with pytest.raises(RuntimeError, match="ended by an error"):
         z.sum().backward()

@@ -5,6 +5,7 @@ import inspect
 import pickle
 
 import numpy as np
+import pytest
 
 import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
@@ -47,42 +48,6 @@ def test_arrays_give_an_array_and_tensors_a_tensor():
     assert cube(3.0) == 27
 
 
-def test_broadcasting_rules_never_handle_shapes():
-    @primitive(broadcasts=True)
-    def hypotenuse(x, y):
-        return xp(x).sqrt(x * x + y * y)
-
-    hypotenuse.gradient(x=lambda g, x, out: g * x / out, y=lambda g, y, out: g * y / out)
-    rng = np.random.default_rng(0)
-    for shapes in (((3,), (2, 3)), ((2, 1), (1, 3)), ((), (2, 3)), ((1,), ())):
-        x, y = (leaf(rng.normal(size=shape)) for shape in shapes)
-        gradcheck(hypotenuse, [x, y])
-        gradgradcheck(hypotenuse, [x, y])
-        assert grad(hypotenuse(x, y).sum(), [x, y])[0].shape == x.shape
-    x = leaf([3.0])
-    np.testing.assert_allclose(grad(hypotenuse(x, 4.0), x).numpy(), [0.6])
-
-
-def test_rules_get_what_they_name():
-    seen = {}
-
-    @primitive
-    def nosy(x, y, k=2):
-        return x * y * k
-
-    def rule(g, x_shape, x_dtype, x_device, y, k, out):
-        seen.update(x_shape=x_shape, x_dtype=x_dtype, x_device=x_device, y=y, k=k, out=out)
-        return g * y * k
-
-    nosy.gradient(x=rule)
-    x = leaf([1.0, 2.0])
-    nosy(x, Tensor([3.0, 4.0])).sum().backward()
-    assert (seen["x_shape"], seen["x_dtype"], seen["x_device"], seen["k"]) == ((2,), np.float64, "cpu", 2)
-    assert type(seen["y"]) is type(seen["out"]) is np.ndarray
-    np.testing.assert_array_equal(seen["out"], [6, 16])
-    np.testing.assert_array_equal(x.grad.numpy(), [6, 8])
-
-
 def test_the_tape_keeps_only_what_rules_name():
     @primitive
     def plus_one(x):
@@ -92,52 +57,8 @@ def test_the_tape_keeps_only_what_rules_name():
     assert plus_one(leaf([1.0]))._node.saved == []
 
 
-def make_ratio():
-    """x / (x + y), by one rule for both."""
-    calls = []
-
-    @primitive
-    def ratio(x, y):
-        return x / (x + y)
-
-    @ratio.joint_gradient("x", "y")
-    def ratio_gradient(g, x, y, needs):
-        calls.append((needs.x, needs.y, len(needs)))
-        total = (x + y) ** 2
-        return (g * y / total if needs.x else None, -g * x / total if needs.y else None)
-
-    return ratio, calls
-
-
-def test_a_joint_rule():
-    ratio, calls = make_ratio()
-    x, y = leaf([1.0, 2.0]), leaf([3.0, 5.0])
-    gradcheck(ratio, [x, y])
-    gradgradcheck(ratio, [x, y])
-    calls.clear()
-    ratio(x, Tensor(y.data)).sum().backward()
-    ratio(x.detach(), y).sum().backward()
-    ratio(x, y).sum().backward()
-    assert calls == [(True, False, 2), (False, True, 2), (True, True, 2)]
-
-
-def test_a_variadic_primitive():
-    @primitive
-    def weighted_sum(*xs, weight=1.0):
-        return sum(xs) * weight
-
-    @weighted_sum.joint_gradient("xs")
-    def weighted_sum_gradient(g, xs_shapes, needs, weight):
-        return [g * weight if needed else None for needed, _ in zip(needs, xs_shapes, strict=True)]
-
-    xs = [leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([5.0, 6.0])]
-    gradcheck(lambda *xs: weighted_sum(*xs, weight=3.0), xs)
-    weighted_sum(xs[0], Tensor([1.0, 1.0]), np.array([1.0, 1.0]), xs[0], weight=2.0).sum().backward()
-    np.testing.assert_array_equal(xs[0].grad.numpy(), [4, 4])
-    assert type(weighted_sum(np.ones(2), np.ones(2))) is np.ndarray
-
-
-def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out():
+@pytest.mark.parametrize("more", [False, True])
+def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out(more):
     @primitive
     def pair(*xs):
         return (xs[0] * xs[1]).sum()
@@ -146,16 +67,14 @@ def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out():
     def pair_gradient(g, xs):
         return [xs[1], xs[0]]  # right where g is 1
 
-    for more in (False, True):  # alone, and with a gradient that is added to it
-        x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
-        other = (x * y).sum()
-        out = pair(x, y)
-        (out + other if more else out).backward()
-        np.testing.assert_array_equal(x.numpy(), [1, 2])
-        np.testing.assert_array_equal(y.numpy(), [3, 4])
-        assert not np.shares_memory(x.grad.data, y.data)
-        assert not np.shares_memory(y.grad.data, x.data)
-        np.testing.assert_array_equal(x.grad.numpy(), [6, 8] if more else [3, 4])
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    other, out = (x * y).sum(), pair(x, y)
+    (out + other if more else out).backward()  # with a gradient that is added to it, or alone
+    np.testing.assert_array_equal(x.numpy(), [1, 2])
+    np.testing.assert_array_equal(y.numpy(), [3, 4])
+    assert not np.shares_memory(x.grad.data, y.data)
+    assert not np.shares_memory(y.grad.data, x.data)
+    np.testing.assert_array_equal(x.grad.numpy(), [6, 8] if more else [3, 4])
 
 
 def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_graph():
@@ -209,49 +128,19 @@ def test_a_fused_primitive_with_its_composition():
     np.testing.assert_allclose(exp_times(x.data, y.data), np.exp(x.data) * y.data)
 
 
-def test_integer_arguments_of_a_floating_primitive_become_float32():
-    @primitive(floating=True)
-    def halve(x):
-        return x / 2
-
-    halve.gradient(x=lambda g: g / 2)
-    assert halve(Tensor([1, 2])).dtype == np.float32
-    assert halve(Tensor(np.ones(2, np.float16))).dtype == np.float16
-
-
-def test_gradients_are_cast_to_the_dtype_of_their_input():
-    @primitive
-    def widen(x):
-        return x.astype(np.float64)
-
-    widen.gradient(x=lambda g: g * 2)
-    x = Tensor([1.0], requires_grad=True)
-    widen(x).sum().backward()
-    assert x.grad.dtype == np.float32
-    assert grad(widen(x).sum(), x, create_graph=True).dtype == np.float32
-
-
-def test_a_declared_absence_of_a_gradient():
-    @primitive
-    def rounded(x):
-        return xp(x).rint(x)
-
-    rounded.no_gradient()
-    x = leaf([1.4, 2.6])
-    y = rounded(x)
-    assert not y.requires_grad
-    np.testing.assert_array_equal(grad((y * x).sum(), x).numpy(), [1, 3])
-
-
-def test_an_operation_without_gradients_gets_its_index_as_it_is():
+def test_an_operation_without_gradients():
+    """It cuts the graph, and gets an index as it is."""
     @primitive
     def pick(x, index):
         return x[index]
 
     pick.no_gradient()
-    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x = leaf([1.0, 2.0, 3.0])
     for index in (np.array([2, 0]), Tensor([2, 0]), [2, 0]):
-        np.testing.assert_array_equal(pick(x, index).numpy(), [3.0, 1.0])
+        picked = pick(x, index)
+        assert not picked.requires_grad
+        np.testing.assert_array_equal(picked.numpy(), [3.0, 1.0])
+    np.testing.assert_array_equal(grad((pick(x, [2, 0]) * x[:2]).sum(), x).numpy(), [3, 1, 0])
 
 
 def test_a_rule_may_return_a_constant_array_under_create_graph():
@@ -269,28 +158,25 @@ def test_a_rule_may_return_a_constant_array_under_create_graph():
 def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     """By its name: a module that has one as attribute can be copied."""
     assert copy.copy(mg.tanh) is copy.deepcopy(mg.tanh) is pickle.loads(pickle.dumps(mg.tanh)) is mg.tanh  # noqa: S301
-    assert copy.deepcopy({"activation": mg.relu})["activation"] is mg.relu
-    assert callable(mg.tanh)
     assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
-    assert repr(mg.tanh) == "<primitive tanh(x)>"
 
 
 def test_a_rule_that_is_given_to_a_body_after_its_first_use_counts():
-    @mg.primitive
+    @primitive
     def twice(x):
         return x * 2
 
     twice.gradient(x=lambda g: g * 2)
     body = FasterBody(twice, lambda x: x + x, lambda x: True)
     twice.add_body(body)
-    x = Tensor([1.0], requires_grad=True)
+    x = leaf([1.0])
     assert grad(twice(x), x).tolist() == [2.0]
     body.gradient(x=lambda g: g * 5)
     assert grad(twice(x), x).tolist() == [5.0]
 
 
 def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_second_order():
-    @mg.primitive(broadcasts=True)
+    @primitive(broadcasts=True)
     def product(x, y):
         return x * y
 
@@ -302,7 +188,7 @@ def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_
     def both(g, x, y):
         return g * y, g * x
 
-    x, y = Tensor([2.0, 3.0], requires_grad=True), Tensor([5.0, 7.0], requires_grad=True)
+    x, y = leaf([2.0, 3.0]), leaf([5.0, 7.0])
     assert [gradient.tolist() for gradient in grad(product(x, y).sum(), [x, y])] == [[5.0, 7.0], [2.0, 3.0]]
     first = grad((product(x, y) * x).sum(), x, create_graph=True)
     assert grad(first.sum(), x).tolist() == [10.0, 14.0]

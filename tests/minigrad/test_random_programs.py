@@ -36,7 +36,7 @@ def slope(function, scale):
     return (4 * half - whole) / 3
 
 
-def check(program: Program, device: str = "cpu", **replaced) -> None:
+def check(program: Program, **replaced) -> None:
     """Raise AssertionError if a gradient of the program is wrong, Unusable if finite differences cannot tell."""
     run = program.compile(**replaced)
     draw = np.random.default_rng(1)
@@ -45,7 +45,7 @@ def check(program: Program, device: str = "cpu", **replaced) -> None:
 
     def leaves(step):
         moved = [leaf + step * direction for leaf, direction in zip(start, v, strict=True)]
-        return [Tensor(array, device=device, requires_grad=True) for array in moved]
+        return [Tensor(array, requires_grad=True) for array in moved]
 
     def gradients(at, create_graph=False):
         return mg.grad(run(*at), at, create_graph=create_graph)
@@ -59,7 +59,7 @@ def check(program: Program, device: str = "cpu", **replaced) -> None:
 
     at = leaves(0)
     first = gradients(at, create_graph=True)
-    total = sum((g * Tensor(direction, device=device)).sum() for g, direction in zip(first, u, strict=True))
+    total = sum((g * Tensor(direction)).sum() for g, direction in zip(first, u, strict=True))
     second = mg.grad(total, at, allow_unused=True) if total.requires_grad else [None] * len(at)
     found, scale = dot(second, v)
     expected = slope(lambda step: along_u(leaves(step)), scale)
@@ -73,7 +73,7 @@ def dot(gradients, directions):
     return sum(p.sum() for p in products), max(0.01, sum(np.abs(p).sum() for p in products))
 
 
-def run_programs(count: int, device: str = "cpu", phases=tuple(Phase), **replaced) -> Counter:
+def run_programs(count: int, phases=tuple(Phase), **replaced) -> Counter:
     """Check `count` programs, the same in every run; how many were compared and left out, and of which templates."""
     tally: Counter = Counter()
 
@@ -82,7 +82,7 @@ def run_programs(count: int, device: str = "cpu", phases=tuple(Phase), **replace
     @given(programs())
     def every_program(program):
         try:
-            check(program, device, **replaced)
+            check(program, **replaced)
         except Unusable:
             tally["left out"] += 1
         else:
@@ -93,7 +93,7 @@ def run_programs(count: int, device: str = "cpu", phases=tuple(Phase), **replace
     return tally
 
 
-@pytest.mark.parametrize(("count", "share"), [(200, 0.8), pytest.param(500, 0.95, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("count", "share"), [(100, 0.7), pytest.param(500, 0.95, marks=pytest.mark.slow)])
 def test_programs(count, share):
     """That most operations occur is part of it."""
     tally = run_programs(count)
@@ -102,39 +102,10 @@ def test_programs(count, share):
     assert len(templates & set(tally)) > share * len(templates)
 
 
-def test_programs_on_compositions():
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_programs_on_compositions(count):
     with mg.fused(False):
-        assert run_programs(60)["compared"] >= 58
-
-
-def derivatives(program: Program, device: str, dtypes: list[str]) -> list[np.ndarray | None]:
-    """The value, the gradient of each leaf, and that of the sum of all squares of those; None where there is none."""
-    leaves = [Tensor(leaf, dtype=dtype, device=device, requires_grad=True)
-              for leaf, dtype in zip(program.leaves, dtypes, strict=False)]
-    value = program.compile()(*leaves)
-    first = mg.grad(value, leaves, create_graph=True)
-    squares = sum((g * g).sum() for g in first)
-    second = mg.grad(squares, leaves, allow_unused=True) if squares.requires_grad else []
-    assert {t.device for t in (value, *first, *second) if t is not None} == {device}
-    return [None if t is None else t.numpy() for t in (value, *first, *second)]
-
-
-@pytest.mark.parametrize(("dtypes", "fused", "tolerance"),
-                         [("ddd", True, 1e-10), ("ddd", False, 1e-10), ("dff", True, 1e-3)])
-def test_programs_on_a_gpu_give_the_hosts_numbers(dtypes, fused, tolerance, gpu):
-    @settings(max_examples=25, derandomize=True, deadline=None, database=None,
-              suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-    @given(programs())
-    def every_program(program):
-        with mg.fused(fused):
-            here, there = (derivatives(program, device, dtypes) for device in ("cpu", gpu))
-        for expected, found in zip(here, there, strict=True):
-            assert (found is None) == (expected is None)
-            if found is not None:
-                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-                np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1, abs(expected).max()))
-
-    every_program()
+        assert run_programs(count)["compared"] >= 0.95 * count
 
 
 # --- What is wrong is found -------------------------------------------------------------------------
@@ -147,18 +118,23 @@ def off(x):
 
 off.gradient(x=lambda g: g * 1.001)  # what goes through it has a gradient that is 0.1 % too large
 
-BROKEN = ["tanh", "sigmoid", "logaddexp", "where", "concatenate", "stack", "take", "einsum", "softmax", "gelu",
-          "linear", "layer_norm", "rms_norm", "cross_entropy", "scaled_dot_product_attention", "embedding"]
+QUICK = ["tanh", "where", "concatenate", "linear"]
+SLOW = ["sigmoid", "logaddexp", "stack", "take", "einsum", "softmax", "gelu", "layer_norm", "rms_norm",
+        "cross_entropy", "scaled_dot_product_attention", "embedding"]
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_a_rule_that_is_off_by_a_thousandth_is_found(name):
+    """And what is printed of the failing program can be run."""
     right = names()[name]
     with pytest.raises(AssertionError, match=r"(first|second) gradient") as caught:
         run_programs(500, phases=[Phase.generate], **{name: lambda *args, **keywords: off(right(*args, **keywords))})
     shown = "\n".join(caught.value.__notes__)
-    assert "def program(x0" in shown
-    assert f"{name}(" in shown
+    source, made = re.search(r"^(def program\(.*# (make_leaves.*)\n(?: {4}.*\n)+)", shown, re.MULTILINE).groups()
+    assert f"{name}(" in source
+    namespace = {**names(), "make_leaves": make_leaves, "Tensor": Tensor}
+    exec(f"{source}\nvalue = program(*map(Tensor, {made}))", namespace)
+    assert np.isfinite(namespace["value"].item())
 
 
 @primitive
@@ -176,13 +152,3 @@ def constant(value):
 def test_a_rule_that_is_wrong_at_the_second_order_only_is_found():
     with pytest.raises(AssertionError, match="second gradient"):
         run_programs(500, phases=[Phase.generate], tanh=bent)
-
-
-def test_what_is_printed_of_a_failing_program_can_be_run():
-    with pytest.raises(AssertionError) as caught:
-        run_programs(100, phases=[Phase.generate], tanh=lambda x: off(mg.tanh(x)))
-    shown = "\n".join(caught.value.__notes__)
-    source, made = re.search(r"^(def program\(.*# (make_leaves.*)\n(?: {4}.*\n)+)", shown, re.MULTILINE).groups()
-    namespace = {**names(), "make_leaves": make_leaves}
-    exec(f"{source}\nvalue = program(*map(tensor, {made}))", namespace | {"tensor": Tensor}, namespace)
-    assert np.isfinite(namespace["value"].item())

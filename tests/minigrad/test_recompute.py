@@ -1,7 +1,5 @@
 """Gradient checkpointing: the same gradients of every order, from far less memory."""
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -28,10 +26,15 @@ def equal_gradients(found, expected):
 
 
 def test_gradients_are_those_without(device):
+    """In a row, and one in another."""
     x, w = leaf(3, 3, device=device), leaf(3, 3, seed=1, device=device)
+
+    def twice(x, w):
+        return checkpoint(block, checkpoint(block, x, w), w)
+
     plain = mg.grad(block(block(x, w), w).sum(), [x, w])
-    equal_gradients(mg.grad(checkpoint(block, checkpoint(block, x, w), w).sum(), [x, w]), plain)
-    checkpoint(block, checkpoint(block, x, w), w).sum().backward()
+    equal_gradients(mg.grad(checkpoint(twice, x, w).sum(), [x, w]), plain)
+    twice(x, w).sum().backward()
     equal_gradients([x.grad, w.grad], plain)
 
 
@@ -59,15 +62,6 @@ def test_higher_derivatives(device):
         np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
 
 
-def test_nested():
-    x, w = leaf(3, 3), leaf(3, 3, seed=1)
-
-    def twice(x, w):
-        return checkpoint(block, checkpoint(block, x, w), w)
-
-    equal_gradients(mg.grad(checkpoint(twice, x, w).sum(), [x, w]), mg.grad(block(block(x, w), w).sum(), [x, w]))
-
-
 @pytest.mark.parametrize("dtypes", [(np.float64, np.float64), (np.float64, np.float32)])
 def test_several_results(dtypes):
     """Of several dtypes, one of integers, one that needs no gradient; one of them may be left unused."""
@@ -76,14 +70,13 @@ def test_several_results(dtypes):
     def several(x):
         return [(x * x).astype(dtypes[0]), mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(dtypes[1]), x.detach()]
 
-    squares, best, sums, constant = checkpoint(several, x)
-    assert isinstance(checkpoint(several, x), list)
+    results, expected = checkpoint(several, x), several(x)
+    squares, best, sums, constant = results
+    assert isinstance(results, list)
     assert (squares.dtype, sums.dtype) == dtypes
-    np.testing.assert_array_equal(host(best), host(several(x)[1]))
     assert not best.requires_grad
     assert not constant.requires_grad
-    expected = several(x)
-    equal_gradients([squares, sums], [expected[0], expected[2]])
+    equal_gradients(results, expected)
     equal_gradients([mg.grad(squares.sum() + (sums * sums).sum(), x)],
                     [mg.grad(expected[0].sum() + (expected[2] * expected[2]).sum(), x)])
     equal_gradients([mg.grad(checkpoint(several, x)[2].sum(), x)], [mg.grad(several(x)[2].sum(), x)])
@@ -106,28 +99,6 @@ def test_dropout_is_the_same_both_times_and_goes_on_after():
     assert 0 < np.count_nonzero(host(gradient)) < 50
 
 
-def test_inside_a_model_with_dropout():
-    with mg.random.fork(0):
-        layers = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Dropout(0.3)) for _ in range(3))
-    x = Tensor(np.ones((2, 4), np.float32))
-
-    def loss(call):
-        with mg.random.fork(1):
-            out = x
-            for layer in layers:
-                out = call(layer, out)
-            return (out * out).sum()
-
-    parameters = list(layers.parameters())
-    equal_gradients(mg.grad(loss(checkpoint), parameters), mg.grad(loss(lambda f, x: f(x)), parameters))
-
-
-def gate_of(out):
-    """The node of the checkpoint, which is all that the tape has of the function."""
-    assert out._node.primitive.name == "checkpoint"
-    return out._node
-
-
 def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():
     calls = []
 
@@ -139,7 +110,8 @@ def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():
 
     x = leaf(10)
     out = checkpoint(long, x)
-    assert [parent is x for parent in gate_of(out).parents] == [True]
+    assert out._node.primitive.name == "checkpoint"
+    assert [parent is x for parent in out._node.parents] == [True]
     assert len(calls) == 1
     out.sum().backward(retain_graph=True)
     assert len(calls) == 2
@@ -173,45 +145,42 @@ def test_the_switches_of_the_forward_hold_in_the_second_call():
     assert seen == [(True, False), (True, False)]
 
 
-def test_a_change_in_between_is_an_error():
-    for changed in (0, 1):
-        x, w = leaf(3, 3), leaf(3, 3, seed=1)
-        out = checkpoint(lambda x, w=w: block(x, w), x)
-        (x, w)[changed].copy_(0.0)
-        with pytest.raises(RuntimeError, match=r"checkpoint: .*changed in place"):
-            out.sum().backward()
+C = Tensor(np.ones((3, 3)))
 
 
-def test_a_change_of_what_it_refers_to_is_an_error_too():
-    """Of a constant, whether the function closes over it or is given it in a list."""
-    c = Tensor(np.ones(3))
-    for function, args in ((lambda x: mg.tanh(x + c), ()), (lambda x, constants: x * constants[0], ([c],))):
-        out = checkpoint(function, leaf(3), *args)
-        c[...] = 5.0
-        with pytest.raises(RuntimeError, match=r"checkpoint: .*changed in place"):
-            out.sum().backward()
+@pytest.mark.parametrize(("function", "args", "changed"), [
+    (lambda x, w: block(x, w), (), 0), (lambda x, w: block(x, w), (), 1), (lambda x, w: mg.tanh(x + C), (), C),
+    (lambda x, w, constants: mg.concatenate([x, constants[0]]), ([C],), C),
+], ids=["the argument", "another one", "a constant it refers to", "a constant in a list"])
+def test_a_change_in_between_is_an_error(function, args, changed):
+    given = leaf(3, 3), leaf(3, 3, seed=1)
+    out = checkpoint(function, *given, *args)
+    (changed if changed is C else given[changed])[...] = 0.5
+    with pytest.raises(RuntimeError, match=r"checkpoint: .*changed in place"):
+        out.sum().backward()
 
 
 def test_the_variable_of_a_loop_is_found_out():
     weights, h = [leaf(3, seed=k) for k in range(3)], leaf(3)
     for w in weights:
         h = checkpoint(lambda h: mg.tanh(h * w), h)  # noqa: B023 - all three will be called with the last w
-    with pytest.raises(RuntimeError, match=r"checkpoint: .* a tensor of shape \(3,\) .* give what changes"):
+    with pytest.raises(RuntimeError, match=r"checkpoint: .*\(3,\) .* argument"):
         h.sum().backward()
 
 
 def test_tensors_that_the_function_makes_for_itself():
     """A leaf made inside is another one in the second call, and that is right."""
-    x = leaf(3)
+    x, t = leaf(3), leaf(3, seed=1).detach()
 
     def own_leaf(x):
         inner = Tensor(np.ones(3), requires_grad=True)
         return mg.grad((x * inner * inner).sum(), inner, create_graph=True) * inner
 
-    equal_gradients([mg.grad(checkpoint(own_leaf, x).sum(), x)], [mg.grad(own_leaf(x).sum(), x)])
-    t = leaf(3, seed=1).detach()
-    equal_gradients([mg.grad(checkpoint(lambda x: mg.func.hvp(lambda y: (y ** 3).sum(), t, x), x).sum(), x)],
-                    [mg.grad(mg.func.hvp(lambda y: (y ** 3).sum(), t, x).sum(), x)])
+    def product(x):
+        return mg.func.hvp(lambda y: (y ** 3).sum(), t, x)
+
+    for function in (own_leaf, product):
+        equal_gradients([mg.grad(checkpoint(function, x).sum(), x)], [mg.grad(function(x).sum(), x)])
 
 
 def test_inside_functional_call():
@@ -226,15 +195,16 @@ def test_inside_functional_call():
 
     module, x = Checkpointed(), leaf(5, 3).detach()
     parameters = {name: p.detach() * 2 for name, p in module.named_parameters()}
-
-    def loss(call):
-        return lambda p: (mg.func.functional_call(call, {n[6 * (call is module.inner):]: v for n, v in p.items()}, x)
-                          ** 2).mean()
-
-    found, expected = (mg.func.grad(loss(call))(parameters) for call in (module, module.inner))
-    equal_gradients(found.values(), expected.values())
     tangents = {name: p * 3 for name, p in parameters.items()}
-    found, expected = (mg.func.hvp(loss(call), parameters, tangents) for call in (module, module.inner))
+
+    def loss(parameters):
+        return (mg.func.functional_call(module, parameters, x) ** 2).mean()
+
+    def plain(parameters):
+        return (F.linear(x, parameters["inner.weight"], parameters["inner.bias"]) ** 2).mean()
+
+    equal_gradients(mg.func.grad(loss)(parameters).values(), mg.func.grad(plain)(parameters).values())
+    found, expected = (mg.func.hvp(function, parameters, tangents) for function in (loss, plain))
     for a, b in zip(found.values(), expected.values(), strict=True):
         np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
 
@@ -242,20 +212,7 @@ def test_inside_functional_call():
 def test_a_function_that_does_not_repeat_itself():
     shapes = iter([(2,), (3,)])
     out = checkpoint(lambda x: mg.broadcast_to(x, next(shapes)), leaf(1))
-    with pytest.raises(RuntimeError, match=r"checkpoint: the function gave \(2,\) float64 .* and \(3,\) float64"):
+    with pytest.raises(RuntimeError, match=r"checkpoint: .*\(2,\) float64 .* \(3,\) float64"):
         out.sum().backward()
-    with pytest.raises(TypeError, match=r"checkpoint: the function must return a tensor, .* got float"):
+    with pytest.raises(TypeError, match=r"checkpoint: .* got float"):
         checkpoint(lambda x: 1.0, leaf(1))
-
-
-def test_no_cycle_is_left():
-    gc.collect()
-    gc.disable()
-    try:
-        x, w = leaf(3, 3), leaf(3, 3, seed=1)
-        checkpoint(block, x, w).sum().backward()
-        out = checkpoint(block, x, w)
-        del out
-        assert gc.collect() == 0
-    finally:
-        gc.enable()

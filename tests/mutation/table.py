@@ -22,6 +22,6 @@ TESTS = {
     "minigrad/inspect": ["tests/minigrad/inspect"],
     "minigrad/compat": ["tests/minigrad/test_names.py", "tests/minigrad/ops"],
     "transformer": ["tests/transformer"],
-    "transformer/explain": ["tests/transformer/explain"],
-    "transformer/plots": ["tests/transformer/plots"],
+    "transformer/explore": ["tests/transformer/explore"],
+    "transformer/explore/plots": ["tests/transformer/plots"],
 }

@@ -12,13 +12,27 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from pathlib import Path
 from types import ModuleType
 
 import cupy
 import cupyx
 import cupyx.scipy.special
 
-from tests.strict_cupy.lookup import FILE, compact
+FILE = Path(__file__).with_name("names.json")
+
+
+def compact(text: str) -> str:
+    """A signature's text as names.json keeps it: ``(self, int axis=-1, *, x: int = 2) -> y`` is ``axis=, *, x=``."""
+    inside = text[text.index("(") + 1 :].rpartition(" -> ")[0] or text[text.index("(") + 1 :]
+    inside = inside.strip().removesuffix(")")
+    while re.search(r"[(\[<'][^()\[\]<>']*[)\]>']", inside):  # defaults and annotations may hold commas
+        inside = re.sub(r"[(\[<'][^()\[\]<>']*[)\]>']", "", inside)
+    names = []
+    for part in filter(None, (part.strip() for part in inside.split(","))):
+        name = part.partition("=")[0].partition(":")[0].split()[-1]
+        names.append(name + "=" if "=" in part else name)
+    return ", ".join(name for name in names if name not in ("self", "cls"))
 
 
 def parameters_of(name: str, value: object) -> str:

@@ -337,6 +337,7 @@ def test_permuting_the_tokens_permutes_the_output():
 def test_causal_attention_is_the_functional_with_is_causal():
     module, x = made(), sequence(QUERIES)
     queries = module.split_heads(module.query(x))
-    context = F.scaled_dot_product_attention(queries, *module.keys_and_values(x, x), is_causal=True)
+    context = F.scaled_dot_product_attention(
+        queries, module.split_heads(module.key(x)), module.split_heads(module.value(x)), is_causal=True)
     expected = module.output(module.join_heads(context))
     np.testing.assert_array_equal(module(x, x, x, CAUSAL).numpy(), expected.numpy())

@@ -9,7 +9,6 @@ import minigrad
 import minigrad.parallel
 
 from tests.transformer.decoding_models import (
-    BOS,
     EOS,
     LETTERS,
     PAD,
@@ -39,58 +38,6 @@ WAYS = {
     "sample": lambda model, source, **kwargs: sample(model, source, num_samples=2, **kwargs),
 }
 every_way = pytest.mark.parametrize("decode", WAYS.values(), ids=WAYS.keys())
-
-
-# --- The cache ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("chunks", [[1] * 7, [3, 1, 1, 2], [7], [2, 5]], ids=str)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize(("dtype", "tolerance"), PRECISIONS, ids=["float64", "float32"])
-def test_cached_logits_equal_uncached(dtype, tolerance, options, chunks):
-    """Also where several tokens come at once: they must not see each other's future (the causal mask at prefill)."""
-    model = peaked_model(1, sharpness=1.0, dtype=dtype, **options).eval()
-    source = random_sources(1)
-    target = np.random.default_rng(2).integers(3, 6, (len(source), 7))
-    with minigrad.no_grad():
-        memory, mask = model.encode(source), model.memory_mask(source)
-        expected = model.decode(target, memory, mask).numpy()
-        cache, found = model.new_cache(), []
-        for start, end in zip(np.cumsum([0, *chunks]), np.cumsum(chunks), strict=False):
-            assert cache.length == start
-            found.append(model.decode(target[:, start:end], memory, mask, cache).numpy())
-    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=tolerance)
-
-
-def test_cache_grows_beyond_its_first_buffer():
-    model = peaked_model(1).eval()
-    source, target = random_sources(1), np.random.default_rng(2).integers(3, 6, (5, 40))
-    with minigrad.no_grad():
-        memory, mask, cache = model.encode(source), model.memory_mask(source), model.new_cache()
-        expected = model.decode(target, memory, mask).numpy()
-        found = [model.decode(target[:, [t]], memory, mask, cache).numpy() for t in range(40)]
-    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("rows", [[4, 2, 0], [1, 1, 3, 3, 3, 0], [2]], ids=str)
-def test_cache_select(rows):
-    """After rows of the batch were dropped, repeated and put in another order, each goes on from its own past."""
-    model = peaked_model(3).eval()
-    source, rng = random_sources(3), np.random.default_rng(4)
-    before, after = rng.integers(3, 6, (5, 3)), rng.integers(3, 6, (len(rows), 2))
-    with minigrad.no_grad():
-        memory, mask, cache = model.encode(source), model.memory_mask(source), model.new_cache()
-        model.decode(before, memory, mask, cache)
-        cache.select(np.array(rows))
-        found = model.decode(after, memory, mask[rows], cache).numpy()
-        expected = model(source[rows], np.concatenate([before[rows], after], axis=1)).numpy()[:, 3:]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-
-
-def test_cache_is_for_decoding_only():
-    model = peaked_model(1)
-    with pytest.raises(RuntimeError, match="no_grad"):
-        model.decode([[BOS]], model.encode([[3, EOS]]), cache=model.new_cache())
 
 
 # --- Greedy search --------------------------------------------------------------------------------

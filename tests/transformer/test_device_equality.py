@@ -8,6 +8,8 @@ from minigrad import Tensor, optim
 from minigrad.device import asarray_on, device_of, to_numpy, xp
 
 from tests.transformer.tiny import BOS, LABELS, SOURCE, assert_same, tiny_model
+from transformer.decode.next_token import OnArrays
+from transformer.decode.steps import decoding
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}
 MODELS = {
@@ -90,30 +92,27 @@ def test_a_training_step_never_waits_for_the_device(stand_in, fused):
 
 
 def decode(device, options):
-    """Logits of a prefix, of one more token by the cache, and of both at once; all copied to the host."""
+    """Logits of two steps by the KV cache, the second of other rows, and of all tokens at once; copied to the host."""
     model = tiny_model(np.float64, device, **options).eval()
-    prefix, token = np.array([[BOS, 6], [BOS, 9]]), np.array([[7], [4]])
-    with minigrad.no_grad():
-        memory, mask, cache = model.encode(SOURCE), model.memory_mask(SOURCE), model.new_cache()
-        first = model.decode(prefix, memory, mask, cache)
-        second = model.decode(token, memory, mask, cache)
-        whole = model.decode(np.concatenate([prefix, token], axis=1), memory, mask)
-        cache.select(np.array([1, 1]))
-        third = model.decode(np.array([[3], [5]]), memory, mask[1:], cache)  # the memory's keys are cached too
-    for tensor in (memory, first, second, whole, third):
-        assert device_of(tensor.data) == device
-        assert not tensor.requires_grad
-    assert device_of(mask) == device
-    return {"first": first.numpy(), "second": second.numpy(), "whole": whole.numpy(), "third": third.numpy(),
-            "memory": memory.numpy(), "mask": to_numpy(mask).astype(float)}  # fmt: skip
+    tokens = np.array([[BOS, 7], [BOS, 4]])
+    with decoding(model):
+        memory, mask = model.encode(SOURCE), model.memory_mask(SOURCE)
+        step = OnArrays(model, memory, mask)
+        first = step(tokens[:, :1]).copy()
+        step.select(np.array([1, 1]))
+        second = step(tokens[:, 1:])
+        whole = model.decode(tokens, memory[[1, 1]], mask[[1, 1]])
+    for array in (memory.data, first, second, whole.data, mask):
+        assert device_of(array) == device
+    return {"first": to_numpy(first), "second": to_numpy(second), "whole": whole.numpy(), "memory": memory.numpy(),
+            "mask": to_numpy(mask).astype(float)}
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
 def test_decoding_gives_the_same_logits_everywhere_and_with_the_cache(place, options):
     here, there = decode("cpu", options), decode(place, options)
     assert_same(there, here)
-    steps = np.concatenate([there["first"], there["second"]], axis=1)
-    np.testing.assert_allclose(steps, there["whole"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(there["second"], there["whole"][:, 1], rtol=0, atol=1e-12)
 
 
 def test_moving_a_model_there_and_back_changes_nothing(device):

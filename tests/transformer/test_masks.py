@@ -6,11 +6,12 @@ import pytest
 import minigrad
 from minigrad import Tensor
 from minigrad import functional as F
+from minigrad.device import asarray_on, device_of, to_numpy
 
 from tests.transformer.tiny import tiny_config
 from transformer import MultiHeadAttention, causal_mask, padding_mask
 from transformer.model import DecoderLayer, EncoderLayer
-from transformer.model.masks import is_all_real, join
+from transformer.model.masks import source_mask, target_mask
 
 
 def test_padding_mask_allows_what_is_not_padding():
@@ -44,37 +45,35 @@ def test_causal_mask_cannot_have_more_queries_than_keys():
         causal_mask(4, 3)
 
 
-def test_masks_are_joined_by_and_and_none_allows_everything():
-    padding, causal = padding_mask(np.array([[5, 0, 6], [5, 6, 7]])), causal_mask(3)
-    joined = join(causal, None, padding)
-    assert joined.shape == (2, 1, 3, 3)
+def test_a_target_sees_the_real_tokens_up_to_each_of_its_own():
+    ids = np.array([[5, 0, 6], [5, 6, 7]])
+    mask = target_mask(ids)
+    assert mask.shape == (2, 1, 3, 3)
     for b, t, s in np.ndindex(2, 3, 3):
-        assert joined[b, 0, t, s] == (s <= t and padding[b, 0, 0, s])
-    assert join(None, None) is None
-    assert join(None, causal) is causal
+        assert mask[b, 0, t, s] == (s <= t and ids[b, s] != 0)
+    np.testing.assert_array_equal(target_mask(ids, pad_id=9), causal_mask(3))
+    assert target_mask(ids[:, :1]) is None
+    np.testing.assert_array_equal(target_mask(ids[:, 1:2]), padding_mask(ids[:, 1:2]))
 
 
-def test_masks_are_made_on_the_device_that_is_asked_for(device):
-    from minigrad.device import asarray_on, device_of, to_numpy
+def test_a_source_without_padding_has_no_mask():
+    assert source_mask(np.array([[5, 6]])) is None
+    assert source_mask(np.array([[5, 0]]), pad_id=3) is None
+    np.testing.assert_array_equal(source_mask(np.array([[5, 0]])), [[[[True, False]]]])
 
+
+def test_masks_are_made_where_the_ids_are(device):
     for name in {device, device.replace("0", "1")} if device != "cpu" else {device}:
         ids = asarray_on(name, np.array([[5, 0, 6]]))
-        joined = join(causal_mask(3, device=name), padding_mask(ids))
-        assert device_of(joined) == name
-        expected = join(causal_mask(3), padding_mask(to_numpy(ids)))
-        np.testing.assert_array_equal(to_numpy(joined), expected)
-
-
-def test_whether_host_ids_hold_padding():
-    assert is_all_real(np.array([[5, 6]]))
-    assert not is_all_real(np.array([[5, 0]]))
-    assert is_all_real(np.array([[5, 0]]), pad_id=3)
+        mask = target_mask(ids)
+        assert device_of(mask) == name
+        np.testing.assert_array_equal(to_numpy(mask), target_mask(to_numpy(ids)))
 
 
 def test_ids_on_a_gpu_are_not_read_back_to_look_for_padding(stand_in):
-    ids = stand_in.cupy.asarray(np.array([[5, 6]]))
-    assert not is_all_real(ids)
+    mask = source_mask(stand_in.cupy.asarray(np.array([[5, 6]])))
     assert not stand_in.synchronizations
+    assert to_numpy(mask).all()
 
 
 # --- One convention -------------------------------------------------------------------------------

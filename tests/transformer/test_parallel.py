@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import nn
+from minigrad import functional as F
 
 from tests.transformer.shards import LABELS, SOURCE, TOKENS, batch, computed
 from tests.transformer.tiny import PAD, assert_same, gradients, tiny_model
+from transformer.training import packed_loss
 from transformer.training.parallel_gradients import split
 
 
@@ -41,7 +42,7 @@ def test_one_thread_is_an_ordinary_backward_to_the_bit():
     model.zero_grad()
     with minigrad.random.fork(6):
         minigrad.random.set_step(5)
-        expected = model.loss(SOURCE, LABELS, 0.1, reduction="sum")
+        expected = packed_loss(model, SOURCE, LABELS, 0.1, reduction="sum")
         (expected / TOKENS).backward()
     assert loss == float(expected)
     assert_same(found, gradients(model), tolerance=0)
@@ -94,7 +95,7 @@ def test_masks_are_those_of_the_shards_keys():
             total = 0.0
             for shard, seed in zip(shards, seeds, strict=True):
                 with minigrad.random.fork(seed):
-                    loss = model.loss(*shard, 0.1, reduction="sum")
+                    loss = packed_loss(model, *shard, 0.1, reduction="sum")
                     (loss / TOKENS).backward()
                     total += float(loss)
             expected.append(total)
@@ -109,14 +110,14 @@ def test_timing_does_not_show(threads, monkeypatch):
     """float32 and dropout: shards that are held up at random give the same bits."""
     model = tiny_model(np.float32, dropout=0.3, num_encoder_layers=2)
     expected = computed(model, threads)
-    rng, normalise, delays = np.random.default_rng(0), nn.LayerNorm.forward, []
+    rng, normalise, delays = np.random.default_rng(0), F.layer_norm, []
 
     def held_up(*arguments):
         delays.append(float(rng.uniform(0, 0.004)))
         time.sleep(delays[-1])
         return normalise(*arguments)
 
-    monkeypatch.setattr(nn.LayerNorm, "forward", held_up)
+    monkeypatch.setattr(F, "layer_norm", held_up)
     for _ in range(3):
         losses, found = computed(model, threads)
         assert losses == expected[0]

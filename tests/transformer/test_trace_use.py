@@ -101,16 +101,6 @@ def test_a_lone_attention_and_inputs_without_gradients():
     assert "M" not in t["MultiHeadAttention"].head().values
 
 
-def test_frozen_parameters_have_no_gradient_and_no_entry():
-    model = made(dropout=0.0)
-    attention = model.encoder.layers[0].self_attention
-    attention.query.weight.requires_grad = False
-    t, _ = traced(model)
-    gradients = t["encoder.layers.0.self_attention"].head().gradients
-    assert "WQ" not in gradients
-    assert "bQ" in gradients
-
-
 def test_inside_a_checkpoint_the_second_run_counts():
     model = made(dropout=0.0)
     expected, _ = traced(model)
@@ -173,11 +163,23 @@ def test_a_forward_that_fails_leaves_what_had_ended():
     assert t.names == list(NAMES)
 
 
-def test_cached_decoding_is_not_traced():
+def test_decoding_inside_of_a_block_is_traced_step_by_step():
+    """Each step is a call, of the whole prefix; a traced model writes what an untraced one does."""
     model = made(dropout=0.0)
+    [[expected]] = beam_search(model, SOURCE[:1], 1, max_length=4)
     with trace(model) as t:
-        beam_search(model, SOURCE, 1)
-    assert t.names == ["encoder.layers.0.self_attention", "encoder.layers.1.self_attention"]
+        [[found]] = beam_search(model, SOURCE[:1], 1, max_length=4)
+    assert found.ids == expected.ids
+    assert t.names == list(NAMES)
+    assert len(t.calls("encoder.layers.0.self_attention")) == 1
+    steps = t.calls("decoder.layers.1.cross_attention")
+    assert [step.weights.shape[-2] for step in steps] == list(range(1, len(found.ids) + 1))
+    with trace(model) as whole:
+        model(SOURCE[:1], [[1, *found.ids[:-1]]])
+    for name in NAMES:
+        np.testing.assert_allclose(t[name].weights.numpy(), whole[name].weights.numpy(), rtol=1e-9, atol=1e-14)
+    with pytest.raises(ValueError, match="no gradient has reached weights"):
+        t["decoder.layers.1.cross_attention"].gradient("weights")
 
 
 def test_on_every_device_the_same_numbers_in_its_memory(device):
@@ -201,37 +203,26 @@ def test_on_every_device_the_same_numbers_in_its_memory(device):
         t[name].gradient("weights").to("cpu").numpy().sum(), rel=1e-7)
 
 
-# ------------------------------------------------------------------ wrong use, in one line
-
-
 def test_wrong_use_says_so():
     model = made(dropout=0.0)
     t, loss = traced(model)
     name = "decoder.layers.0.cross_attention"
-    with pytest.raises(KeyError) as unknown:
+    with pytest.raises(KeyError, match=r"no attention 'decoder.layers.9.cross_attention' .* encoder.layers.0"):
         t["decoder.layers.9.cross_attention"]
-    message = str(unknown.value)
-    assert message.startswith("no attention 'decoder.layers.9.cross_attention' was traced; there are encoder.layers.0.")
-    assert "\n" not in message
-    with pytest.raises(IndexError, match=r"^there is no head 2 in decoder.layers.0.cross_attention: it has 2, counted"):
+    with pytest.raises(IndexError, match="head 2"):
         t[name].head(0, 2)
-    with pytest.raises(IndexError, match=r"^there is no batch item -1 in "):
+    with pytest.raises(IndexError, match="item -1"):
         t[name].head(-1)
-    with pytest.raises(ValueError, match=r"^there is no 'wieghts' in an attention; there are query_input, "):
+    with pytest.raises(ValueError, match="'wieghts'"):
         t[name].gradient("wieghts")
-    with pytest.raises(ValueError, match=r"keys of decoder.layers.0.cross_attention has shape \(2, 2, 5, 4\), the dir"):
+    with pytest.raises(ValueError, match=r"keys .* has shape \(2, 2, 5, 4\)"):
         t.finite_difference(loss, name, "keys", np.ones(3))
-    with pytest.raises(ValueError, match="the loss did not come by keys"):
+    with pytest.raises(ValueError, match="did not come by keys"):
         t.finite_difference(lambda: 1.0, name, "keys", np.ones((2, 2, 5, 4)))
-    with pytest.raises(TypeError, match=r"^trace: a module expected, got Tensor$"), trace(loss()):
+    with pytest.raises(TypeError, match="Tensor"), trace(loss()):
         pass
-    linear = nn.Linear(2, 2)
-    with pytest.raises(ValueError, match=r"^trace: there is no MultiHeadAttention in this Linear$"), trace(linear):
+    with pytest.raises(ValueError, match="Linear"), trace(nn.Linear(2, 2)):
         pass
     model.zero_grad()
-    with pytest.raises(ValueError, match=r"a parameter of decoder.layers.0.cross_attention has no gradient: was ze"):
+    with pytest.raises(ValueError, match="has no gradient"):
         _ = t[name].head().gradients
-    with trace(model) as empty:
-        pass
-    with pytest.raises(KeyError, match="there are none"):
-        empty[name]

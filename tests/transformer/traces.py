@@ -13,6 +13,7 @@ NAMES = {  # in the order in which they run
     **{f"decoder.layers.{i}.{kind}_attention": {"self": "decoder self", "cross": "cross"}[kind]
        for i in range(LAYERS) for kind in ("self", "cross")},
 }
+KINDS = ["encoder.layers.0.self_attention", "decoder.layers.1.self_attention", "decoder.layers.1.cross_attention"]
 
 
 def made(**changes):

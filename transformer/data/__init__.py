@@ -3,9 +3,9 @@
 Everything here is text, integers and NumPy arrays on the host; nothing depends on the engine. The way from
 text to a training step, one file each:
 
-    tasks.py, dates.py  or  parallel.py      pairs of strings
-    vocabulary.py, tokenizer.py              strings to token ids and back
-    batches.py                               token ids to padded arrays
+    tasks.py, dates.py  or  parallel_text.py  pairs of strings
+    vocabulary.py, tokenizer.py               strings to token ids and back
+    batches.py                                token ids to padded arrays
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs

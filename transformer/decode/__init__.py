@@ -1,7 +1,8 @@
 """From source ids to target ids: greedy decoding, beam search and sampling, in batches and with a key-value cache."""
 
 from transformer.decode.beam import beam_search
+from transformer.decode.next_token import decoder_of
 from transformer.decode.sampling import greedy, sample
 from transformer.decode.steps import Hypothesis
 
-__all__ = ["Hypothesis", "beam_search", "greedy", "sample"]
+__all__ = ["Hypothesis", "beam_search", "decoder_of", "greedy", "sample"]

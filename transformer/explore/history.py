@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from transformer.training.checkpoints import RunError, load_model, numbered
 
 def double(model: Transformer) -> Transformer:
     """A copy in float64 and in evaluation mode, on the same device; every weight has exactly the value it had."""
-    copy = Transformer(model.config).to(model.device, np.float64)
-    copy.load_state_dict({name: value.to(dtype=np.float64) for name, value in model.state_dict().items()})
-    return copy.eval()
+    return deepcopy(model).to(dtype=np.float64).eval()
 
 
 def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:

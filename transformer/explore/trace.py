@@ -72,8 +72,9 @@ def trace(model: nn.Module) -> Iterator[Trace]:
     """Record what every `MultiHeadAttention` of `model` computes inside the block: ``with trace(model) as t: …``.
 
     The backward may come inside the block or after it; of a model with gradient checkpointing, inside. Gradients are
-    those of ``loss.backward()``; `minigrad.grad` fills none. Cached decoding is not traced. Local to the current thread
-    or task. The trace keeps the graph of the forward alive until it is dropped.
+    those of ``loss.backward()``; `minigrad.grad` fills none. Decoding inside the block runs the whole prefix at each
+    step, and each step is a call. Local to the current thread or task. The trace keeps the graph of the forward alive
+    until it is dropped.
 
     Args:
         model: any module with attentions in it: a Transformer, a stack, one attention.

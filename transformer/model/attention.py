@@ -48,9 +48,10 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (B, T, D), or that and the weights.
         """
-        keys = self.key(tap("key_input", key))  # K W_K: (B, S, D)
-        values = self.value(tap("value_input", value))  # V W_V: (B, S, D)
-        queries = self.query(tap("query_input", query))  # Q W_Q: (B, T, D)
+        # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
+        keys = self.key(tap("key_input", key))
+        values = self.value(tap("value_input", value))
+        queries = self.query(tap("query_input", query))
         dropout = self.p if self.training else 0.0
         if not return_weights:
             context = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout)  # (B, T, D)

@@ -17,7 +17,7 @@ from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
 from minigrad.functional.loss import check_reduction, class_ids, cross_entropy, row_losses, row_losses_gradient
 from minigrad.functional.more.rows import gather_rows
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import in_precision, public
+from minigrad.arguments import public_in_precision
 from minigrad.device import is_host, xp
 from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
@@ -27,8 +27,7 @@ LOWEST_LOG = -100.0  # PyTorch's bound, too
 STEEPEST = 1e12  # the bound of a logarithm's slope: a probability of 0 can still be learnt
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The squared error ``d²``.
 
@@ -46,8 +45,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(difference * difference, reduction)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The absolute error ``|d|``. `input`, `target`, `reduction` and errors as for `mse_loss`."""
     check_reduction(reduction, "l1_loss")
@@ -55,8 +53,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduce_losses(ops.absolute(input - target), reduction)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
     """``d²/2`` where ``|d| ≤ δ``, and from there straight on with slope δ: ``δ(|d| - δ/2)`` (Huber 1964).
 
@@ -77,8 +74,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduce_losses(kept * (difference - kept * 0.5), reduction)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """``d²/2β`` where ``|d| < β``, ``|d| - β/2`` elsewhere: the Huber loss divided by its slope; `l1_loss` if β is 0.
 
@@ -130,8 +126,7 @@ def bounded_quotient(g: Any, x: Any) -> Any:
     return g / ops.maximum(x, max(1 / STEEPEST, float(np.finfo(x.dtype).tiny)))
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """``-w (t log p + (1 - t) log(1 - p))``, of probabilities p; a logarithm is never below -100, as in PyTorch.
 
@@ -155,8 +150,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     return reduce_losses(weighted(losses, weight, "weight", "binary_cross_entropy"), reduction)
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, reduction: str = "mean",
                                      pos_weight: Any = None) -> Any:
     """``-w (ω t log σ(x) + (1 - t) log σ(-x))``, of logits x, with ``-log σ(x) = log(1 + e⁻ˣ)``: no overflow.
@@ -190,8 +184,7 @@ def weighted(losses: Any, factor: Any, name: str, operation: str) -> Any:
     return losses * factor
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """The terms ``t (log t - x)`` of the Kullback-Leibler divergence from a distribution t to one whose logarithm is x.
 

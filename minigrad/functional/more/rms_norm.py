@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import in_precision, public
+from minigrad.arguments import public_in_precision
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.functional.normalization import check_shapes, row_means
-from minigrad.ops.linalg import rows
+from minigrad.functional.normalization import check_shapes
+from minigrad.ops.shape import rows
 
 
 def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
@@ -27,7 +27,7 @@ def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
 @primitive(floating=True, composition=rms_norm_by_steps, fresh=True)
 def _rms_norm(input, weight, eps):
     check_shapes("rms_norm", input, weight)
-    scale = 1 / xp(input).sqrt(row_means(input * input) + eps)
+    scale = 1 / xp(input).sqrt((input * input).mean(axis=-1, keepdims=True) + eps)
     out = input * scale  # x̂
     return out if weight is None else out * weight, Saved(scale=scale)
 
@@ -40,12 +40,12 @@ def rms_norm_gradient(g, input, weight, saved):
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
     # where the mean is what reaches x through the scale.
-    grad_input = saved.scale * (grad_normalized - normalized * row_means(grad_normalized * normalized))
+    grad_input = saved.scale * (grad_normalized
+                                - normalized * (grad_normalized * normalized).mean(axis=-1, keepdims=True))
     return grad_input, grad_weight
 
 
-@in_precision("float32")
-@public
+@public_in_precision("float32")
 def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.
 

@@ -9,7 +9,7 @@ from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, Number, OutMatrix, OutVector, Vector, kernel
 from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def suits(input, weight, bias, eps):

@@ -9,7 +9,7 @@ from minigrad.functional.softmax import softmax as softmax_in_numpy
 from minigrad.kernels.compiled.kernel import Matrix, OutMatrix, kernel
 from minigrad.kernels.compiled.math import exp, greatest, minus, total_and_shift
 from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, rule_of
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def suits(x, axis):

@@ -10,7 +10,7 @@ from minigrad.functional.embedding import lookup as lookup_definition
 from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.indexing import add_at
 from minigrad.kernels.host.selection import keep_where
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 @faster_body(lookup_definition, on_host, fresh=True)

@@ -12,7 +12,7 @@ from minigrad.functional.linear import check_shapes
 from minigrad.functional.linear import linear as linear_definition
 from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.sums import column_sums
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 def suits(input, weight, bias):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.kernels.bodies import add_body
-from minigrad.ops.linalg import batched_matmul, rows
+from minigrad.ops.linalg import batched_matmul
+from minigrad.ops.shape import rows
 
 
 def matmul_of_rows(x: Any, y: Any) -> Any:

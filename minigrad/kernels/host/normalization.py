@@ -10,7 +10,7 @@ from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as layer_norm_definition
 from minigrad.kernels.bodies import faster_body, on_host
 from minigrad.kernels.host.sums import column_sums, row_dot, row_means
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 
 @faster_body(layer_norm_definition, on_host, fresh=True)

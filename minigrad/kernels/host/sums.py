@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.ops.linalg import rows
+from minigrad.ops.shape import rows
 
 LONG = 64  # elements of a row, from which on a call of the BLAS for each row beats einsum
 

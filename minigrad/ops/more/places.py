@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public, whole_number
+from minigrad.arguments import numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import broadcasts_to, numbers_on
+from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import (
     along,

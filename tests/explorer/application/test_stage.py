@@ -1,4 +1,6 @@
-"""The stage: the grids of a step, and the sum behind a cell, held to the engine."""
+"""The strip of tiles and the stage: the grids of a step and the sum behind a cell, held to the engine."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,6 +21,59 @@ from tests.explorer.application.driver import (
     printed_sum,
     state,
 )
+from tests.transformer.tiny import SOURCE
+
+
+def test_a_tile_shows_its_name_shape_and_norm(page, engine):
+    choose(page, attention=CROSS, item=1, head=1)
+    for symbol in ("WQ", "dbQ", "A", "dS", "dM", "dWO"):
+        matrix = of_engine(page, engine, symbol)
+        tile = page.locator(f'.tile[data-symbol="{symbol}"]')
+        assert f"{matrix.shape[0]}×{matrix.shape[1]}" in tile.inner_text()
+        assert float(tile.get_attribute("data-norm")) == pytest.approx(np.linalg.norm(matrix), rel=1e-9)
+        spoken = tile.get_attribute("aria-label")
+        assert spoken.startswith(f"{symbol}: ")
+        assert f"{matrix.shape[0]} by {matrix.shape[1]}" in spoken
+        assert ("of the backward pass" in spoken) == symbol.startswith("d")
+    step = page.locator('.tile[data-symbol="dV"] .tile-step').inner_text()
+    assert step == str(BACKWARD.index("dV") + 1)
+
+
+def test_the_arrow_keys_walk_the_backward_pass(page):
+    page.locator('.tile[data-symbol="dY"]').click()
+    walked = [state(page, "symbol")]
+    for number in range(1, len(BACKWARD)):
+        page.keyboard.press("ArrowLeft")
+        walked.append(state(page, "symbol"))
+        assert focused(page) == f"tile:{walked[-1]}"
+        assert f"step {number + 1} of {len(BACKWARD)}" in page.locator(".stage-head").inner_text()
+    assert walked == BACKWARD
+    page.keyboard.press("ArrowLeft")
+    assert state(page, "symbol") == BACKWARD[-1]  # the end
+    page.keyboard.press("ArrowRight")
+    assert state(page, "symbol") == BACKWARD[-2]
+
+
+def test_the_arrow_keys_walk_the_forward_pass_and_change_rows(page):
+    page.locator('.tile[data-symbol="X"]').click()
+    walked = ["X"]
+    for _ in FORWARD[1:]:
+        page.keyboard.press("ArrowRight")
+        walked.append(state(page, "symbol"))
+    assert walked == FORWARD
+    page.keyboard.press("ArrowDown")
+    assert state(page, "symbol") == "dY"
+    page.keyboard.press("ArrowUp")
+    assert state(page, "symbol") == "Y"
+
+
+def test_the_keys_work_without_the_focus_and_leave_fields_alone(page):
+    choose(page, symbol="dY")
+    page.keyboard.press("ArrowLeft")
+    assert state(page, "symbol") == "dbO"
+    page.get_by_label("Sentence").focus()
+    page.keyboard.press("ArrowDown")
+    assert (state(page, "item"), state(page, "symbol")) == (1, "dbO")
 
 
 def check_every_sum(page, engine):
@@ -95,18 +150,6 @@ def test_a_click_highlights_the_row_and_the_column_that_made_the_cell(page, symb
     assert cell(page, symbol, row, col).get_attribute("aria-selected") == "true"
 
 
-def test_the_formulas_stand_above_and_below(page):
-    choose(page, attention=CROSS, symbol="dV")
-    forward, backward = page.locator(".formula.forward"), page.locator(".formula.backward")
-    assert forward.inner_text().split() == ["forward:", "O", "=", "A", "V"]
-    assert backward.inner_text().split() == ["so", "here:", "dV", "=", "Aᵀ", "dO"]
-    grids = page.locator("#stage .equation").bounding_box()
-    assert forward.bounding_box()["y"] < grids["y"] < backward.bounding_box()["y"]
-    choose(page, symbol="A")  # a tensor of the forward, with the way back
-    assert forward.inner_text().split() == ["forward:", "A", "=", "softmax(S̄)"]
-    assert backward.inner_text().split() == ["so", "here:", "dA", "=", "dO", "Vᵀ"]
-
-
 def test_a_click_on_an_operand_leads_to_where_it_comes_from(page, engine):
     choose(page, attention=CROSS, symbol="dV")
     cell(page, "dO", 2, 1).click()
@@ -164,3 +207,74 @@ def test_a_click_on_an_image_chooses_its_cell(open_page, long_page):
     page.keyboard.press("Enter")
     assert state(page, "cell") == {"row": 8, "col": 4}
     assert focused(page) == "A:image"
+
+
+def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
+    choose(page, attention=CROSS, symbol="dV", item=0, head=1)
+    weights, gradient = of_engine(page, engine, "A"), of_engine(page, engine, "dO")
+    slider = page.get_by_label("Add one token at a time")
+    slider.focus()
+    page.keyboard.press("Home")
+    for count in range(len(weights) + 1):
+        shown = numbers_shown(page, "dV")
+        np.testing.assert_allclose(shown, weights[:count].T @ gradient[:count], rtol=0, atol=1e-12)
+        if count:
+            product = np.outer(weights[count - 1], gradient[count - 1])
+            np.testing.assert_allclose(numbers_shown(page, "dV (added)"), product, rtol=0, atol=1e-12)
+            assert {row for row, _ in lit(page, "A")} == {row for row, _ in lit(page, "dO")} == {count - 1}
+        assert f"{count} of {len(weights)}" in slider.get_attribute("aria-valuetext")
+        page.keyboard.press("ArrowRight")
+    np.testing.assert_allclose(shown, of_engine(page, engine, "dV"), rtol=0, atol=1e-12)
+
+
+def test_the_slider_goes_over_all_sentences_for_a_weight(page, engine):
+    choose(page, attention=CROSS, symbol="dWK", item=1, head=0, cell={"row": 3, "col": 1})
+    slider = page.get_by_label("Add one token at a time")
+    assert slider.get_attribute("max") == str(SOURCE.size)
+    slider.fill("5")
+    name = page.evaluate("explorer.page.attentions[explorer.state.attention].name")
+    head = engine[name].head(1, 0)
+    partial = head.values["M"].T @ head.gradients["K"]  # its own sentence comes first: 5 tokens
+    assert printed_sum(page) == pytest.approx(partial[3, 1], rel=1e-9)
+    slider.fill(str(SOURCE.size))
+    assert printed_sum(page) == pytest.approx(head.gradients["WK"][3, 1], rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def long_one(browser, long_page):
+    """The page of a sentence whose grids are too large for tables."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto(long_page.as_uri())
+    yield page
+    context.close()
+
+
+def grids(page):
+    return page.evaluate("""[...document.querySelectorAll("#stage .equation .grid")].map((grid) => {
+        const {left, right, top, bottom} = grid.getBoundingClientRect();
+        return {left, right, top, bottom, table: grid.querySelector("table") !== null};
+    })""")
+
+
+@pytest.mark.parametrize("symbol", ["A", "dV", "dA", "dS", "dQ", "dK", "R", "O"])
+def test_large_grids_stand_in_one_row(long_one, symbol):
+    choose(long_one, symbol=symbol, numbers=False)
+    found = grids(long_one)
+    assert len(found) >= 2
+    assert max(grid["top"] for grid in found) < min(grid["bottom"] for grid in found)
+    assert max(grid["right"] for grid in found) <= 1280
+    assert all(one["right"] < other["left"] for one, other in pairwise(found))
+
+
+def test_the_numbers_of_large_grids_can_be_shown(long_one):
+    choose(long_one, symbol="dS", numbers=False)
+    assert "Point at a cell to read its number" in long_one.locator("#stage").inner_text()
+    assert long_one.locator("#stage td.cell").count() == 0
+    long_one.get_by_label("Show the numbers of large grids").check()
+    assert all(grid["table"] for grid in grids(long_one))
+    value = long_one.evaluate("explorer.value('dS', 7, 3)")
+    cell = long_one.locator('#stage .grid[data-name="dS"] td[data-row="7"][data-col="3"]')
+    assert float(cell.get_attribute("data-value")) == value
+    assert long_one.evaluate("document.activeElement.dataset.key") == "switch:numbers"
+    choose(long_one, symbol="V")

@@ -1,9 +1,81 @@
-"""The selectors and the switches, and what can be done to a cell or to the whole backward."""
+"""The selectors and the switches: what is shown first, what a change takes with it, what can be broken."""
 
 import numpy as np
 import pytest
 
-from tests.explorer.application.driver import CROSS, SELF, cell, choose, focused, lit, of_engine, printed_sum, state
+from tests.explorer.application.driver import (
+    CROSS,
+    SELF,
+    cell,
+    choose,
+    focused,
+    lit,
+    matrix,
+    of_engine,
+    printed_sum,
+    state,
+    symbols_of_tiles,
+)
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import trace
+from transformer.explore.steps import steps_of
+
+
+def test_the_last_cross_attention_is_shown_first(open_page, explorer_page):
+    page = open_page(explorer_page)
+    assert (state(page, "attention"), state(page, "symbol")) == (CROSS, "dV")
+    sizes = np.abs(matrix(page, "dV"))
+    assert sizes[state(page, "cell")["row"], state(page, "cell")["col"]] == sizes.max() > 0
+    assert state(page, "row") == np.linalg.norm(matrix(page, "dS"), axis=-1).argmax()
+    assert page.locator("#stage .worked").is_visible()
+
+
+@pytest.mark.parametrize(("symbol", "instead"), [("M", "X"), ("dM", "dX")])
+def test_self_attention_has_no_memory_to_stay_at(page, symbol, instead):
+    choose(page, attention=CROSS, symbol=symbol)
+    choose(page, attention=SELF)
+    assert page.locator(".tile[aria-current]").get_attribute("data-symbol") == instead
+    assert page.locator(f'#stage .grid[data-name="{instead}"]').is_visible()
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("symbol=dK&attention=0&head=1", "dK"), ("symbol=dM&attention=0", "dX"), ("symbol=Ad", "A"), ("symbol=G", "dY"),
+     ("symbol=unmaskedA", "dV"), ("symbol=constructor&attention=99&head=99", "dV"), ("attention=-1&head=x", "dV")],
+)
+def test_an_address_is_followed_as_far_as_it_leads_somewhere(page, asked, shown):
+    page.evaluate("(hash) => { location.hash = hash; }", asked)
+    page.wait_for_function("(symbol) => explorer.state.symbol === symbol", arg=shown)
+    assert page.locator(f'#stage .grid[data-name="{shown}"]').is_visible()
+
+
+def test_another_head_shows_the_same_cell(page):
+    choose(page, attention=CROSS, symbol="dK", cell={"row": 1, "col": 2})
+    choose(page, head=1)
+    assert state(page, "cell") == {"row": 1, "col": 2}
+    choose(page, attention=SELF)
+    assert state(page, "cell") is None
+
+
+def test_without_a_mask_there_is_none_to_forget(page):
+    choose(page, attention=SELF, broken="mask")
+    assert page.locator(".verdict.bad").is_visible()
+    page.get_by_label("Let the mask hide keys").uncheck()
+    assert state(page, "broken") is None
+    assert page.get_by_label("Break it").input_value() == ""
+    assert page.locator(".explanation").count() == 0
+
+
+def test_the_verdict_is_of_what_is_shown(page):
+    choose(page, attention=SELF)
+    verdict = page.locator(".verdict")
+    assert "checked by finite differences" in verdict.inner_text()  # the engine's
+    edit = {"symbol": "V", "head": 0, "row": 0, "col": 0, "value": 3}
+    for change in ({"scaling": False}, {"masking": False}, {"edit": edit}):
+        choose(page, **change)
+        assert "measured here, as changed" in verdict.inner_text()
+        choose(page, scaling=True, masking=True, edit=None)
+    assert "measured here" not in verdict.inner_text()
 
 
 def test_the_selectors(page):
@@ -61,16 +133,6 @@ def test_an_entry_is_changed_and_taken_back(page, symbol, name):
     assert page.evaluate("explorer.matrix('dX')") == gradient
 
 
-def test_the_entries_that_can_be_changed_are_found_from_the_switches(page):
-    page.locator("select[name=change]").select_option(label="an entry of K")
-    assert (state(page, "symbol"), focused(page)) == ("K", "edit")
-    page.keyboard.type("1.5")
-    page.keyboard.press("Enter")
-    assert page.evaluate("explorer.state.edit")["value"] == 1.5
-    assert page.locator("select[name=change]").count() == 0  # in its place stands what was changed
-    assert "set to 1.500" in page.locator("#selection").inner_text()
-
-
 def test_a_nudge_agrees_with_the_gradient(page, engine):
     choose(page, attention=CROSS, symbol="dK", item=1, head=1)
     cell(page, "dK", 1, 1).click()
@@ -124,3 +186,135 @@ def test_a_broken_step_shows_its_wrong_formula_and_sum(page):
     cell(page, "dK", 1, 0).click()
     assert {row for row, _ in lit(page, "dR")} == {1}  # a row now, where it ought to be the column
     assert printed_sum(page) == pytest.approx(page.evaluate("explorer.value('dK', 1, 0)"), rel=1e-9)
+
+
+def said(page):
+    return page.locator("#selection .switched").all_inner_texts()
+
+
+def shown(page, value, digits=3):
+    return page.evaluate("([value, digits]) => formatNumber(value, digits)", [float(value), digits])
+
+
+def test_without_the_root_the_scores_are_larger(page):
+    choose(page, attention=CROSS, head=1)
+    assert said(page) == []
+    width, before, weights = matrix(page, "Q").shape[1], np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
+    page.get_by_label("Divide the scores by the root of d_k").uncheck()
+    after, sharper = np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
+    text, kept = said(page)
+    assert f"= {shown(page, np.sqrt(width)).rstrip('0').rstrip('.')} times as large (dk = {width})" in text
+    assert f"rises from {shown(page, weights.max(axis=1).mean())} to {shown(page, sharper.max(axis=1).mean())}" in text
+    verb = "rises" if after > before else "falls"
+    assert f"‖dS‖ {verb} from {shown(page, before)} to {shown(page, after)}." in text
+    assert kept == "Still those of the unchanged model: dY, the engine’s finite differences."
+    colours = page.evaluate("""["--accent", "--bad"].map((name) => {
+        const probe = document.body.appendChild(make("i"));
+        probe.style.color = `var(${name})`;
+        const {color} = getComputedStyle(probe);
+        probe.remove();
+        return color;
+    })""")
+    border = page.evaluate("getComputedStyle(document.querySelector('.switched')).borderLeftColor")
+    assert border == colours[0] != colours[1]
+
+
+@pytest.mark.parametrize(("attention", "item", "hidden"), [(SELF, 0, "the future"), (CROSS, 1, "padding")])
+def test_without_the_mask_its_cells_have_weight(page, attention, item, hidden):
+    choose(page, attention=attention, item=item)
+    forbidden, before = matrix(page, "Sm") == -np.inf, np.linalg.norm(matrix(page, "dS"))
+    choose(page, masking=False)
+    weights, gradient = matrix(page, "A"), matrix(page, "dS")
+    text, _ = said(page)
+    assert f"queries look at {hidden} too" in text
+    assert f"The {forbidden.sum()} forbidden cells" in text
+    percent = shown(page, 100 * weights[forbidden].sum() / len(weights))
+    assert f"now hold {percent} % of all weight" in text
+    assert f"has the norm {shown(page, np.linalg.norm(gradient[forbidden]))} in them" in text
+    assert f"from {shown(page, before)} to {shown(page, np.linalg.norm(gradient))}." in text
+
+
+def test_one_scale_for_all_gradients(page):
+    choose(page, symbol="dS")
+    own = page.locator("#stage .grid[data-name=dS] .legend").inner_text()
+    page.get_by_label("One colour scale for all gradients").check()
+    assert page.locator("#stage .grid[data-name=dS] .legend").inner_text() != own
+    largest = max(np.abs(matrix(page, symbol)).max() for symbol in symbols_of_tiles(page, ".backward .tile"))
+    legends = page.locator("#stage .grid .legend").all_inner_texts()
+    for symbol in ("dV", "dY"):
+        choose(page, symbol=symbol)
+        legends += page.locator(f"#stage .grid[data-name={symbol}] .legend").all_inner_texts()
+    assert len(set(legends)) == 1
+    assert legends[0].split()[-1] == page.evaluate("(value) => formatNumber(value, 2)", largest)
+
+
+def test_a_system_that_turns_dark_turns_the_page(page):
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(ground), page.evaluate("paint('gradient', 0, 1)")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(ground) != light[0]
+    assert page.evaluate("paint('gradient', 0, 1)") != light[1]
+    page.emulate_media(color_scheme="light")
+
+
+SOURCE_TOKENS, TARGET_TOKENS = [["a", "b", "c", "d", "e"]], [["<s>", "u", "v", "w"]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The page, and its trace."""
+    model = tiny_model().eval()
+    with trace(model) as traced:
+        model.loss(SOURCE[:1], LABELS[:1]).backward()
+    path = tmp_path_factory.mktemp("one") / "page.html"
+    explanation = traced.explanation(SOURCE_TOKENS, TARGET_TOKENS)
+    explanation.loss = 0.25
+    explanation.to_html(path)
+    return path, traced
+
+
+@pytest.fixture
+def one(made, share_page):
+    return share_page(made[0])
+
+
+@pytest.mark.parametrize("attention", [0, SELF, CROSS])
+def test_the_steps_have_the_numbers_of_the_terminal(made, one, attention):
+    choose(one, attention=attention)
+    steps = steps_of(made[1][made[1].names[attention]])
+    backward = [symbol for symbol in steps if symbol.startswith("d")]
+    assert ("dSm" in backward) == (attention == SELF)  # the one with a mask
+    shown = one.evaluate("""Object.fromEntries([...document.querySelectorAll(".backward .tile")].map((tile) =>
+        [tile.dataset.symbol, Number(tile.querySelector(".tile-step").textContent)]))""")
+    assert shown == {symbol: number for number, symbol in enumerate(backward, start=1)}
+    assert set(symbols_of_tiles(one, ".forward .tile")) == {symbol for symbol in steps if not symbol.startswith("d")}
+
+
+def test_without_a_mask_ds_is_made_of_the_weights(made, one):
+    choose(one, attention=CROSS, symbol="dS")
+    texts = [line.split("=", 1)[1].strip() for line in one.locator(".formula-text").all_inner_texts()]
+    assert texts == ["softmax(S)", "A∘(dA − D)"]
+    names = one.evaluate("[...document.querySelectorAll('#stage .equation .grid')].map(({dataset}) => dataset.name)")
+    assert names == ["A", "dA", "D", "dS"]
+    cell(one, "dS", 1, 2).click()
+    expected = made[1]["decoder.layers.0.cross_attention"].head(0, 0).gradients["S"][1, 2]
+    assert printed_sum(one) == pytest.approx(expected, rel=1e-9)
+    for symbol in ("dS", "S", "A", "dA", "D"):
+        choose(one, symbol=symbol, cell={"row": 1, "col": 0})
+        seen = one.inner_text("#stage") + one.inner_text("#panel")
+        assert "S̄" not in seen, symbol
+        assert "mask" not in seen, symbol
+    choose(one, symbol="dS", broken="rowsum")
+    assert one.locator(".formula.replaced .formula-text").inner_text() == "dS = A∘dA"
+    assert one.locator("#stage .operator").all_inner_texts() == ["∘", "="]
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("dSm", "dS"), ("Sm", "S")])
+def test_what_leads_to_the_masked_scores_leads_to_the_scores(one, asked, shown):
+    choose(one, attention=SELF, symbol=asked)
+    assert state(one, "symbol") == asked  # here there is a mask
+    choose(one, attention=CROSS)
+    assert state(one, "symbol") == shown
+    choose(one, attention=0, symbol="dV")
+    one.evaluate("(symbol) => { location.hash = `symbol=${symbol}&attention=2`; }", asked)
+    one.wait_for_function("(symbol) => explorer.state.symbol === symbol", arg=shown)

@@ -69,10 +69,6 @@ def test_the_checks_do_not_depend_on_the_size_of_the_loss(page):
         assert wrong == (set() if broken is None else WRONG[broken](CASES["causal"]))
 
 
-def test_without_masks_there_is_no_mask_to_forget(page):
-    assert ask(page, "causal", "result.broken", masking=False, broken="mask") is None
-
-
 @pytest.mark.parametrize(("name", "factor"), [("causal", 2), ("plain", 8)])
 def test_dividing_by_the_batch_size_shrinks_by_that_factor(page, name, factor):
     """In a batch of one the mistake would hide: it divides as if there were eight."""

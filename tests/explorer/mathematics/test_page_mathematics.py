@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.explorer.mathematics.asking import BREAKAGES, CASES, EDITS, NAMES, ask, assert_same
-from tests.explorer.mathematics.one_attention import D_MODEL, HEADS, WIDTH, engine
+from tests.explorer.mathematics.one_attention import HEADS, engine
 
 
 def assert_all_same(found, expected):
@@ -56,15 +56,6 @@ def test_the_three_paths_are_kept_apart_and_summed_over_the_heads(page, name):
         assert_same(found, engine(CASES[name])[0][0][f"sum of {path}"], path)
 
 
-def test_a_query_that_may_attend_to_nothing(page):
-    found = ask(page, "dropout", "allTensors(result)", item=1)
-    for matrices in found:
-        assert matrices["Sm"][2] == [-np.inf] * 6
-        for symbol in ("A", "Ad", "dSm", "dS", "dR"):
-            assert matrices[symbol][2] == [0] * 6
-        assert matrices["O"][2] == matrices["dQ"][2] == [0] * WIDTH
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{}, {"scaling": False, "masking": False}, {"edit": EDITS[0]}],
                          ids=["", "switched off", "edited"])
@@ -104,37 +95,6 @@ def test_a_sum_adds_what_it_shows(page, name, broken):
     for head in range(HEADS):
         for symbol, matrix in tensors[head].items():
             assert_same(sums[head][symbol], np.array(matrix), symbol, tolerance=1e-12)
-
-
-def test_a_sum_in_words(page):
-    read = "explainCell(result, 1, 'dSm', 3, 1)"
-    cell = ask(page, "causal", read)
-    assert cell["formula"] == "dS̄ = A∘(dA − D)"
-    assert cell["highlights"] == [{"symbol": "A", "row": 3, "col": 1}, {"symbol": "dA", "row": 3, "col": 1},
-                                  {"symbol": "D", "row": 3, "col": 0}]
-    [term] = cell["terms"]
-    assert [factor.get("kind") for factor in term["factors"]] == [None, "difference"]
-    text = ask(page, "causal", f"{read}.terms[0].factors.map((factor) => factorText(factor, (x) => x.toFixed(3)))")
-    head = engine(CASES["causal"])[0][1]
-    assert text == [f"{head['A'][3, 1]:.3f}", f"({head['dA'][3, 1]:.3f} − {head['D'][3, 0]:.3f})"]
-
-    cell = ask(page, "causal", "explainCell(result, 0, 'K', 2, 1)")
-    assert cell["formula"] == "K = X W_K + b_K"  # in self-attention M is X
-    assert cell["highlights"] == [{"symbol": "X", "row": 2, "col": None}, {"symbol": "WK", "row": None, "col": 1},
-                                  {"symbol": "bK", "row": 0, "col": 1}]
-    assert len(cell["terms"]) == D_MODEL + 1
-    assert ask(page, "cross", "explainCell(result, 0, 'K', 2, 1).formula") == "K = M W_K + b_K"
-
-    cell = ask(page, "causal", "explainCell(result, 0, 'Sm', 1, 3)")
-    assert (cell["sum"], cell["terms"]) == (-np.inf, [])
-    assert cell["note"].startswith("Masked")
-
-    cell = ask(page, "causal", "explainCell(result, 0, 'A', 4, 2)")
-    assert len(cell["aside"]["terms"]) == 5
-    assert cell["highlights"] == [{"symbol": "Sm", "row": 4, "col": None}]
-
-    edited = ask(page, "causal", "explainCell(result, 1, 'Q', 2, 0)", edit=EDITS[0])
-    assert edited["terms"][-1]["factors"][0]["label"] == "your edit"
 
 
 @pytest.mark.parametrize("name", NAMES)

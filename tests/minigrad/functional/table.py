@@ -1,43 +1,37 @@
-"""The functions that have a fused twin, one row each: how to call it, and inputs of awkward shapes to call it with."""
+"""A row for every functional: how to call it, and inputs of awkward shapes to call it with."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad import Tensor
+from minigrad import Tensor, ops
 from minigrad import functional as F
 
-from tests.minigrad.functional.case import Case, Shapes
-from tests.minigrad.functional.cases_activation import ACTIVATIONS
-from tests.minigrad.functional.cases_convolution import CONVOLUTION
-from tests.minigrad.functional.cases_losses import LOSSES
-
-MASK = np.array([[True, False, True, True], [False, False, False, False], [True, True, True, True]])  # (T, S)
-KEPT = np.array([[True, True, False, True], [True, False, True, True], [False, True, True, True]])
-DROPPED = np.random.default_rng(5).random((2, 3, 4)) < 0.7
+Shapes = tuple[tuple[int, ...], ...]
 
 
-def on_device_of(array: np.ndarray, tensor: Tensor) -> Tensor:
-    return Tensor(array, device=tensor.device)
+class Case(NamedTuple):
+    """``function(*inputs)``; the inputs that are differentiated have these shapes."""
+
+    name: str
+    function: Callable[..., Any]
+    shapes: Shapes
+    differentiable: bool = True  # whether the gradient is to be that of the value
+
+    def host_inputs(self, dtype: Any = np.float64) -> list[np.ndarray]:
+        """Values near 1 in absolute value, the same for every call."""
+        rng = np.random.default_rng(len(self.name))
+        return [rng.normal(size=shape).astype(dtype) for shape in self.shapes]
+
+    def inputs(self, dtype: Any = np.float64, device: str = "cpu") -> list[Tensor]:
+        return [Tensor(array, device=device, requires_grad=True) for array in self.host_inputs(dtype)]
 
 
-def attention(**options: Any) -> Callable[..., Any]:
-    def run(query: Tensor, key: Tensor, value: Tensor) -> Any:
-        given = {k: on_device_of(v, query) if isinstance(v, np.ndarray) else v for k, v in options.items()}
-        return F.scaled_dot_product_attention(query, key, value, **given)
-    return run
-
-
-def heads(num_heads: int = 2, **options: Any) -> Callable[..., Any]:
-    def run(query: Tensor, key: Tensor, value: Tensor) -> Any:
-        given = {k: on_device_of(v, query) if isinstance(v, np.ndarray) else v for k, v in options.items()}
-        return F.multi_head_attention(query, key, value, num_heads, **given)
-    return run
-
-
-def cross_entropy(targets: Any, **options: Any) -> Callable[..., Any]:
-    return lambda logits: F.cross_entropy(logits, np.array(targets), **options)
+def given(function: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[..., Any]:
+    """The function of its inputs alone."""
+    return lambda *inputs: function(*inputs, *arguments, **options)
 
 
 def linear_loss(targets: Any, **options: Any) -> Callable[..., Any]:
@@ -45,29 +39,53 @@ def linear_loss(targets: Any, **options: Any) -> Callable[..., Any]:
 
 
 def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
-    return lambda x: F.dropout_with_mask(x, on_device_of(mask, x), p)
+    return lambda x: F.dropout_with_mask(x, Tensor(mask, device=x.device), p)
 
 
+def of_probabilities(target: Any, **options: Any) -> Callable[..., Any]:
+    return lambda x: F.binary_cross_entropy(ops.sigmoid(x), target, **options)
+
+
+def of_log_probabilities(target: Any, **options: Any) -> Callable[..., Any]:
+    return lambda x: F.nll_loss(F.log_softmax(x), np.array(target), **options)
+
+
+def between_distributions(x: Tensor, y: Tensor) -> Tensor:
+    return F.kl_div(F.log_softmax(x), F.softmax(y), reduction="batchmean")
+
+
+attend, heads = F.scaled_dot_product_attention, F.multi_head_attention
+MASK = np.array([[True, False, True, True], [False, False, False, False], [True, True, True, True]])  # (T, S)
+KEPT = np.array([[True, True, False, True], [True, False, True, True], [False, True, True, True]])
+DROPPED = np.random.default_rng(5).random((2, 3, 4)) < 0.7
 SIDE_BY_SIDE: Shapes = ((2, 3, 6), (2, 4, 6), (2, 4, 8))  # (B, T, D), (B, S, D), (B, S, V)
 QKV: Shapes = ((2, 3, 5), (2, 4, 5), (2, 4, 3))  # (B, T, d), (B, S, d), (B, S, d_v)
 HEADS: Shapes = ((2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))
 GROUPED: Shapes = ((2, 4, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))  # two heads of queries to one of keys
+CONV1D: Shapes = ((2, 3, 7), (4, 3, 3), (4,))  # (B, C_in, T), (C_out, C_in, K), (C_out,)
+GRID: Shapes = ((3, 4),)
+PAIR: Shapes = ((3, 4), (3, 4))
+
+TARGET = np.random.default_rng(31).normal(size=(3, 4))
+LABELS = np.array([[1.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.9, 1.0], [1.0, 1.0, 0.0, 0.5]])
+WEIGHT = np.array([0.5, 2.0, 1.0, 0.25])
+CLASSES = [0.5, 2.0, 1.0, 0.0, 1.5]
 
 CASES = [
-    Case("softmax", lambda x: F.softmax(x), ((3, 4),)),
-    Case("softmax over the first axis", lambda x: F.softmax(x, axis=0), ((3, 4),)),
+    Case("softmax", lambda x: F.softmax(x), GRID),
+    Case("softmax over the first axis", lambda x: F.softmax(x, axis=0), GRID),
     Case("softmax in the middle", lambda x: F.softmax(x, axis=-2), ((2, 3, 4),)),
     Case("softmax of one", lambda x: F.softmax(x), ((3, 1),)),
     Case("softmax of an empty batch", lambda x: F.softmax(x), ((0, 4),)),
     Case("softmax of empty rows", lambda x: F.softmax(x), ((3, 0),)),
-    Case("log_softmax", lambda x: F.log_softmax(x), ((3, 4),)),
+    Case("log_softmax", lambda x: F.log_softmax(x), GRID),
     Case("log_softmax over the first axis", lambda x: F.log_softmax(x, axis=0), ((2, 3, 4),)),
     Case("log_softmax of an empty batch", lambda x: F.log_softmax(x), ((0, 4),)),
     Case("layer_norm", F.layer_norm, ((2, 3, 4), (4,), (4,))),
     Case("layer_norm of a vector", F.layer_norm, ((4,), (4,), (4,))),
     Case("layer_norm without bias", lambda x, w: F.layer_norm(x, w), ((3, 4), (4,))),
     Case("layer_norm without weight", lambda x, b: F.layer_norm(x, bias=b), ((3, 4), (4,))),
-    Case("layer_norm bare", lambda x: F.layer_norm(x, eps=0.1), ((3, 4),)),
+    Case("layer_norm bare", lambda x: F.layer_norm(x, eps=0.1), GRID),
     Case("layer_norm of a long row", F.layer_norm, ((1, 70), (70,), (70,))),
     Case("layer_norm of one feature", F.layer_norm, ((3, 1), (1,), (1,))),
     Case("layer_norm of an empty batch", F.layer_norm, ((0, 4), (4,), (4,))),
@@ -76,26 +94,27 @@ CASES = [
     Case("linear of a vector", F.linear, ((4,), (5, 4), (5,))),
     Case("linear of four axes", F.linear, ((2, 1, 3, 4), (5, 4), (5,))),
     Case("linear of an empty batch", F.linear, ((0, 3, 4), (5, 4), (5,))),
-    Case("gelu", F.gelu, ((3, 4),)),
-    Case("gelu tanh", lambda x: F.gelu(x, approximate="tanh"), ((3, 4),)),
+    Case("gelu", F.gelu, GRID),
+    Case("gelu tanh", lambda x: F.gelu(x, approximate="tanh"), GRID),
     Case("gelu of a number", F.gelu, ((),)),
-    Case("dropout", dropout(KEPT, 0.25), ((3, 4),)),
+    Case("dropout", dropout(KEPT, 0.25), GRID),
     Case("dropout of an empty batch", dropout(KEPT[:0], 0.25), ((0, 4),)),
     Case("embedding", lambda w: F.embedding(np.array([[0, 2, 2], [2, 4, 0]]), w), ((5, 3),)),
     Case("embedding with padding", lambda w: F.embedding(np.array([[0, 2, 2], [1, 4, 0]]), w, padding_idx=2), ((5, 3),),
          differentiable=False),
     Case("embedding of one id", lambda w: F.embedding(np.array(3), w), ((5, 3),)),
     Case("embedding of no ids", lambda w: F.embedding(np.zeros((2, 0), int), w), ((5, 3),)),
-    Case("cross_entropy", cross_entropy([1, 0, 4]), ((3, 5),)),
-    Case("cross_entropy of sequences", cross_entropy([[1, 0, 4], [2, 2, -100]], label_smoothing=0.2), ((2, 3, 5),)),
-    Case("cross_entropy summed", cross_entropy([1, 3, 4], ignore_index=3, reduction="sum"), ((3, 5),)),
-    Case("cross_entropy by row", cross_entropy([1, -1, 4], ignore_index=-1, reduction="none", label_smoothing=0.1),
-         ((3, 5),)),
-    Case("cross_entropy of one row", cross_entropy(2, reduction="none"), ((5,),)),
-    Case("cross_entropy of one class", cross_entropy([0, 0]), ((2, 1),)),
-    Case("cross_entropy smoothed to the uniform", cross_entropy([1, 0], label_smoothing=1.0), ((2, 3),)),
-    Case("cross_entropy all ignored", cross_entropy([-100, -100], label_smoothing=0.1), ((2, 5),)),
-    Case("cross_entropy of an empty batch", cross_entropy(np.zeros(0, int), reduction="sum"), ((0, 5),)),
+    Case("cross_entropy", given(F.cross_entropy, [1, 0, 4]), ((3, 5),)),
+    Case("cross_entropy of sequences", given(F.cross_entropy, [[1, 0, 4], [2, 2, -100]], label_smoothing=0.2),
+         ((2, 3, 5),)),
+    Case("cross_entropy summed", given(F.cross_entropy, [1, 3, 4], ignore_index=3, reduction="sum"), ((3, 5),)),
+    Case("cross_entropy by row",
+         given(F.cross_entropy, [1, -1, 4], ignore_index=-1, reduction="none", label_smoothing=0.1), ((3, 5),)),
+    Case("cross_entropy of one row", given(F.cross_entropy, 2, reduction="none"), ((5,),)),
+    Case("cross_entropy of one class", given(F.cross_entropy, [0, 0]), ((2, 1),)),
+    Case("cross_entropy smoothed to the uniform", given(F.cross_entropy, [1, 0], label_smoothing=1.0), ((2, 3),)),
+    Case("cross_entropy all ignored", given(F.cross_entropy, [-100, -100], label_smoothing=0.1), ((2, 5),)),
+    Case("cross_entropy of an empty batch", given(F.cross_entropy, np.zeros(0, int), reduction="sum"), ((0, 5),)),
     Case("loss of linear", linear_loss([[0, 2], [3, 2]]), ((2, 2, 3), (5, 3), (5,))),
     Case("loss of linear smoothed, some ignored, summed",
          linear_loss([4, -100, 0, 4], label_smoothing=0.2, reduction="sum"), ((4, 3), (5, 3), (5,))),
@@ -103,41 +122,148 @@ CASES = [
     Case("loss of linear of one class", linear_loss([0, 0]), ((2, 3), (1, 3), (1,))),
     Case("loss of linear all ignored", linear_loss([-100, -100], label_smoothing=0.1), ((2, 3), (5, 3), (5,))),
     Case("loss of linear of an empty batch", linear_loss(np.zeros(0, int)), ((0, 3), (5, 3), (5,))),
-    Case("attention", attention(), QKV),
-    Case("attention with heads", attention(), HEADS),
-    Case("attention of matrices", attention(), ((3, 5), (4, 5), (4, 3))),
-    Case("attention masked, one row fully", attention(attn_mask=MASK), QKV),
-    Case("attention masked by batch", attention(attn_mask=DROPPED), QKV),
-    Case("attention masked by key", attention(attn_mask=MASK[:1]), HEADS),
-    Case("attention causal", attention(is_causal=True), QKV),
-    Case("attention causal and masked", attention(is_causal=True, attn_mask=MASK), HEADS),
-    Case("attention dropped", attention(dropped=DROPPED, dropout_p=0.3), QKV),
+    Case("attention", attend, QKV),
+    Case("attention with heads", attend, HEADS),
+    Case("attention of matrices", attend, ((3, 5), (4, 5), (4, 3))),
+    Case("attention masked, one row fully", given(attend, attn_mask=MASK), QKV),
+    Case("attention masked by batch", given(attend, attn_mask=DROPPED), QKV),
+    Case("attention masked by key", given(attend, attn_mask=MASK[:1]), HEADS),
+    Case("attention causal", given(attend, is_causal=True), QKV),
+    Case("attention causal and masked", given(attend, is_causal=True, attn_mask=MASK), HEADS),
+    Case("attention dropped", given(attend, dropped=DROPPED, dropout_p=0.3), QKV),
     Case("attention masked, causal, dropped, scaled",
-         attention(attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7), HEADS),
-    Case("attention broadcasting its leading axes", attention(attn_mask=MASK), ((2, 1, 3, 5), (2, 4, 5), (1, 1, 4, 3))),
-    Case("attention to one key", attention(), ((2, 3, 5), (2, 1, 5), (2, 1, 3))),
-    Case("attention to many keys", attention(), ((1, 2, 2), (1, 66, 2), (1, 66, 1))),
-    Case("attention by one query", attention(), ((2, 1, 5), (2, 4, 5), (2, 4, 3))),
-    Case("attention to no keys", attention(), ((2, 3, 5), (2, 0, 5), (2, 0, 3))),
-    Case("attention of an empty batch", attention(), ((0, 3, 5), (0, 4, 5), (0, 4, 3))),
-    Case("attention with one feature", attention(), ((2, 3, 1), (2, 4, 1), (2, 4, 1))),
-    Case("attention, grouped queries", attention(enable_gqa=True), GROUPED),
-    Case("attention, grouped queries, one head for all", attention(enable_gqa=True, is_causal=True),
+         given(attend, attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7), HEADS),
+    Case("attention broadcasting its leading axes", given(attend, attn_mask=MASK),
+         ((2, 1, 3, 5), (2, 4, 5), (1, 1, 4, 3))),
+    Case("attention to one key", attend, ((2, 3, 5), (2, 1, 5), (2, 1, 3))),
+    Case("attention to many keys", attend, ((1, 2, 2), (1, 66, 2), (1, 66, 1))),
+    Case("attention by one query", attend, ((2, 1, 5), (2, 4, 5), (2, 4, 3))),
+    Case("attention to no keys", attend, ((2, 3, 5), (2, 0, 5), (2, 0, 3))),
+    Case("attention of an empty batch", attend, ((0, 3, 5), (0, 4, 5), (0, 4, 3))),
+    Case("attention with one feature", attend, ((2, 3, 1), (2, 4, 1), (2, 4, 1))),
+    Case("attention, grouped queries", given(attend, enable_gqa=True), GROUPED),
+    Case("attention, grouped queries, one head for all", given(attend, enable_gqa=True, is_causal=True),
          ((2, 4, 3, 5), (2, 1, 4, 5), (2, 1, 4, 3))),
     Case("attention, grouped queries, masked, causal, dropped, scaled",
-         attention(enable_gqa=True, attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7), GROUPED),
-    Case("attention, grouped queries, masked by head", attention(enable_gqa=True, attn_mask=DROPPED.repeat(2, 0)),
+         given(attend, enable_gqa=True, attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7),
          GROUPED),
-    Case("attention, grouped queries, an empty batch", attention(enable_gqa=True),
+    Case("attention, grouped queries, masked by head", given(attend, enable_gqa=True, attn_mask=DROPPED.repeat(2, 0)),
+         GROUPED),
+    Case("attention, grouped queries, an empty batch", given(attend, enable_gqa=True),
          ((0, 4, 3, 5), (0, 2, 4, 5), (0, 2, 4, 3))),
-    Case("heads", heads(), SIDE_BY_SIDE),
-    Case("heads, one", heads(1), SIDE_BY_SIDE),
-    Case("heads, masked, one row fully", heads(attn_mask=MASK), SIDE_BY_SIDE),
+    Case("heads", given(heads, 2), SIDE_BY_SIDE),
+    Case("heads, one", given(heads, 1), SIDE_BY_SIDE),
+    Case("heads, masked, one row fully", given(heads, 2, attn_mask=MASK), SIDE_BY_SIDE),
     Case("heads, masked by batch and head, dropped",
-         heads(attn_mask=DROPPED[:, None] | KEPT, dropped=DROPPED[:, None], dropout_p=0.3), SIDE_BY_SIDE),
-    Case("heads of an empty batch", heads(), ((0, 3, 6), (0, 4, 6), (0, 4, 6))),
-    Case("heads to no keys", heads(), ((2, 3, 6), (2, 0, 6), (2, 0, 6))),
-    *ACTIVATIONS,
-    *CONVOLUTION,
-    *LOSSES,
+         given(heads, 2, attn_mask=DROPPED[:, None] | KEPT, dropped=DROPPED[:, None], dropout_p=0.3), SIDE_BY_SIDE),
+    Case("heads of an empty batch", given(heads, 2), ((0, 3, 6), (0, 4, 6), (0, 4, 6))),
+    Case("heads to no keys", given(heads, 2), ((2, 3, 6), (2, 0, 6), (2, 0, 6))),
+    # activations
+    Case("softplus", F.softplus, GRID),
+    Case("softplus, sharper, with a low threshold", lambda x: F.softplus(x, beta=2.5, threshold=1.5), GRID),
+    Case("logsigmoid", F.logsigmoid, GRID),
+    Case("silu", F.silu, GRID),
+    Case("mish", F.mish, GRID),
+    Case("elu", F.elu, GRID),
+    Case("elu of alpha", lambda x: F.elu(x, 0.5), GRID),
+    Case("selu", F.selu, GRID),
+    Case("celu", F.celu, GRID),
+    Case("celu of alpha", lambda x: F.celu(x, alpha=2.0), GRID),
+    Case("leaky_relu", F.leaky_relu, GRID),
+    Case("leaky_relu of slope", lambda x: F.leaky_relu(x, -0.2), GRID),
+    Case("hardtanh", F.hardtanh, GRID),
+    Case("hardtanh of bounds", lambda x: F.hardtanh(x, -0.2, 0.7), GRID),
+    Case("relu6", lambda x: F.relu6(4 * x), GRID),
+    Case("hardsigmoid", lambda x: F.hardsigmoid(3 * x), GRID),
+    Case("softsign", F.softsign, GRID),
+    Case("silu of a number", F.silu, ((),)),
+    Case("softplus of an empty batch", F.softplus, ((0, 4),)),
+    Case("elu of an empty batch", F.elu, ((2, 0),)),
+    # convolution and pooling
+    Case("conv1d", F.conv1d, CONV1D),
+    Case("conv1d without bias", F.conv1d, CONV1D[:2]),
+    Case("conv1d of one sequence", F.conv1d, ((3, 7), (4, 3, 3), (4,))),
+    Case("conv1d with more leading axes", F.conv1d, ((2, 1, 3, 7), (4, 3, 3), (4,))),
+    Case("conv1d of an empty batch", F.conv1d, ((0, 3, 7), (4, 3, 3), (4,))),
+    Case("conv1d with a kernel of one", F.conv1d, ((2, 3, 4), (2, 3, 1), (2,))),
+    Case("conv1d with a kernel as long as the input", F.conv1d, ((2, 3, 3), (2, 3, 3), (2,))),
+    Case("conv1d by steps of two", given(F.conv1d, stride=2), CONV1D),
+    Case("conv1d by steps that leave some out", given(F.conv1d, stride=4), CONV1D),
+    Case("conv1d padded", given(F.conv1d, padding=2), CONV1D),
+    Case("conv1d of the same length", given(F.conv1d, padding="same"), ((2, 3, 5), (4, 3, 4), (4,))),
+    Case("conv1d dilated", given(F.conv1d, dilation=3), CONV1D),
+    Case("conv1d in groups", given(F.conv1d, groups=2), ((2, 4, 5), (6, 2, 3), (6,))),
+    Case("conv1d channel by channel", given(F.conv1d, groups=3), ((2, 3, 5), (3, 1, 2), (3,))),
+    Case("conv1d with all options", given(F.conv1d, stride=2, padding=3, dilation=2, groups=2),
+         ((2, 4, 6), (2, 2, 3), (2,))),
+    Case("max_pool1d", given(F.max_pool1d, 2), ((2, 3, 6),)),
+    Case("max_pool1d, overlapping", given(F.max_pool1d, 3, 1), ((2, 3, 6),)),
+    Case("max_pool1d padded, dilated", given(F.max_pool1d, 3, 2, 1, 2), ((2, 3, 6),)),
+    Case("max_pool1d rounding up", given(F.max_pool1d, 4, 3, ceil_mode=True), ((2, 3, 6),)),
+    Case("max_pool1d of a vector", given(F.max_pool1d, 2), ((5,),)),
+    Case("max_pool1d of an empty batch", given(F.max_pool1d, 2), ((0, 3, 4),)),
+    Case("avg_pool1d", given(F.avg_pool1d, 2), ((2, 3, 6),)),
+    Case("avg_pool1d, overlapping", given(F.avg_pool1d, 3, 1), ((2, 3, 6),)),
+    Case("avg_pool1d padded", given(F.avg_pool1d, 3, 2, 1), ((2, 3, 6),)),
+    Case("avg_pool1d of what is there", given(F.avg_pool1d, 3, 2, 1, count_include_pad=False), ((2, 3, 6),)),
+    Case("avg_pool1d rounding up", given(F.avg_pool1d, 4, 3, 1, True), ((2, 3, 6),)),
+    Case("avg_pool1d of a vector", given(F.avg_pool1d, 5), ((5,),)),
+    # losses
+    Case("mse_loss", F.mse_loss, PAIR),
+    Case("mse_loss summed, of an array", given(F.mse_loss, TARGET, "sum"), GRID),
+    Case("mse_loss by element", given(F.mse_loss, reduction="none"), PAIR),
+    Case("mse_loss of numbers", F.mse_loss, ((), ())),
+    Case("mse_loss of a list", given(F.mse_loss, [1, 0, 2], "none"), ((3,),)),
+    Case("mse_loss of an empty batch", given(F.mse_loss, reduction="sum"), ((0, 4), (0, 4))),
+    Case("l1_loss", F.l1_loss, PAIR),
+    Case("l1_loss by element", given(F.l1_loss, TARGET, "none"), GRID),
+    Case("huber_loss", F.huber_loss, PAIR),
+    Case("huber_loss, mostly straight", given(F.huber_loss, reduction="sum", delta=0.3), PAIR),
+    Case("huber_loss, mostly square, by element", given(F.huber_loss, TARGET, "none", 2.5), GRID),
+    Case("smooth_l1_loss", F.smooth_l1_loss, PAIR),
+    Case("smooth_l1_loss, mostly straight", given(F.smooth_l1_loss, TARGET, "sum", 0.3), GRID),
+    Case("smooth_l1_loss without a curve", given(F.smooth_l1_loss, beta=0.0, reduction="none"), PAIR),
+    Case("nll_loss", of_log_probabilities([1, 0, 4]), ((3, 5),)),
+    Case("nll_loss weighted", of_log_probabilities([1, 0, 4], weight=CLASSES), ((3, 5),)),
+    Case("nll_loss of sequences, some ignored", of_log_probabilities([[1, -100, 4], [2, 2, -100]], reduction="sum"),
+         ((2, 3, 5),)),
+    Case("nll_loss by row, weighted", of_log_probabilities([1, 3, -1], weight=CLASSES, ignore_index=-1,
+                                                           reduction="none"), ((3, 5),)),
+    Case("nll_loss all ignored", of_log_probabilities([-100, -100]), ((2, 5),)),
+    Case("cross_entropy weighted", given(F.cross_entropy, [1, 0, 4], CLASSES), ((3, 5),)),
+    Case("cross_entropy weighted and smoothed, one ignored",
+         given(F.cross_entropy, [[1, 0, 4], [2, 2, -100]], CLASSES, label_smoothing=0.2), ((2, 3, 5),)),
+    Case("cross_entropy weighted, by row", given(F.cross_entropy, [1, 3, 4], CLASSES, reduction="none",
+                                                 label_smoothing=0.1), ((3, 5),)),
+    Case("cross_entropy of weights that are learnt", lambda x, w: F.cross_entropy(x, [1, 0, 4], 2 + ops.tanh(w)),
+         ((3, 5), (5,))),
+    Case("binary_cross_entropy", of_probabilities(LABELS), GRID),
+    Case("binary_cross_entropy weighted, summed", of_probabilities(LABELS, weight=WEIGHT, reduction="sum"), GRID),
+    Case("binary_cross_entropy of targets that are learnt",
+         lambda x, y: F.binary_cross_entropy(ops.sigmoid(x), ops.sigmoid(y), reduction="none"), PAIR),
+    Case("binary_cross_entropy_with_logits", given(F.binary_cross_entropy_with_logits, LABELS), GRID),
+    Case("binary_cross_entropy_with_logits, all options",
+         given(F.binary_cross_entropy_with_logits, LABELS, LABELS[:, :1] + 0.5, "sum", WEIGHT), GRID),
+    Case("binary_cross_entropy_with_logits by element",
+         given(F.binary_cross_entropy_with_logits, reduction="none"), PAIR),
+    Case("kl_div", between_distributions, PAIR),
+    Case("kl_div, some impossible", given(F.kl_div, LABELS, "sum"), GRID),
+    Case("kl_div of logarithms", given(F.kl_div, log_target=True), PAIR),
+    Case("kl_div of logarithms, some impossible",
+         given(F.kl_div, np.where(LABELS > 0, TARGET, -math.inf), "none", log_target=True), GRID),
+    Case("cosine_similarity", F.cosine_similarity, PAIR),
+    Case("cosine_similarity of columns", given(F.cosine_similarity, axis=0), PAIR),
+    Case("cosine_similarity of vectors", given(F.cosine_similarity, axis=-1), ((4,), (4,))),
+    Case("cosine_similarity, broadcasting", given(F.cosine_similarity, axis=-1, eps=0.1), ((2, 1, 4), (3, 4))),
+    Case("normalize", F.normalize, GRID),
+    Case("normalize columns", given(F.normalize, axis=0), GRID),
+    Case("normalize by sums", given(F.normalize, p=1), GRID),
+    Case("normalize by cubes", given(F.normalize, p=3, axis=-1), ((2, 3, 4),)),
+    Case("normalize by the largest", given(F.normalize, p=math.inf), GRID),
+    Case("normalize short vectors", given(F.normalize, eps=10.0), GRID),
+    Case("rms_norm", F.rms_norm, ((2, 3, 4), (4,))),
+    Case("rms_norm of a vector", F.rms_norm, ((4,), (4,))),
+    Case("rms_norm bare", given(F.rms_norm, eps=0.1), GRID),
+    Case("rms_norm of one feature", given(F.rms_norm, eps=0.1), ((3, 1), (1,))),
+    Case("rms_norm of an empty batch", F.rms_norm, ((0, 4), (4,))),
 ]

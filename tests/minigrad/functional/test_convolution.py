@@ -1,4 +1,4 @@
-"""conv1d, max_pool1d and avg_pool1d against loops over their definitions, and what they refuse."""
+"""conv1d, max_pool1d and avg_pool1d against loops over their definitions."""
 
 import math
 
@@ -7,17 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from minigrad import Tensor, fused, gradcheck, gradgradcheck
+from minigrad import Tensor, fused, grad
 from minigrad import functional as F
-from minigrad.functional.more.convolution import add_windows, sliding_windows
 
 RNG = np.random.default_rng(51)
-
-
-@pytest.fixture(params=[True, False], ids=["fused", "by steps"])
-def form(request):
-    with fused(request.param):
-        yield
 
 
 def convolved(x, weight, bias, stride, before, after, dilation, groups):
@@ -35,7 +28,7 @@ def convolved(x, weight, bias, stride, before, after, dilation, groups):
     return out
 
 
-@settings(derandomize=True, deadline=None, max_examples=80)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(length=st.integers(1, 8), size=st.integers(1, 4), stride=st.integers(1, 4), padding=st.integers(0, 3),
        dilation=st.integers(1, 3), groups=st.sampled_from([1, 2, 4]), batch=st.integers(1, 2), enabled=st.booleans())
 def test_conv1d_is_its_definition(length, size, stride, padding, dilation, groups, batch, enabled):
@@ -44,13 +37,19 @@ def test_conv1d_is_its_definition(length, size, stride, padding, dilation, group
     x, weight, bias = rng.normal(size=(batch, 4, length)), rng.normal(size=(4, 4 // groups, size)), rng.normal(size=4)
     expected = convolved(x, weight, bias, stride, padding, padding, dilation, groups)
     inputs = [Tensor(array, requires_grad=True) for array in (x, weight, bias)]
-
-    def conv(x, weight, bias):
-        return F.conv1d(x, weight, bias, stride, padding, dilation, groups)
-
     with fused(enabled):
-        np.testing.assert_allclose(conv(*inputs).numpy(), expected, rtol=1e-12, atol=1e-13)
-        gradcheck(conv, inputs)
+        out = F.conv1d(*inputs, stride, padding, dilation, groups)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12, atol=1e-13)
+
+    # It is linear in the input and in the weight: the gradient is the transpose of a convolution by the other.
+    g = rng.normal(size=out.shape)
+    for_input, for_weight, for_bias = (found.numpy() for found in grad(out, inputs, g))
+    options = (np.zeros(4), stride, padding, padding, dilation, groups)
+    dx, dweight = rng.normal(size=x.shape), rng.normal(size=weight.shape)
+    along_x, along_weight = (g * convolved(dx, weight, *options)).sum(), (g * convolved(x, dweight, *options)).sum()
+    np.testing.assert_allclose([(for_input * dx).sum(), (for_weight * dweight).sum()], [along_x, along_weight],
+                               rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(for_bias, g.sum(axis=(0, 2)), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize(("size", "dilation", "before", "after"), [(1, 1, 0, 0), (2, 1, 0, 1), (3, 1, 1, 1),
@@ -74,22 +73,6 @@ def test_the_tape_keeps_the_input_not_its_columns():
     assert max(value.size for value in saved if isinstance(value, np.ndarray)) == x.size
 
 
-@pytest.mark.parametrize(("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (2, 3, 1), (3, 2, 2), (7, 1, 1)])
-def test_windows_and_their_sum_are_transposes(size, stride, dilation, device):
-    """⟨W x, y⟩ = ⟨x, Wᵀ y⟩, and both are linear at every order."""
-    x = Tensor(RNG.normal(size=(2, 7)), device=device, requires_grad=True)
-    windows = sliding_windows(x, size, stride, dilation)
-    y = Tensor(RNG.normal(size=windows.shape), device=device, requires_grad=True)
-    added = add_windows(y, 7, stride, dilation)
-    for k, place in np.ndindex(*windows.shape[1:]):
-        np.testing.assert_array_equal(windows.numpy()[:, k, place], x.numpy()[:, place * stride + k * dilation])
-    assert (windows * y).sum().item() == pytest.approx((x * added).sum().item(), rel=1e-12)
-    for function, argument in ((lambda x: sliding_windows(x, size, stride, dilation), x),
-                               (lambda y: add_windows(y, 7, stride, dilation), y)):
-        assert gradcheck(function, argument)
-        assert gradgradcheck(function, argument)
-
-
 # --- Pooling
 
 
@@ -111,7 +94,7 @@ POOLING = {"size": st.integers(1, 4), "stride": st.integers(1, 5), "length": st.
            "padding": st.integers(0, 2)}
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(dilation=st.integers(1, 3), **POOLING)
 def test_max_pool1d_is_its_definition(size, stride, length, ceil, padding, dilation):
     assume(2 * padding <= size and length + 2 * padding >= dilation * (size - 1) + 1)
@@ -122,7 +105,7 @@ def test_max_pool1d_is_its_definition(size, stride, length, ceil, padding, dilat
     np.testing.assert_array_equal(out.numpy(), expected)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(include=st.booleans(), **POOLING)
 def test_avg_pool1d_is_its_definition(size, stride, length, ceil, padding, include):
     assume(2 * padding <= size and length + 2 * padding >= size)
@@ -147,46 +130,3 @@ def test_ties_share_the_gradient_and_padding_gets_none(device):
     x.grad = None
     F.max_pool1d(x, 2).backward([[1.0, 10.0]])
     np.testing.assert_array_equal(x.grad.numpy(), [[0.5, 0.5, 5, 5]])
-
-
-# --- What they refuse
-
-X, W = np.ones((2, 4, 5)), np.ones((6, 4, 3))
-
-
-@pytest.mark.parametrize(("x", "weight", "options", "error", "said"), [
-    (X[0, 0], W, {}, ValueError, r"\(5,\) and \(6, 4, 3\)"),
-    (X, W[0], {}, ValueError, r"\(2, 4, 5\) and \(4, 3\)"),
-    (X, W[:, :, :0], {}, ValueError, r"\(6, 4, 0\)"),
-    (X, W[:, :3], {}, ValueError, r"input\.shape\[-2\] == weight\.shape\[1\] · groups, got \(2, 4, 5\) and \(6, 3, "),
-    (X, W, {"groups": 2}, ValueError, "groups=2"),
-    (X, W[:3, :2], {"groups": 2}, ValueError, r"multiple of groups, got \(2, 4, 5\) and \(3, 2, 3\) with groups=2"),
-    (X, W, {"bias": np.ones(5)}, ValueError, r"bias\.shape == \(weight\.shape\[0\],\), got \(5,\)"),
-    (X, W, {"dilation": 3}, ValueError, r"kernel spans 7 elements \(length 3, dilation 3\), the padded input has 5"),
-    (X, W, {"stride": 0}, ValueError, "stride must be at least 1, got 0"),
-    (X, W, {"stride": 1.5}, TypeError, r"stride must be an integer, got float 1\.5"),
-    (X, W, {"dilation": 0}, ValueError, "dilation must be at least 1, got 0"),
-    (X, W, {"groups": True}, TypeError, "groups must be an integer, got bool True"),
-    (X, W, {"padding": -1}, ValueError, "padding must be at least 0, got -1"),
-    (X, W, {"padding": 0.5}, TypeError, r"padding must be an integer, got float 0\.5"),
-    (X, W, {"padding": "full"}, ValueError, "padding must be an integer, 'same' or 'valid', got 'full'"),
-    (X, W, {"padding": "same", "stride": 2}, ValueError, "padding='same' needs stride 1, got stride 2"),
-])
-def test_conv1d_refuses(x, weight, options, error, said):
-    with pytest.raises(error, match=f"^conv1d: .*{said}"):
-        F.conv1d(Tensor(x), Tensor(weight), **options)
-
-
-@pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d])
-@pytest.mark.parametrize(("x", "arguments", "error", "said"), [
-    (X, (0,), ValueError, "kernel_size must be at least 1, got 0"),
-    (X, (2.0,), TypeError, r"kernel_size must be an integer, got float 2\.0"),
-    (X, (2, 0), ValueError, "stride must be at least 1, got 0"),
-    (X, (2, 1, -1), ValueError, "padding must be at least 0, got -1"),
-    (X, (3, 1, 2), ValueError, "padding must be at most half of kernel_size 3, got 2"),
-    (X, (6,), ValueError, r"a window spans 6 elements, the padded input, of shape \(2, 4, 5\), has 5"),
-    (X[0, 0, 0], (1,), ValueError, "0-d"),
-])
-def test_pooling_refuses(pool, x, arguments, error, said):
-    with pytest.raises(error, match=f"^{pool.__name__}: .*{said}"):
-        pool(Tensor(x), *arguments)

@@ -1,25 +1,24 @@
 """detect_anomaly: the operation, the line, the element; silent where infinities are meant."""
 
 import math
-import threading
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect, primitive
+from minigrad import Tensor, primitive
 from minigrad import functional as F
 from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
 from minigrad.inspect import AnomalyError, detect_anomaly
 
-from tests.minigrad.inspect.steps import training_step
+from tests.minigrad.inspect.programs import training_step
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's own, about the same values
 
 
-def leaf(values, device="cpu", dtype=np.float64):
-    return Tensor(np.array(values), dtype=dtype, device=device, requires_grad=True)
+def leaf(*values, device="cpu"):
+    return Tensor(np.array(values), device=device, requires_grad=True)
 
 
 def caught(function, **options):
@@ -30,48 +29,38 @@ def caught(function, **options):
 
 
 def test_the_first_nan_of_a_forward(device):
-    x = leaf([[1.0, 2.0], [-3.0, 4.0]], device)
+    x = leaf([1.0, 2.0], [-3.0, 4.0], device=device)
     error = caught(lambda: mg.exp(mg.log(x) * 2))  # THE LINE
     assert (error.operation, error.phase, error.argument, error.index) == ("log", "forward", None, (1, 0))
     assert math.isnan(error.value)
     assert error.line.file == __file__
     assert "THE LINE" in error.line.source
-    text = str(error)
     for part in ("log: a NaN", "(1, 0)", "1 of 4", "test_anomaly.py", "THE LINE", "x: float64 (2,2), from -3.0 to 4.0",
                  "there -3.0"):
-        assert part in text, part
+        assert part in str(error), part
 
 
 def test_the_line_inside_functional_is_told_too():
-    error = caught(lambda: F.binary_cross_entropy(leaf([0.5]), [math.inf]))
+    error = caught(lambda: F.binary_cross_entropy(leaf(0.5), [math.inf]))
     assert error.line.file == __file__
     assert error.line.inner.file.endswith("losses.py")
     assert "losses.py" in str(error)
 
 
-@pytest.mark.parametrize(("operation", "function"), [
-    ("log", lambda: mg.log(leaf([0.0]))),
-    ("exp", lambda: mg.exp(leaf([1000.0]))),
-    ("div", lambda: leaf([1.0]) / Tensor([0.0])),
-    ("mul", lambda: leaf([1e300]) * 1e300),
-    ("astype", lambda: leaf([1e5]).astype(np.float16)),
-])
-def test_infinities_of_finite_operands(operation, function):
-    assert caught(function).operation == operation
-    with detect_anomaly(infinities=False):
-        function()
-
-
-def test_a_nan_of_infinite_operands():
-    x = leaf([math.inf, 1.0])
+def test_infinities_are_caught_where_no_operand_has_one():
+    x = leaf(math.inf, 1.0)
+    for operation, function in (("log", lambda: mg.log(leaf(0.0))), ("mul", lambda: leaf(1e300) * 1e300),
+                                ("astype", lambda: leaf(1e5).astype(np.float16))):
+        assert caught(function).operation == operation
+        with detect_anomaly(infinities=False):
+            function()
     assert caught(lambda: x - x).operation == "sub"
     assert caught(lambda: x * 0.0, infinities=False).operation == "mul"
-
-
-def test_what_came_in_as_nan_may_go_on():
     with detect_anomaly():
-        (leaf([math.nan, 1.0]) * 2).sum()
-        mg.concatenate([leaf([math.inf]), leaf([1.0])])
+        (leaf(math.nan, 1.0) * 2).sum()
+        mg.concatenate([x, leaf(1.0)])
+        out = leaf(1.0) * 2
+        out.backward(np.array([np.inf]))  # a gradient that was given
 
 
 MASK = np.array([[True, False, True], [True, True, False]])
@@ -92,11 +81,10 @@ MASK = np.array([[True, False, True], [True, True, False]])
     lambda x: F.cross_entropy(x * 1000, np.array([0, -100])),
     lambda x: F.layer_norm(x * 0.0),
     lambda x: F.normalize(x * 0.0, axis=-1),
-], ids=["where", "masked_fill", "added array", "added tensor", "pad", "maximum", "clip", "attention", "kl_div",
-        "sigmoid", "bce", "cross_entropy", "layer_norm", "normalize"])
+])
 @pytest.mark.parametrize("fused", [True, False])
 def test_meant_infinities_and_guarded_edges_are_silent(function, fused):
-    x = leaf([[0.5, -1.0, 2.0], [1.0, 3.0, -2.0]])
+    x = leaf([0.5, -1.0, 2.0], [1.0, 3.0, -2.0])
     with mg.fused(fused), detect_anomaly():
         function(x).sum().backward()
 
@@ -110,35 +98,22 @@ def test_a_training_step_is_silent(device, fused):
 
 
 def test_the_rule_at_fault_in_a_backward(device):
-    x = leaf([4.0, 0.0], device)
+    x = leaf(4.0, 0.0, device=device)
 
     def run():
         y = mg.sqrt(x)  # FORWARD
         (y * 3).sum().backward()
 
-    error = caught(run)
-    assert (error.operation, error.phase, error.argument, error.index) == ("sqrt", "backward", "x", (1,))
-    assert error.value == math.inf
-    assert "FORWARD" in error.line.source
-    assert "'x' made an infinity of a finite gradient" in str(error)
-    assert "FORWARD" in str(error)
-    assert x.grad is None  # no gradient half delivered
-
-
-@pytest.mark.parametrize("name", ["encoder.layers.0.feed_forward.inner", "decoder.norm"])
-def test_the_module_is_named(name):
-    model, step = training_step()
-    dict(model.named_modules())[name].weight.copy_(np.float32(3e38))  # overflows
-    error = caught(step)
-    assert error.module == f"Transformer.{name}"
-    assert f"in Transformer.{name}" in str(error)
-
-
-def test_a_forward_outside_of_the_block_is_said_to_be():
-    y = mg.sqrt(leaf([0.0])).sum()
-    error = caught(y.backward)
-    assert error.line is None
-    assert "outside of detect_anomaly()" in str(error)
+    for options in ({}, {"forward": False}):
+        error = caught(run, **options)
+        assert (error.operation, error.phase, error.argument, error.index) == ("sqrt", "backward", "x", (1,))
+        assert error.value == math.inf
+        assert "FORWARD" in error.line.source
+        assert "'x' made an infinity of a finite gradient" in str(error)
+        assert "FORWARD" in str(error)
+        assert x.grad is None  # no gradient half delivered
+    with detect_anomaly(infinities=False):
+        run()
 
 
 @primitive
@@ -149,93 +124,57 @@ def trap(x):
 trap.gradient(x=lambda g: g * float("nan"))
 
 
-def test_a_wrong_rule_of_ones_own():
-    error = caught(lambda: (trap(leaf([1.0, 2.0])) * 2).sum().backward())
-    assert (error.operation, error.argument, error.index) == ("trap", "x", (0,))
+def test_gradients_of_a_forward_outside_of_the_block():
+    out = (trap(leaf(1.0, 2.0)) * 2).sum()
+    error = caught(out.backward)
+    assert (error.operation, error.argument, error.index, error.line) == ("trap", "x", (0,), None)
     assert math.isnan(error.value)
-
-
-def test_an_infinite_gradient_that_was_given_goes_on():
-    x = leaf([1.0])
-    with detect_anomaly():
-        (x * 2).backward(np.array([np.inf]))
-    assert x.grad.tolist() == [math.inf]
-
-
-def test_looking_at_gradients_alone():
-    x = leaf([0.0, 1.0])
+    assert "outside of detect_anomaly()" in str(error)
     with detect_anomaly(forward=False):
-        mg.log(x)
-    error = caught(lambda: mg.sqrt(x).sum().backward(), forward=False)
-    assert error.line.file == __file__
+        mg.log(leaf(0.0))
+
+
+def test_the_module_is_named():
+    model, step = training_step()
+    model.encoder.layers[0].feed_forward.inner.weight.copy_(np.float32(3e38))  # overflows
+    error = caught(step)
+    assert error.module == "Transformer.encoder.layers.0.feed_forward.inner"
+    assert f"in {error.module}" in str(error)
 
 
 def test_under_create_graph_the_rule_is_named():
-    x = leaf([1e-200])
+    x = leaf(1e-200)
 
     def run():
         (first,) = mg.grad(mg.log(x).sum(), [x], create_graph=True)
         mg.grad(first.sum(), [x], create_graph=True)
 
-    error = caught(run)
-    assert error.phase in ("forward", "backward")
-    assert "gradient rule" in str(error)
+    assert "gradient rule" in str(caught(run))
 
 
-def test_as_a_decorator():
+def test_as_a_decorator_and_entered_twice():
     @detect_anomaly()
     def run(x):
         """What it does."""
         return mg.log(x)
 
-    assert run.__doc__ == "What it does."
-    assert run(leaf([1.0])).item() == 0.0
-    with pytest.raises(AnomalyError):
-        run(leaf([-1.0]))
-    assert interpreters() == ()
-
-
-def test_generators_and_coroutines_are_refused():
     def numbers():
         yield 1
 
     async def wait():
         pass
 
+    assert run.__doc__ == "What it does."
+    assert run(leaf(1.0)).tolist() == [0.0]
+    guard = detect_anomaly()
+    with pytest.raises(AnomalyError):
+        run(leaf(-1.0))
+    with guard, guard, pytest.raises(AnomalyError):
+        mg.log(leaf(-1.0))
+    assert interpreters() == ()
     for function in (numbers, wait):
         with pytest.raises(TypeError, match=function.__name__):
             detect_anomaly()(function)
-
-
-def test_one_object_can_be_entered_twice():
-    guard = detect_anomaly()
-    with guard, guard, pytest.raises(AnomalyError):
-        mg.log(leaf([-1.0]))
-    assert interpreters() == ()
-
-
-def test_it_is_an_arithmetic_error_by_two_names():
-    assert mg.detect_anomaly is inspect.detect_anomaly
-    assert issubclass(AnomalyError, ArithmeticError)
-
-
-def test_other_threads_are_not_watched():
-    results = []
-    with detect_anomaly():
-        thread = threading.Thread(target=lambda: results.append(mg.log(Tensor(np.array([-1.0])))))
-        thread.start()
-        thread.join()
-    assert len(results) == 1
-
-
-def test_other_observers_go_on_after_an_anomaly():
-    seen = []
-    with inspect.op_hook(after=lambda e: seen.append((e.name, e.parent))), inspect.profile() as profile:
-        with pytest.raises(AnomalyError), detect_anomaly():
-            mg.log(leaf([-1.0]))
-        mg.exp(leaf([1.0])).sum().backward()
-    assert [name for name, _ in seen][-4:] == ["exp", "sum", "sum", "exp"]
-    assert profile.operations["exp"].backward_calls == 1
 
 
 def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
@@ -243,5 +182,5 @@ def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
     x, mask = Tensor(np.ones(2), requires_grad=True), Tensor([0.0, -np.inf])
     with mg.detect_anomaly():
         assert checkpoint(lambda t: t + mask, x).tolist() == [1.0, -np.inf]
-        with pytest.raises(AnomalyError, match="log: an infinity"), np.errstate(divide="ignore"):
+        with pytest.raises(AnomalyError, match="log: an infinity"):
             checkpoint(lambda t: mg.log(t - 1), x)

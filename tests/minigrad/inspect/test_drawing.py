@@ -1,41 +1,26 @@
 """The picture of the graph: what is drawn, as data, as DOT that Graphviz reads, and as the SVG that it draws."""
 
+import itertools
 import platform
 import re
-import runpy
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect
+from minigrad import inspect
 from minigrad.inspect.modules import ModuleCall
+from minigrad.inspect.table import shape_text
 
-from tests.minigrad.inspect.tapes import (
-    attention_tape,
-    checkpoint_tape,
-    expansion_tape,
-    second_order_tape,
-    step_tape,
-)
+from tests.minigrad.inspect import programs
+from tests.minigrad.inspect.programs import leaf, record
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = {"attention by steps": (attention_tape, None), "second order": (second_order_tape, None),
-         "checkpoints": (checkpoint_tape, None), "an expanded composition": (expansion_tape, None),
-         **{f"a training step to depth {depth}": (step_tape, depth) for depth in (0, 1, 3, None)}}
 
 # pygraphviz has wheels for these processors alone: see the extra "draw" in setup.cfg.
 needs_graphviz = pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64", "aarch64", "arm64"},
                                     reason="no wheel of pygraphviz for this processor")
-
-
-@pytest.fixture(scope="module", params=DRAWN.values(), ids=DRAWN.keys())
-def drawing(request):
-    make, depth = request.param
-    return inspect.draw(make(), depth=depth)
 
 
 def texts(svg):
@@ -44,12 +29,6 @@ def texts(svg):
 
 def tooltips(svg):
     return [link.get("{http://www.w3.org/1999/xlink}title") for link in ET.fromstring(svg).iter(f"{SVG}a")]
-
-
-def titles(svg, kind):
-    """What Graphviz calls the nodes, edges or clusters in its drawing."""
-    return [group.find(f"{SVG}title").text for group in ET.fromstring(svg).iter(f"{SVG}g")
-            if group.get("class") == kind]
 
 
 def everything_in(frame):
@@ -66,89 +45,125 @@ def name_of(box):
 
 
 def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
-    tape = attention_tape()
+    tape = programs.attention_tape()
     picture = inspect.draw(tape).picture
     assert sorted(frame.title for frame in picture.frames) == ["MultiHeadAttention", "key", "output", "query", "value"]
     leaves = {box.tooltip: box for box in picture.boxes if box.kind == "leaf"}
-    assert "a leaf" in leaves  # the input, which has no name
     query = next(frame for frame in picture.frames if frame.title == "query")
     assert leaves["MultiHeadAttention.query.weight"] in query.boxes
-    assert leaves["a leaf"] in picture.root.boxes
+    assert leaves["MultiHeadAttention.query.weight"].title == "weight"
+    assert leaves["a leaf"] in picture.root.boxes  # the input, which has no name
     links = {(source, number, place) for number, entry in tape.entries.items()
              for place, (_, source) in enumerate(entry.parents)}
     assert {(edge.source.number, edge.target.number, edge.place) for edge in picture.edges} == links
     for box in picture.boxes:
         one = tape.entries.get(box.number) or tape.leaves[box.number]
         assert box.norm == one.gradient_norm
-        assert box.details[0] == f"({','.join(map(str, one.shape))}) f32"
+        assert box.details[0] == f"{shape_text(one.shape)} f32"
         assert box.details[1:] == ([] if one.gradient_norm is None else [f"|g| {one.gradient_norm:.2e}"])
 
 
-def test_every_box_stands_in_the_frame_of_its_call(drawing):
-    picture = drawing.picture
-    assert sorted(everything_in(picture.root), key=id) == sorted(picture.boxes, key=id)
-    for frame in [picture.root, *picture.frames]:
-        assert all(box.call is frame.call for box in frame.boxes)
-        assert all(inner.call.outer is frame.call for inner in frame.frames)
-        assert frame is picture.root or list(everything_in(frame))
-
-
-def test_drawing_a_tensor(device):
-    x = Tensor(np.ones((2, 3)), device=device, requires_grad=True)
-    out = (mg.exp(x) * x).sum()
-    for freed in (False, True):
-        if freed:
-            out.backward()
-        picture = inspect.draw(out).picture
-        assert sorted(box.title for box in picture.boxes) == ["exp", "leaf", "mul", "sum"]
-        assert picture.frames == []
-        edges = [edge for edge in picture.edges if edge.target.title == "mul"]
-        assert [edge.target.inputs[edge.place] for edge in edges] == ["x", "y"]
-
-
 def test_what_cannot_be_drawn(tmp_path):
-    with pytest.raises(TypeError, match="tensor"):
-        inspect.draw([1.0])
-    with pytest.raises(ValueError, match="nothing was recorded"), inspect.record_tape() as tape:
-        inspect.draw(tape)
-    x = Tensor([1.0], requires_grad=True)
-    with pytest.raises(ValueError, match=r"\.svg, \.dot or \.gv, got 'graph\.png'"):
-        inspect.draw(x * 2).save(tmp_path / "graph.png")
+    tape, out = record(lambda: leaf(1) * 2), leaf(1) * 2
+    for wrong, depth, fact in (([1.0], None, "tensor"), (tape, 1.0, "depth"), (tape, True, "depth")):
+        with pytest.raises(TypeError, match=fact):
+            inspect.draw(wrong, depth=depth)
+    for wrong, depth, fact in ((record(list), None, "nothing was recorded"), (tape, -1, "-1"), (out, 1, "tape")):
+        with pytest.raises(ValueError, match=fact):
+            inspect.draw(wrong, depth=depth)
+    drawing = inspect.draw(out)  # of a tensor, without modules
+    assert sorted(box.title for box in drawing.picture.boxes) == ["leaf", "mul"]
+    with pytest.raises(ValueError, match=r"graph\.png"):
+        drawing.save(tmp_path / "graph.png")
+
+
+def test_what_a_checkpoint_computes_again_stands_between_its_input_and_itself():
+    drawn = inspect.draw(programs.checkpoint_tape()).picture
+    piece = {box: {box} for box in drawn.boxes}
+    for edge in drawn.edges:
+        joined = piece[edge.source] | piece[edge.target]
+        piece |= dict.fromkeys(joined, joined)
+    assert piece[drawn.boxes[0]] == set(drawn.boxes)  # all is connected
+    assert [frame.title for frame in drawn.frames].count("checkpoint (computed again)") == 4
+    points = [box for box in drawn.boxes if box.title == "checkpoint"]
+    assert len(points) == 4
+    for point in points:
+        (edge,) = [edge for edge in drawn.edges if edge.target is point]
+        assert point.inputs == ["computed again"]
+        assert edge.source.call.path == "checkpoint (computed again)"
+        assert edge.source.norm == pytest.approx(point.norm)
+
+
+def test_an_expanded_composition_is_connected_to_the_fused_operation():
+    drawn = inspect.draw(programs.expansion_tape()).picture
+    fused = next(box for box in drawn.boxes if box.title == "layer_norm")
+    assert fused.inputs[-1] == "composition"
+    assert len([edge for edge in drawn.edges if edge.target is fused]) == len(fused.inputs)
+
+
+# --- To a depth --------------------------------------------------------------------------------------------
+
+
+def test_to_a_depth_modules_are_one_box_each():
+    tape = programs.step_tape()
+    drawn = inspect.draw(tape, depth=1)
+    boxes = {box.title: box for box in drawn.picture.boxes}
+    parts = ("encoder", "decoder", "projection")
+    assert {box.title for box in boxes.values() if box.kind == "module"} == set(parts)
+    assert [frame.title for frame in drawn.picture.frames] == ["Transformer"]
+    entries = [entry for entry in tape.entries.values() if entry.call is not None]
+    ends = {name: max((entry for entry in entries if entry.call.path.startswith(name)), key=lambda e: e.number)
+            for name in parts}
+    for source, name in itertools.pairwise(parts):
+        assert boxes[name].norm == ends[name].gradient_norm
+        assert boxes[name].inputs == [shape_text(ends[source].shape)]
+        assert f"|g| in {ends[source].gradient_norm:.2e}" in boxes[name].details
+        assert f"|g| out {ends[name].gradient_norm:.2e}" in boxes[name].details
+        assert f"→ {shape_text(ends[name].shape)} f32" in boxes[name].details
+        assert [edge.source.title for edge in drawn.picture.edges if edge.target is boxes[name]] == [source]
+    counted = [int(text.split()[0].replace(",", "")) for box in boxes.values() for text in box.details
+               if text.endswith("parameters")]
+    assert sum(counted) == programs.training_step()[0].num_parameters()
+    assert boxes["encoder"].details[0] == "Encoder"
+
+
+def test_a_tensor_that_enters_a_module_several_times_enters_its_box_once():
+    drawn = inspect.draw(programs.attention_tape(), depth=0).picture
+    (module,) = [box for box in drawn.boxes if box.kind == "module"]
+    assert module.inputs == ["(2,5,8)"]
+    assert [(edge.source.title, edge.target.title) for edge in drawn.edges] \
+        == [("leaf", "MultiHeadAttention"), ("MultiHeadAttention", "sum")]
 
 
 # --- As DOT and SVG ----------------------------------------------------------------------------------------
 
 
 @needs_graphviz
-def test_graphviz_draws_every_box_edge_and_frame(drawing):
-    picture = drawing.picture
-    assert sorted(titles(drawing.svg, "node")) == sorted(map(name_of, picture.boxes))
-    edges = [f"{name_of(edge.source)}:s->{name_of(edge.target)}:n" for edge in picture.edges]
-    assert sorted(titles(drawing.svg, "edge")) == sorted(edges)
-    assert sorted(titles(drawing.svg, "cluster")) == sorted(f"cluster_{frame.call.number}" for frame in picture.frames)
-    drawn = texts(drawing.svg)
-    for box in picture.boxes:
-        assert {box.title, *box.details, *box.inputs} <= set(drawn)
-        assert box.tooltip in tooltips(drawing.svg)
-    assert {frame.title for frame in picture.frames} <= set(drawn)
-
-
-@needs_graphviz
-def test_graphviz_reads_the_ports_and_the_frames_of_the_dot(drawing):
+@pytest.mark.parametrize(("make", "depth"), [(programs.attention_tape, None), (programs.second_order_tape, None),
+                                             (programs.checkpoint_tape, None), (programs.step_tape, 1)])
+def test_graphviz_draws_every_box_edge_and_frame(make, depth):
     import pygraphviz
 
-    graph, picture = pygraphviz.AGraph(string=drawing.dot), drawing.picture
+    drawing = inspect.draw(make(), depth=depth)
+    picture, svg = drawing.picture, drawing.svg
+    assert {frame.title for frame in picture.frames} <= set(texts(svg))
+    graph = pygraphviz.AGraph(string=drawing.dot)
     read = [(edge[0], edge[1], edge.attr["headport"]) for edge in graph.edges()]
     assert sorted(read) == sorted((name_of(e.source), name_of(e.target), f"in{e.place}:n") for e in picture.edges)
     for box in picture.boxes:
+        assert {box.title, *box.details, *box.inputs} <= set(texts(svg))
+        assert box.tooltip.replace("  ", " \xa0") in tooltips(svg)  # of two blanks Graphviz writes one as a hard one
         label = graph.get_node(name_of(box)).attr["label"]
         assert re.findall(r'port="(\w+)"', label) == [f"in{i}" for i in range(len(box.inputs))]
 
     def compare(part, frame):
+        """The clusters that Graphviz reads are the frames of the calls, each with what belongs to it."""
         inner = {one.name: one for one in part.subgraphs()}
         assert {f"cluster_{one.call.number}" for one in frame.frames} == set(inner)
         assert set(part.nodes()) == set(map(name_of, everything_in(frame)))
+        assert all(box.call is frame.call for box in frame.boxes)
         for one in frame.frames:
+            assert one.call.outer is frame.call
             compare(inner[f"cluster_{one.call.number}"], one)
 
     compare(graph, picture.root)
@@ -156,7 +171,7 @@ def test_graphviz_reads_the_ports_and_the_frames_of_the_dot(drawing):
 
 @needs_graphviz
 def test_the_svg_stands_alone_and_files_hold_what_the_drawing_shows(tmp_path):
-    drawing = inspect.draw(second_order_tape())
+    drawing = inspect.draw(programs.second_order_tape())
     assert drawing.svg.startswith("<svg")
     assert "href" not in drawing.svg.replace("xmlns:xlink", "")
     for name, text in [("graph.svg", drawing.svg), ("graph.dot", drawing.dot), ("graph.gv", drawing.dot)]:
@@ -176,8 +191,7 @@ def test_names_are_drawn_literally(name):
 
     named.gradient(x=lambda g: g)
     named.name = name
-    with inspect.record_tape() as tape:
-        named(Tensor([1.0], requires_grad=True))
+    tape = record(lambda: named(leaf(1)))
     (entry,) = tape.entries.values()
     entry.call = ModuleCall(f"{name}.", name, 1, None)
     svg = inspect.draw(tape).svg
@@ -191,23 +205,23 @@ def test_names_are_drawn_literally(name):
 @pytest.mark.parametrize("depth", [None, 0])
 def test_calls_that_ran_interleaved_are_drawn(depth):
     """As those of asynchronous modules can; drawn as one box each, they are in a circle."""
-    with inspect.record_tape() as tape:
-        mg.exp(mg.tanh(mg.sin(Tensor([1.0], requires_grad=True))))
+    tape = record(lambda: mg.exp(mg.tanh(mg.sin(leaf(1)))))
     one, other = ModuleCall("one", "One", 1, None), ModuleCall("other", "Other", 2, None)
     for entry, call in zip(tape.entries.values(), (one, other, one), strict=True):
         entry.call = call
     drawing = inspect.draw(tape, depth=depth)
     assert {"one", "other"} <= set(texts(drawing.svg))
-    assert len(titles(drawing.svg, "edge")) == 3
+    assert len(drawing.picture.edges) == 3
 
 
 def test_the_larger_the_gradient_the_stronger_the_colour():
-    x = Tensor(np.ones(3), requires_grad=True)
-    with inspect.record_tape() as tape:
-        out = ((x * 10.0) * 10.0).sum()
+    x = leaf(3)
+
+    def run():
         mg.exp(x)  # no gradient comes to it
-        out.backward()
-    drawing = inspect.draw(tape)
+        ((x * 10.0) * 10.0).sum().backward()
+
+    drawing = inspect.draw(record(run))
     fills = dict(re.findall(r'^ *(\w+) \[.*bgcolor="#(\w+)"', drawing.dot, re.MULTILINE))
     boxes = sorted(drawing.picture.boxes, key=lambda box: box.norm or 0)
     assert boxes[0].title == "exp"
@@ -218,23 +232,9 @@ def test_the_larger_the_gradient_the_stronger_the_colour():
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    drawing = inspect.draw(second_order_tape())
+    drawing = inspect.draw(programs.second_order_tape())
     drawing.save(tmp_path / "graph.dot")
     assert (tmp_path / "graph.dot").read_text(encoding="utf-8").startswith("digraph")
-    with pytest.raises(ImportError, match=r"pip install -e '\.\[draw\]'") as caught:
+    with pytest.raises(ImportError, match=r"pip install -e '\.\[draw\]'"):
         drawing.save(tmp_path / "graph.svg")
-    assert "\n" not in str(caught.value)
     assert not (tmp_path / "graph.svg").exists()
-
-
-@needs_graphviz
-def test_the_picture_in_the_docs_is_the_one_that_its_script_draws():
-    folder = Path(__file__).parents[3] / "docs/images"
-    found = runpy.run_path(str(folder / "attention_graph.py"))["attention_graph"]().svg
-    kept = (folder / "attention_graph.svg").read_text(encoding="utf-8")
-
-    def lasting(svg):  # the places of boxes depend on the fonts, and so may their order; gradients are rounded
-        return sorted(text for text in texts(svg) if not text.startswith("|g|"))
-
-    assert lasting(kept) == lasting(found)
-    assert "|g|" in kept

@@ -1,15 +1,19 @@
-"""The tools are loaded on demand, and a block is local to its task."""
+"""The tools are loaded on demand, and a block is local to its task and its thread."""
 
 import asyncio
+import gc
 import subprocess
 import sys
+import threading
+import weakref
 
-import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect
+from minigrad import inspect
 from minigrad.engine.interpreters import Interpreter, interpreters, interpreting, not_interpreting
+
+from tests.minigrad.inspect.programs import leaf
 
 
 def test_importing_minigrad_does_not_load_the_tools():
@@ -30,41 +34,68 @@ BLOCKS = {"op_hook": lambda: inspect.op_hook(lambda event: None), "profile": ins
 
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
-def test_a_block_is_local_to_its_task_and_ends_with_an_exception(block):
-    x = Tensor(np.ones(3), requires_grad=True)
+def test_a_block_is_local_to_its_task_and_thread_and_ends_with_an_exception(block):
     watched = {}
 
-    async def run(name, inside):
-        if inside:
-            with block():
-                await asyncio.sleep(0)
-                watched[name] = len(interpreters())
-                mg.exp(x).sum().backward()
-                raise KeyError(name)
-        await asyncio.sleep(0)
+    def look(name):
         watched[name] = len(interpreters())
 
+    async def inside():
+        with block():
+            await asyncio.sleep(0)
+            look("in")
+            thread = threading.Thread(target=look, args=("thread",))
+            thread.start()
+            thread.join()
+            mg.exp(leaf(3)).sum().backward()
+            raise KeyError
+
+    async def outside():
+        await asyncio.sleep(0)
+        look("out")
+
     async def both():
-        return await asyncio.gather(run("in", True), run("out", False), return_exceptions=True)
+        return await asyncio.gather(inside(), outside(), return_exceptions=True)
 
     first, _ = asyncio.run(both())
     assert isinstance(first, KeyError)
-    assert watched == {"in": 1, "out": 0}
+    assert watched == {"in": 1, "thread": 0, "out": 0}
     assert interpreters() == ()
 
 
-def test_a_tool_may_hide_what_it_does():
-    class Count(Interpreter):
-        count = 0
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_block_keeps_nothing_alive(block):
+    gc.disable()
+    try:
+        with block() as tool:
+            for finish in (lambda out: out.backward(), lambda out: None):
+                x = leaf(3)
+                y = mg.exp(x * 2)
+                finish(y.sum())
+                parts = [weakref.ref(part) for part in (x, y._node, y._data)]
+                del x, y
+                assert [part() for part in parts] == [None, None, None]
+            later = mg.exp(leaf(3))
+        tools = [] if tool is None else [weakref.ref(tool)]
+        assert "exp" in str(tool) or not tools
+        del tool
+        assert [tool() for tool in tools] == [None] * len(tools)
+        assert later.shape == (3,)
+    finally:
+        gc.enable()
 
+
+def test_a_tool_may_hide_what_it_does():
+    seen = []
+
+    class Watch(Interpreter):
         def operation(self, op, operands, proceed):
-            self.count += 1
+            seen.append(op.name)
             return proceed(operands)
 
-    count = Count()
-    with interpreting(count):
-        mg.exp(Tensor([1.0]))
+    with interpreting(Watch()):
+        mg.exp(leaf(1))
         with not_interpreting(Interpreter):
-            mg.exp(Tensor([1.0]))
-        mg.exp(Tensor([1.0]))
-    assert count.count == 2
+            mg.sin(leaf(1))
+        mg.tanh(leaf(1))
+    assert seen == ["exp", "tanh"]

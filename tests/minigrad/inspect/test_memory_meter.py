@@ -1,21 +1,14 @@
 """memory_meter: bytes by arithmetic; views and shared arrays once, leaves apart; nothing left afterwards."""
 
 import gc
-import weakref
 
-import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect, nn
-from minigrad import functional as F
+from minigrad import inspect, nn
 from minigrad.func import checkpoint
 
-from tests.minigrad.inspect.steps import training_step
-
-
-def leaf(*shape, device="cpu"):
-    return Tensor(np.ones(shape), device=device, requires_grad=True)
+from tests.minigrad.inspect.programs import leaf, training_step
 
 
 def test_what_is_saved_is_counted_and_freed(device):
@@ -64,9 +57,16 @@ def test_leaves_and_views_of_leaves_are_apart():
         out = x @ w
         assert (memory.current, memory.given) == (0, 320 + 240)
         other = mg.sin(w.T)
+        joined = mg.concatenate([x, x]) * 1.0
         assert (memory.current, memory.given) == (0, 320 + 240)
-        del out, other
+        del out, other, joined
         assert (memory.current, memory.given) == (0, 0)
+        mg.exp(mg.sin(x)).sum().backward()
+    assert (memory.given, memory.peak_given) == (0, 320)
+    assert "refer to: 320 B then, 0 B now" in str(memory)
+    with inspect.memory_meter() as alone:
+        mg.sin(x).sum().backward()
+    assert (alone.peak, alone.peak_given) == (0, 320)
 
 
 def test_retained_graphs_stay_and_dropped_ones_go():
@@ -84,6 +84,7 @@ def test_checkpoints_keep_their_arguments_alone():
     with inspect.memory_meter() as memory:
         y = x * 2
         z = checkpoint(lambda t: mg.exp(mg.tanh(mg.sin(t))), y)
+        assert memory.current == 800  # before anything uses it
         loss = (z * 1.0).sum()
         del z
         gc.collect()
@@ -97,26 +98,6 @@ def test_checkpoints_keep_their_arguments_alone():
     assert memory.peak_by_place == {("checkpoint", ""): 800, ("tanh", again): 800, ("exp", again): 800}
 
 
-def test_a_checkpoint_is_counted_before_anything_uses_it():
-    x = leaf(10, 10)
-    with inspect.memory_meter() as memory:
-        z = checkpoint(mg.exp, x * 2)
-        assert memory.current == 800
-        del z
-        assert memory.current == 0
-
-
-def test_what_leaves_hold_is_told_as_it_was_at_the_peak():
-    x = leaf(4, 10)
-    with inspect.memory_meter() as memory:
-        mg.exp(mg.sin(x)).sum().backward()
-    assert (memory.given, memory.peak_given) == (0, 320)
-    assert "refer to: 320 B then, 0 B now" in str(memory)
-    with inspect.memory_meter() as alone:
-        mg.sin(x).sum().backward()
-    assert (alone.peak, alone.peak_given) == (0, 320)
-
-
 def test_long_tables_are_cut_and_the_rest_summed():
     x, layers = leaf(10), nn.Sequential(*[nn.Tanh() for _ in range(30)])
     with inspect.memory_meter() as memory:
@@ -128,7 +109,6 @@ def test_long_tables_are_cut_and_the_rest_summed():
     assert len(modules(str(memory))) == 21
     assert modules(str(memory))[-1].split() == ["…", "10", "more", "800", "B", "33.3%", "0", "B"]
     assert len(modules(memory.text(count=None))) == 30
-    assert modules(memory.text(count=3))[-1].split()[:3] == ["…", "27", "more"]
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -141,34 +121,4 @@ def test_a_training_step_by_operation_and_module(device, fused):
     operations = {name for name, _ in memory.peak_by_place}
     assert ({"attention", "layer_norm"} if fused else {"matmul", "exp", "sqrt"}) <= operations
     assert "encoder.layers.0.self_attention" in {module for _, module in memory.peak_by_place}
-    text = str(memory)
-    assert "at its peak" in text.splitlines()[0]
-    assert "encoder.layers.0.self_attention" in text
-
-
-def test_the_fused_attention_keeps_less_than_its_steps():
-    peaks = []
-    q = leaf(2, 16, 8)
-    for fused in (True, False):
-        with mg.fused(fused), inspect.memory_meter() as memory:
-            F.scaled_dot_product_attention(q, q, q).sum().backward()
-        peaks.append(memory.peak)
-    assert peaks[0] == 2 * 16 * 16 * 8  # the weights
-    assert peaks[1] > peaks[0]
-
-
-def test_the_meter_keeps_nothing_alive():
-    x = leaf(3)
-    gc.disable()
-    try:
-        with inspect.memory_meter() as memory:
-            y = mg.exp(x)
-            node, array = weakref.ref(y._node), weakref.ref(y._data)
-            del y
-            assert node() is None
-            assert array() is None
-        gone = weakref.ref(memory)
-        del memory
-        assert gone() is None
-    finally:
-        gc.enable()
+    assert "encoder.layers.0.self_attention" in str(memory)

@@ -1,19 +1,82 @@
 """profile: calls and own times, by operation, module and named span, exact by a clock that operations move."""
 
+import contextlib
+import contextvars
 import re
+import sys
+import threading
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, inspect, nn
+from minigrad import Tensor, inspect, nn, primitive
+from minigrad.engine.interpreters import Interpreter, interpreters, interpreting
 from minigrad.func import checkpoint
 
-from tests.minigrad.inspect.clock import clock, pause, slow, take  # noqa: F401 - `clock` is a fixture
-from tests.minigrad.inspect.profiled import leaf, ms
-from tests.minigrad.inspect.steps import training_step
+from tests.minigrad.inspect.programs import leaf, training_step
 
-pytestmark = pytest.mark.usefixtures("clock")
+
+class Clock:
+    """Nanoseconds; `tick` of them go by whenever somebody looks."""
+
+    def __init__(self):
+        self.now = self.tick = 0
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+CLOCK = Clock()
+
+
+def take(milliseconds):
+    CLOCK.now += milliseconds * 1_000_000
+
+
+@primitive
+def pause(x):
+    take(10)
+    return x * 1.0
+
+
+@primitive
+def slow(x):
+    take(20)
+    return x * 1.0
+
+
+def slow_gradient(g):
+    if isinstance(g, Tensor):  # under create_graph it is made of an operation
+        return pause(g)
+    take(30)
+    return g * 1.0
+
+
+pause.gradient(x=lambda g: g)
+slow.gradient(x=slow_gradient)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The clock, at 0, in place of the machine's."""
+    CLOCK.now = CLOCK.tick = 0
+    for module in ("profiler", "profile_report"):
+        monkeypatch.setattr(f"minigrad.inspect.{module}.perf_counter_ns", CLOCK)
+    return CLOCK
+
+
+def rows_of(profile, *columns):
+    """Module -> calls, and ms of these columns."""
+    return {path: (row.calls, *(round(getattr(row, column) * 1e3, 9) for column in columns))
+            for path, row in profile.modules.items()}
+
+
+def ms(profile):
+    """Operation -> (calls, ms) forward and backward; but for "gate", which bundles the results of a checkpoint."""
+    return {name: (row.forward_calls, round(row.forward * 1e3, 9), row.backward_calls, round(row.backward * 1e3, 9))
+            for name, row in profile.operations.items() if name != "gate"}
 
 
 class Block(nn.Module):
@@ -34,96 +97,67 @@ class Slow(nn.Module):
         return slow(x)
 
 
+class WithinItself(nn.Module):
+    def forward(self, x, again=True):
+        return self(slow(x), again=False) if again else x
+
+
 def quiet(x):
     with mg.no_grad():
         slow(x)
 
 
+# --- Operations, modules, spans ----------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("program", "expected"),
+    ("program", "expected", "again"),
     [
-        (lambda x: (slow(x) + slow(x)).sum().backward(), {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0),
-                                                          "sum": (1, 0, 1, 0)}),
-        (quiet, {"slow": (1, 20, 0, 0)}),
-        (lambda x: mg.grad(slow(x), x, Tensor(np.ones(3)), create_graph=True),
-         {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}),  # what runs in a rule counts once
-        (lambda x: checkpoint(slow, x).backward(np.ones(3)), {"checkpoint": (1, 0, 1, 0), "slow": (2, 40, 1, 30)}),
+        (lambda x: (slow(x) + slow(x)).sum().backward(),
+         {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0), "sum": (1, 0, 1, 0)}, 0),
+        (quiet, {"slow": (1, 20, 0, 0)}, 0),
+        (lambda x: mg.grad(slow(x), x, mg.ones(3, np.float64), create_graph=True),
+         {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}, 0),  # what runs in a rule counts once
+        (lambda x: checkpoint(slow, x).backward(np.ones(3)),
+         {"checkpoint": (1, 0, 1, 0), "slow": (2, 40, 1, 30)}, 20),
         (lambda x: checkpoint(lambda y: checkpoint(slow, pause(y)), x).backward(np.ones(3)),
-         {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}),
+         {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}, 50),
     ],
     ids=["both-ways", "no-grad", "create-graph", "checkpoint", "nested-checkpoints"],
 )
-def test_own_times_of_operations(program, expected):
+def test_own_times_of_operations(program, expected, again):
     with mg.profile() as profile:
-        program(leaf())
+        program(leaf(3))
     assert ms(profile) == expected
     total = sum(row[1] + row[3] for row in expected.values())
-    assert profile.total * 1e3 == pytest.approx(total, abs=1e-9)
-    assert profile.elapsed * 1e3 == pytest.approx(total, abs=1e-9)
+    seconds = (profile.total, profile.elapsed, profile.recomputed)
+    assert [1e3 * one for one in seconds] == pytest.approx([total, total, again], abs=1e-9)
+    assert (f"; {again} for checkpoints, again" in str(profile)) is bool(again)
 
 
-def test_what_a_checkpoint_computes_again_is_told_apart():
-    with mg.profile() as profile:
-        checkpoint(slow, pause(leaf())).backward(np.ones(3))
-    assert profile.recomputed == 0.020
-    assert [(s.name, s.recomputed) for s in profile.spans if s.kind == "operation" and s.name != "gate"] == [
-        ("pause", False), ("slow", False), ("checkpoint", False), ("slow", True)]
-    assert "20 for checkpoints, again" in str(profile)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_a_composition_shows_its_steps(fused):
-    with mg.fused(fused), mg.profile() as profile:
-        mg.functional.softmax(leaf(2, 3)).sum().backward()
-    names = set(profile.operations)
-    assert ("softmax" in names) is fused
-    assert ({"exp", "div"} <= names) is not fused
-    assert profile.operations["sum"].backward_calls == profile.operations["sum"].forward_calls > 0
-
-
+@pytest.mark.parametrize(("model", "expected"), [
+    (nn.Sequential(Block(Slow()), Slow()), {"": (1, 70, 0, 90, 160), "0": (1, 50, 30, 60, 110),
+                                            "0.inner": (1, 20, 20, 30, 50), "1": (1, 20, 20, 30, 50)}),
+    (nn.Sequential(Block(Slow(), again=True)), {"": (1, 70, 0, 60, 130), "0": (1, 70, 30, 60, 130),
+                                                "0.inner": (2, 40, 40, 30, 70)}),
+    (WithinItself(), {"": (2, 20, 20, 30, 50)}),
+], ids=["nested", "computed-again", "within-itself"])
 @pytest.mark.parametrize("named", [True, False])
-def test_modules_with_what_is_in_them(named):
-    model = nn.Sequential(Block(Slow()), Slow())
-    top, prefix = "Sequential", "" if named else "Sequential."
+def test_modules_with_what_is_in_them(model, expected, named):
     with mg.profile(model if named else None) as profile:
-        model(leaf()).backward(np.ones(3))
-    rows = {path: (row.calls, *(round(value * 1e3, 9) for value in (row.forward, row.own, row.backward, row.total)))
-            for path, row in profile.modules.items()}
-    assert rows == {
-        top: (1, 70, 0, 90, 160),
-        f"{prefix}0": (1, 50, 30, 60, 110),
-        f"{prefix}0.inner": (1, 20, 20, 30, 50),
-        f"{prefix}1": (1, 20, 20, 30, 50),
-    }
-    assert list(rows)[:2] == [top, f"{prefix}0"]  # the most expensive first
-
-
-def test_what_is_computed_again_belongs_to_its_modules():
-    model = nn.Sequential(Block(Slow(), again=True))
-    with mg.profile(model) as profile:
-        model(leaf()).backward(np.ones(3))
-    rows = {path: (row.calls, round(row.forward * 1e3, 9), round(row.own * 1e3, 9), round(row.backward * 1e3, 9))
-            for path, row in profile.modules.items()}
-    assert rows == {"Sequential": (1, 70, 0, 60), "0": (1, 70, 30, 60), "0.inner": (2, 40, 40, 30)}
-
-
-def test_a_module_within_itself_counts_once():
-    class Twice(nn.Module):
-        def forward(self, x, again=True):
-            return self(slow(x), again=False) if again else x
-
-    with mg.profile() as profile:
-        Twice()(leaf())
-    row = profile.modules["Twice"]
-    assert (row.calls, row.forward, row.own) == (2, 0.020, 0.020)
+        model(leaf(3)).backward(np.ones(3))
+    top = type(model).__name__
+    rows = rows_of(profile, "forward", "own", "backward", "total")
+    assert rows == {(path if named else f"{top}.{path}") if path else top: row for path, row in expected.items()}
+    totals = [row[-1] for row in rows.values()]
+    assert totals == sorted(totals, reverse=True)
 
 
 def test_the_operations_of_a_rule_belong_to_the_backward_of_its_module():
-    model, x = Slow(), leaf()
+    model, x = Slow(), leaf(3)
     with mg.profile() as profile:
-        mg.grad(model(x), x, Tensor(np.ones(3)), create_graph=True)
-    row = profile.modules["Slow"]
-    assert (row.forward, row.own, row.backward) == (0.020, 0.020, 0.010)
+        mg.grad(model(x), x, mg.ones(3, np.float64), create_graph=True)
+    assert rows_of(profile, "forward", "own", "backward") == {"Slow": (1, 20, 20, 10)}
 
 
 def test_named_spans_and_what_happens_in_them():
@@ -137,26 +171,18 @@ def test_named_spans_and_what_happens_in_them():
             pause(y)
         return y
 
+    outer(leaf(3))  # of what is outside of the block, nothing is told
     with mg.profile() as profile:
-        outer(leaf()).backward(np.ones(3))
+        outer(leaf(3)).backward(np.ones(3))
     rows = {name: (row.calls, round(row.total * 1e3, 9), round(row.own * 1e3, 9))
             for name, row in profile.named.items()}
     assert rows == {"outer": (2, 36, 1), "data": (1, 25, 5), "backward": (1, 30, 0)}
     assert profile.named["data"].bytes == 24
 
 
-def test_nothing_is_told_of_spans_outside_of_the_block():
-    with inspect.span("nobody"):
-        pass
-    with mg.profile() as profile:
-        pass
-    assert profile.spans == []
-    assert profile.text().count("\n") == 3  # the summary, and an empty table
-
-
-def test_watching_is_in_no_row(clock):  # noqa: F811
+def test_watching_is_in_no_row(clock):
     """Looking at the clock takes time here; every nanosecond is a span's own, or watching's, or outside of all."""
-    model, x = nn.Sequential(Block(Slow(), again=True)), leaf()
+    model, x = nn.Sequential(Block(Slow(), again=True)), leaf(3)
     clock.tick = 1
     with mg.profile() as profile, inspect.span("all"):
         model(x).backward(np.ones(3))
@@ -169,39 +195,41 @@ def test_watching_is_in_no_row(clock):  # noqa: F811
     assert 0 < watching < 1000
 
 
-def test_own_times_of_a_training_step_are_no_more_than_it_took(device, clock):  # noqa: F811
-    _, step = training_step(device)
-    clock.tick = 1
-    with mg.profile() as profile:
-        step()
-    own, watching = (sum(getattr(span, name) for span in profile.spans) for name in ("own", "watching"))
-    assert 0 < own + watching <= round(profile.elapsed * 1e9)
-    assert min(span.own for span in profile.spans) > 0
-    assert 0 < profile.total < profile.elapsed
+@pytest.mark.parametrize(("synchronize", "waits"), [(True, 6), (False, 0)])
+def test_a_gpu_is_waited_for_around_each_span(stand_in, synchronize, waits):
+    x = leaf(3, device="cuda:0")
+    start = mg.ones(3, device="cuda:0")
+    stand_in.synchronizations.clear()
+    with mg.profile(synchronize=synchronize) as profile:
+        slow(x).backward(start)
+    assert stand_in.synchronizations.total() == waits  # the operation, its rule, and the span "backward" around that
+    assert ms(profile) == {"slow": (1, 20, 1, 30)}
 
 
-def test_the_tables(device, clock):  # noqa: F811
+# --- Tables ------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_a_training_step(device, clock):
     model, step = training_step(device)
     clock.tick = 1000
     with mg.profile(model) as profile:
         step()
+    assert min(span.own for span in profile.spans) > 0
+    assert 0 < profile.total < profile.elapsed
     summary, operations, modules, spans = str(profile).split("\n\n")
-    number = r"[\d.]+"
-    assert re.fullmatch(rf"{number} ms in the block, of them {number} in operations \({number} forward, {number} "
-                        rf"backward\) and {number} in watching\n{number} kB made by operations, at most {number} kB of "
-                        rf"it at a time(; the whole process held {number} .B at its peak)?{{}}".format(
-                            "" if device == "cpu" else rf"\nthe pool of {device} held {number} .B, of which at most "
-                            rf"{number} .B was in use"), summary)
-    assert operations.splitlines()[0].split() == [
-        "operation", "forwards", "ms", "bytes", "backwards", "ms", "bytes", "ms", "in", "all", "share"]
+    rows = profile.operations.values()
+    times = (profile.elapsed, profile.total, sum(row.forward for row in rows), sum(row.backward for row in rows),
+             profile.watching)
+    assert [float(n) for n in re.findall(r"[\d.]+", summary.splitlines()[0])] \
+        == pytest.approx([1e3 * seconds for seconds in times], rel=1e-3)
+    size = inspect.table.size
+    assert f"\n{size(profile.bytes)} made by operations, at most {size(profile.peak_bytes)} of it" in summary
+    assert re.search(r"; the whole process held [\d.]+ [MG]B at its peak", summary) or sys.platform == "win32"
     shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) == pytest.approx(100, abs=1)
-    assert modules.splitlines()[0].split() == ["module", "calls", "forward", "ms", "of", "it", "own", "backward", "ms",
-                                               "ms", "in", "all", "bytes"]
     assert {"Transformer", "encoder", "decoder"} <= {line.split()[0] for line in modules.splitlines()}
     assert modules.splitlines()[-1] == f"… {len(profile.modules) - 20} more"
-    assert spans.splitlines()[0].split() == ["span", "calls", "ms", "of", "it", "own", "of", "the", "block", "bytes"]
     assert {line.split()[0]: line.split()[1] for line in spans.splitlines()[1:]} == {
         "backward": "1", "clip_grad_norm_": "1", "AdamW.step": "1"}
     for part in (operations, spans):
@@ -210,9 +238,9 @@ def test_the_tables(device, clock):  # noqa: F811
 
 def test_rows_that_are_not_shown_are_summed():
     with mg.profile() as profile:
-        slow(leaf()).backward(np.ones(3))
-        pause(leaf())
-        mg.exp(leaf())
+        slow(leaf(3)).backward(np.ones(3))
+        pause(leaf(3))
+        mg.exp(leaf(3))
     lines = profile.text(count=1).splitlines()
     assert [line.split() for line in lines[3:6]] == [
         ["operation", "forwards", "ms", "bytes", "backwards", "ms", "bytes", "ms", "in", "all", "share"],
@@ -221,27 +249,107 @@ def test_rows_that_are_not_shown_are_summed():
     assert "more" not in profile.text(count=None)
 
 
+# --- The block ---------------------------------------------------------------------------------------------
+
+
 def test_the_results_are_those_without_a_profile(device):
     losses = []
-    for watch in (False, True):
+    for block in (contextlib.nullcontext, mg.profile):
         mg.manual_seed(3)
-        model, step = training_step(device)
-        if watch:
-            with mg.profile(model), inspect.memory_meter():
-                step()
-        else:
+        _, step = training_step(device)
+        with block():
             step()
         losses.append(step().item())
     # On a GPU the sums of atomic additions, an embedding's gradient, differ from run to run in their last bits.
     assert losses[0] == (losses[1] if device == "cpu" else pytest.approx(losses[1], rel=1e-6))
 
 
-@pytest.mark.parametrize(("synchronize", "waits"), [(True, 6), (False, 0)])
-def test_a_gpu_is_waited_for_around_each_span(stand_in, synchronize, waits):
-    x = leaf(device="cuda:0")
-    start = mg.ones(3, device="cuda:0")
-    stand_in.synchronizations.clear()
-    with mg.profile(synchronize=synchronize) as profile:
-        slow(x).backward(start)
-    assert stand_in.synchronizations.total() == waits  # the operation, its rule, and the span "backward" around that
-    assert ms(profile) == {"slow": (1, 20, 1, 30)}
+def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():
+    others = []
+    with inspect.op_hook(after=others.append), mg.profile() as profile:
+        slow(leaf(3))
+        before = interpreters()
+        with contextlib.suppress(KeyError), profile.pause():
+            slow(leaf(3))
+            take(500)
+            raise KeyError
+        assert interpreters() == before
+        slow(leaf(3))
+    assert profile.operations["slow"].forward_calls == 2
+    assert len(others) == 3
+    assert profile.elapsed == profile.total == 0.040
+
+
+def test_blocks_nest_and_their_clocks_stop_with_them():
+    with mg.profile() as outer:
+        slow(leaf(3))
+        with pytest.raises(ValueError, match="add"), mg.profile() as inner:
+            pause(leaf(3)) + leaf(2)
+        assert outer.elapsed == 0.030  # so far
+        take(100)
+        slow(leaf(3))
+    assert (ms(outer), outer.elapsed) == (
+        {"slow": (2, 40, 0, 0), "pause": (1, 10, 0, 0), "add": (1, 0, 0, 0)}, 0.150)
+    assert (ms(inner), inner.elapsed) == ({"pause": (1, 10, 0, 0), "add": (1, 0, 0, 0)}, 0.010)
+
+
+def fail(*_):
+    take(2)
+    raise RuntimeError("stop")
+
+
+@primitive
+def fails_backward(x):
+    return x * 1.0
+
+
+fails_backward.gradient(x=lambda g: fail())
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        fail()
+
+
+class Stop(Interpreter):
+    operation = fail
+
+
+def stopped(x):
+    with inspect.span("around"), interpreting(Stop()):
+        slow(x)
+
+
+@pytest.mark.parametrize(("program", "expected"), [
+    (lambda x: fails_backward(x).backward(np.ones(3)),
+     [("operation", "fails_backward", 0), ("backward", "fails_backward", 2), ("span", "backward", 0)]),
+    (Fails(), [("module", "Fails", 2)]),
+    (stopped, [("operation", "slow", 2), ("span", "around", 0)]),
+], ids=["rule", "module", "interpreter"])
+def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
+    with mg.profile() as profile:
+        with pytest.raises(RuntimeError, match="stop"):
+            program(leaf(3))
+        slow(leaf(3))
+    assert interpreters() == ()
+    assert [(span.kind, span.name, span.own / 1e6) for span in profile.spans] == [*expected, ("operation", "slow", 20)]
+    assert profile.spans[-1].parent is None
+
+
+def test_a_thread_that_outlives_the_block_is_left_alone():
+    begun, over = threading.Event(), threading.Event()
+
+    def work():
+        with inspect.span("in both"):
+            begun.set()
+            assert over.wait(10)
+            slow(leaf(3))
+
+    with mg.profile() as profile:
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+        thread.start()
+        assert begun.wait(10)
+    over.set()
+    thread.join()
+    assert profile.spans == []
+    assert profile.text().count("\n") == 3  # the summary, and an empty table

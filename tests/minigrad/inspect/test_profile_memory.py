@@ -1,18 +1,13 @@
 """profile: the bytes that operations and their rules made, by arithmetic, and how long they lived."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Saved, Tensor, inspect, nn, primitive
+from minigrad import Saved, inspect, nn, primitive
 from minigrad.func import checkpoint
 
-
-def leaf(*shape, device="cpu"):
-    return Tensor(np.ones(shape), device=device, requires_grad=True)
+from tests.minigrad.inspect.programs import leaf
 
 
 def bytes_of(program, *shapes, device="cpu"):
@@ -44,6 +39,17 @@ def centred_gradient(g, x, w, saved):
     return inner - inner.mean(axis=-1, keepdims=True), (g * (x - saved.mean)).sum(axis=0)
 
 
+@primitive
+def total(x, y, z):
+    return x + y + z
+
+
+@total.joint_gradient("x", "y", "z")
+def total_gradient(g, x_shape):
+    packed = np.stack([g, g, g])  # as the gradients of queries, keys and values are one product
+    return packed[0], packed[1], packed[2]
+
+
 @pytest.mark.parametrize(
     ("program", "shapes", "expected"),
     [
@@ -62,6 +68,8 @@ def centred_gradient(g, x, w, saved):
         (lambda x: mg.exp(x), [(4, 5)], {"exp": (160, 160)}),
         # a buffer of the whole, which the second slice adds into
         (lambda x: x[:1] + x[1:2], [(4, 5)], {"getitem": (0, 160), "add": (40, 0)}),
+        # several results in one array count once
+        (lambda x, y, z: total(x, y, z), [(4, 5)] * 3, {"total": (160, 3 * 160)}),
         # the output, and what is saved beside it: a number of each row; a gradient of each input
         (lambda x, w: centred(x, w), [(4, 5), (5,)], {"centred": (160 + 4 * 8, 160 + 40)}),
         # of what is not recorded the output alone stays
@@ -74,73 +82,38 @@ def test_bytes_by_hand(program, shapes, expected, device):
     assert bytes_of(program, *shapes, device=device) == expected
 
 
-def test_several_results_in_one_array_count_once():
-    """As the gradients of queries, keys and values do that are one product."""
-
-    @primitive
-    def total(x, y, z):
-        return x + y + z
-
-    @total.joint_gradient("x", "y", "z")
-    def total_gradient(g, x_shape):
-        packed = np.stack([g, g, g])
-        return packed[0], packed[1], packed[2]
-
-    assert bytes_of(total, (4, 5), (4, 5), (4, 5)) == {"total": (160, 3 * 160)}
-
-
-def test_what_lives_at_a_time(device):
+def test_what_lives_at_a_time_as_long_as_a_view_of_it_does(device):
     x = leaf(10, 10, device=device)
     with mg.profile() as profile, mg.no_grad():
         y = mg.sin(x)  # 800 bytes
-        y = mg.sin(y)  # and as many, before the first are gone
-        y = mg.sin(y)
+        y = mg.sin(y)[0]  # and as many, before the first are gone
+        y = mg.sin(y)  # a row, before the second are gone
         del y
-    assert profile.bytes == 2400
-    assert profile.peak_bytes == 1600
-    assert [count for _, count in profile.samples] == [800, 800, -800, 800, -800, -800]
+    assert (profile.bytes, profile.peak_bytes) == (1680, 1600)
+    assert [count for _, count in profile.samples] == [800, 800, -800, 80, -800, -80]
 
 
-@pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])
-def test_the_pool_of_a_gpu_after_each_operation(stand_in, where):
-    x = leaf(64, device=where)  # 512 bytes: a block of the pool
-    stand_in.clear()
+def test_the_pool_of_each_gpu_after_each_operation(stand_in):
+    at_first = {}
     with mg.profile(synchronize=False) as profile, mg.no_grad():
-        y = mg.sin(mg.sin(x))
-        del y
-        mg.sin(x[:8])
-    (device, samples), used = profile.pools.popitem(), stand_in.memory.used[int(where[-1])]
-    assert (device, profile.pools) == (where, {})
-    assert [(in_use - used, held - used) for _, in_use, held in samples] == [
-        (512, 512), (1024, 1024), (0, 1024), (512, 1024)]  # sin, sin, getitem, sin
-    times = [time for time, _, _ in samples]
-    assert times == sorted(times) == [span.end for span in profile.spans]
+        for number, device in enumerate(("cuda:0", "cuda:1")):
+            x = leaf(64, device=device)  # 512 bytes: a block of the pool
+            stand_in.clear()
+            at_first[device] = stand_in.memory.used[number]
+            y = mg.sin(mg.sin(x))
+            del y
+            mg.sin(x[:8])
+        mg.sin(leaf(3))
     assert not stand_in.synchronizations
-
-
-def test_every_gpu_that_was_seen_has_a_line_and_the_host_none(stand_in):
-    first, second = leaf(1000, device="cuda:0"), leaf(2000, device="cuda:1")
-    stand_in.clear()
-    with mg.profile() as profile:
-        (first * 2).sum().backward()
-        (second * 2).sum().backward()
-        leaf(3).exp()
-    for device, samples in profile.pools.items():
-        used, held = (inspect.table.size(max(sample[i] for sample in samples)) for i in (1, 2))
+    assert profile.pools.keys() == at_first.keys()
+    for device, before in at_first.items():
+        samples = profile.pools[device][:4]
+        assert [(in_use - before, held - before) for _, in_use, held in samples] == [
+            (512, 512), (1024, 1024), (0, 1024), (512, 1024)]  # sin, sin, getitem, sin
+        _, *counts = zip(*profile.pools[device], strict=True)
+        used, held = (inspect.table.size(max(count)) for count in counts)
         assert f"\nthe pool of {device} held {held}, of which at most {used} was in use" in str(profile)
-    assert sorted(profile.pools) == ["cuda:0", "cuda:1"]
-    with mg.profile() as profile:
-        leaf(3).exp().sum().backward()
-    assert profile.pools == {}
-    assert "pool" not in str(profile)
-
-
-def test_memory_is_there_as_long_as_a_view_of_it_is():
-    with mg.profile() as profile, mg.no_grad():
-        row = mg.sin(leaf(10, 10))[0]
-        mg.sin(leaf(10, 10))
-        del row
-    assert profile.peak_bytes == 1600
+    assert [time for time, _, _ in profile.pools["cuda:0"]] == [span.end for span in profile.spans]
 
 
 def test_bytes_of_modules_and_spans_have_those_of_what_is_in_them():
@@ -157,34 +130,3 @@ def test_bytes_of_modules_and_spans_have_those_of_what_is_in_them():
         "Sequential": linear + tanh, "0": linear, "1": tanh}
     assert profile.named["forward"].bytes == 2 * 4 * 3 * 8
     assert profile.named["backward"].bytes == linear + tanh - 2 * 4 * 3 * 8
-
-
-def test_gradients_that_add_into_a_buffer_go_on_doing_so():
-    """The profile does not change what runs: a slice's rule adds, where an observer of each gradient gets an array."""
-    x = leaf(4, 5)
-    with mg.profile() as profile:
-        (x[0] + x[1] + x[2]).sum().backward()
-    rules = [span for span in profile.spans if span.name == "getitem" and span.kind == "backward"]
-    assert [span.bytes for span in rules] == [160, 0, 0]
-    assert x.grad.tolist() == [[1] * 5] * 3 + [[0] * 5]
-
-
-def test_the_profile_keeps_nothing_alive_and_leaves_no_cycle():
-    x = leaf(3)
-    gc.collect()
-    gc.disable()
-    try:
-        with mg.profile() as profile:
-            y = mg.exp(x)
-            node, array = weakref.ref(y._node), weakref.ref(y._data)
-            y.sum().backward()
-            del y
-            assert node() is None
-            assert array() is None
-            z = mg.exp(x)  # lives on
-        gone = weakref.ref(profile)
-        del profile
-        assert gone() is None
-        assert z.tolist() == [np.e] * 3
-    finally:
-        gc.enable()

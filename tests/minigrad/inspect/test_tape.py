@@ -1,8 +1,6 @@
-"""The tape as data and as text: order, lines, shapes, what is saved for which rule, gradients, modules."""
+"""The tape as data and as text: order, lines, shapes, what is saved for which rule, gradients, modules, checkpoints."""
 
-import gc
-import threading
-import weakref
+import re
 
 import numpy as np
 import pytest
@@ -10,15 +8,24 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
-from minigrad.engine.interpreters import interpreters
+from minigrad.device import to_numpy
+from minigrad.func import checkpoint
+from minigrad.inspect.lines import Line, short_names, shorten_lines
 
-from tests.minigrad.inspect.recording import leaf, names, record
-from tests.minigrad.inspect.steps import training_step
+from tests.minigrad.inspect import programs
+from tests.minigrad.inspect.programs import leaf, names, record, training_step
 
 
 def rows(text):
     """The lines of operations, as lists of cells."""
     return [line.split() for line in text.splitlines() if line.lstrip()[:1].isdigit() and "in the order" not in line]
+
+
+def entry_of(tape, name):
+    return next(entry for entry in tape.entries.values() if entry.name == name)
+
+
+# --- Operations --------------------------------------------------------------------------------------------
 
 
 def test_the_order_is_that_of_the_backward(device):
@@ -42,26 +49,24 @@ def test_what_an_entry_tells():
 
     tape = record(run)
     (entry,) = tape.entries.values()
-    assert entry.line.file == __file__
+    assert (entry.line.file, entry.line.function) == (__file__, "run")
     assert "THIS LINE" in entry.line.source
-    assert entry.line.function == "run"
-    assert entry.inputs == [("x", (2, 3)), ("y", (3, 4))]
-    assert (entry.shape, entry.dtype) == ((2, 4), np.float64)
+    assert (entry.inputs, entry.shape, entry.dtype) == ([("x", (2, 3)), ("y", (3, 4))], (2, 4), np.float64)
     arrays = {kept.name: (kept.shape, kept.nbytes, kept.rules) for kept in entry.kept if kept.nbytes}
     assert arrays == {"x": ((2, 3), 48, ("y",)), "y": ((3, 4), 96, ("x",))}
     assert entry.gradient_norm == pytest.approx(2 * np.sqrt(8))
-    assert [tape.leaves[number].tensor is tensor for (_, number), tensor in zip(entry.parents, (x, w), strict=True)] \
-        == [True, True]
+    assert [tape.leaves[number].tensor for _, number in entry.parents] == [x, w]
 
 
-def test_only_what_rules_ask_for_is_saved():
-    x = leaf(4)
-    y = Tensor(np.ones(4))
-    tape = record(lambda: (x * y).sum())
-    product = next(entry for entry in tape.entries.values() if entry.name == "mul")
+def test_constants_are_inputs_but_no_parents_and_only_what_rules_ask_for_is_saved():
+    x, ones = leaf(4), Tensor(np.ones(4))
+    product = entry_of(record(lambda: x * ones), "mul")
     assert [(kept.name, kept.rules) for kept in product.kept] == [("y", ("x",))]
-    assert [shape for _, shape in product.inputs] == [(4,), (4,)]  # constants are inputs, too
+    assert product.inputs == [("x", (4,)), ("y", (4,))]
     assert [name for name, _ in product.parents] == ["x"]
+    joined = entry_of(record(lambda: mg.concatenate([x, ones, leaf(3)])), "concatenate")
+    assert [name for name, _ in joined.parents] == ["xs[0]", "xs[2]"]
+    assert [shape for _, shape in joined.inputs] == [(4,), (4,), (3,)]
 
 
 def test_joint_rules_and_their_saved_values():
@@ -78,77 +83,44 @@ def test_joint_rules_and_their_saved_values():
     assert "→∂all; mask→create_graph" in text
 
 
-def test_variadic_operations():
-    x, y = leaf(2), leaf(3)
-    tape = record(lambda: mg.concatenate([x, Tensor(np.ones(1)), y]).sum().backward())
-    entry = next(entry for entry in tape.entries.values() if entry.name == "concatenate")
-    assert [name for name, _ in entry.parents] == ["xs[0]", "xs[2]"]
-    assert [shape for _, shape in entry.inputs] == [(2,), (1,), (3,)]
-
-
 def test_the_text_of_a_plain_program():
     x = leaf(2, 3)
-    text = str(record(lambda: mg.exp(x @ x.T).sum().backward()))
-    found = rows(text)
-    assert [row[:2] for row in found] == [["1", "sum"], ["2", "exp"], ["3", "matmul"], ["4", "transpose"]]
-    assert all("test_tape:" in row[2] for row in found)
-    assert "(2,3) (3,2) → (2,2) f64" in text
-    assert "out 32 B→∂x" in text
-    assert "y 48 B" in text
-    assert found[0][-1] == "1.00e+00"
-    assert "──" not in text  # no modules, no headings
-    assert text.splitlines()[0].startswith("4 operations, in the order in which the backward fired them")
-
-
-def test_what_no_backward_came_by_is_said():
-    x = leaf(3)
 
     def run():
         unused = mg.sin(x)
-        mg.exp(x).sum().backward()
+        mg.exp(x @ x.T).sum().backward()
         return unused
 
     text = str(record(run))
-    assert [row[1] for row in rows(text)] == ["sum", "exp", "sin"]
-    assert "not reached" in text.splitlines()[-4]
+    found = rows(text)
+    assert [row[:2] for row in found] == [["1", "sum"], ["2", "exp"], ["3", "matmul"], ["4", "transpose"], ["5", "sin"]]
+    assert all("test_tape:" in row[2] for row in found)
+    for part in ("(2,3) (3,2) → (2,2) f64", "out 32 B→∂x", "y 48 B"):
+        assert part in text
+    assert (found[0][-1], found[4][-2:]) == ("1.00e+00", ["not", "reached"])
+    assert "──" not in text  # no modules, no headings
+    assert text.splitlines()[0].startswith("5 operations, in the order in which the backward fired them")
 
 
-def test_the_second_order_is_on_the_tape(device):
-    x = leaf(3, device=device)
-
-    def run():
-        (first,) = mg.grad(mg.tanh(x).sum(), [x], create_graph=True)
-        (first * first).sum().backward()
-
-    tape = record(run)
-    tanh = next(entry for entry in tape.entries.values() if entry.name == "tanh")
+def test_what_rules_record_is_on_the_tape():
+    tape = programs.second_order_tape()
+    tanh = entry_of(tape, "tanh")
     assert tanh.times == 2
     inside = [entry for entry in tape.entries.values() if entry.inside == tanh.number]
     assert inside
     assert all(entry.fired is not None for entry in inside)
-    text = str(tape)
-    assert "recorded by the backward of tanh" in text
-    assert "×2" in text
-
-
-def test_an_expanded_composition_fires_in_the_place_of_the_fused_operation():
-    x = leaf(3, 4)
-
-    def run():
-        (first,) = mg.grad(F.layer_norm(x).sum(), [x], create_graph=True)
-        (first * first).sum().backward()
-
-    tape = record(run)
-    fused = next(entry for entry in tape.entries.values() if entry.name == "layer_norm")
-    expanded = [entry.name for entry in tape.entries.values() if entry.inside == fused.number]
-    assert {"sqrt", "div", "mean"} <= set(expanded)
+    assert "recorded by the backward of tanh" in str(tape)
+    assert "×2" in str(tape)
+    tape = programs.expansion_tape()  # of layer_norm, in the place of the fused operation
+    fused = entry_of(tape, "layer_norm")
+    assert {"sqrt", "div", "mean"} <= {entry.name for entry in tape.entries.values() if entry.inside == fused.number}
 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_training_step_grouped_by_module(device, fused):
     model, step = training_step(device)
     with mg.fused(fused):
-        tape = record(step, model=model)
+        tape = record(step, model)
     fired = [entry for entry in tape.entries.values() if entry.fired is not None]
     assert all(np.isfinite(entry.gradient_norm) for entry in fired)
     paths = {entry.call.path for entry in tape.entries.values() if entry.call is not None}
@@ -158,15 +130,7 @@ def test_a_training_step_grouped_by_module(device, fused):
     assert "── encoder.layers.0.self_attention.query (Linear)" in text
     assert max(len(line) for line in text.splitlines()) <= 120
     assert len(rows(text)) >= len(tape.entries)
-    if not fused:
-        assert "›softmax:" in text  # the line of the composition
-
-
-def test_without_a_model_parameters_are_named_from_the_outermost_class():
-    layer = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
-    tape = record(lambda: layer(Tensor(np.ones((2, 3), np.float32))).sum().backward())
-    assert {one.name for one in tape.leaves.values()} == {"Sequential.0.weight", "Sequential.0.bias"}
-    assert {entry.call.path for entry in tape.entries.values() if entry.call} == {"Sequential.0", "Sequential.1"}
+    assert fused or "›softmax:" in text  # the line of the composition
 
 
 def test_a_long_tape_is_abbreviated():
@@ -184,39 +148,23 @@ def test_a_long_tape_is_abbreviated():
 
 
 def test_a_tensor_that_was_recorded_before():
-    x = leaf(3)
-    loss = mg.exp(x * 2).sum()
-    tape = inspect.tape(loss)
-    assert names(tape) == ["sum", "exp", "mul"]
-    text = str(tape)
-    assert "record_tape()" in text  # how to see more
-    assert "made at " not in text.splitlines()[7]
-    loss.backward()
+    model = nn.Linear(3, 2)
+    loss = mg.exp(model(Tensor(np.ones((1, 3), np.float32))) * 2).sum()
+    tape = inspect.tape(loss, model)
+    assert names(tape) == ["sum", "exp", "mul", "linear"]
+    assert {one.name for one in tape.leaves.values()} == {"weight", "bias"}
+    assert "record_tape()" in str(tape)  # how to see more
+    assert re.search(r"^ *# +operation +shapes +saved$", str(tape), re.MULTILINE)  # columns that have something to tell
+    late = record(loss.backward)
+    assert names(late) == ["sum", "exp", "mul", "linear"]
+    assert {entry.line for entry in late.entries.values()} == {None}
     after = inspect.tape(loss)
     assert all(entry.kept is None for entry in after.entries.values())
     assert "freed" in str(after)
-    assert "|gradient|  " not in str(after)  # what .grad holds need not be from this graph
-    assert [one.gradient_norm for one in after.leaves.values()] == [None]
-
-
-def test_names_of_parameters_for_a_recorded_tensor():
-    model = nn.Linear(3, 2)
-    loss = model(Tensor(np.ones((1, 3), np.float32))).sum()
-    assert {one.name for one in inspect.tape(loss, model).leaves.values()} == {"weight", "bias"}
-
-
-def test_what_cannot_be_shown():
-    with pytest.raises(TypeError, match="a tensor expected, got float"):
-        inspect.tape(1.0)
-    with pytest.raises(ValueError, match="nothing was recorded"):
-        inspect.tape(Tensor([1.0]))
-
-
-def test_operations_from_before_the_block_appear_when_they_fire():
-    y = mg.exp(leaf(3))
-    tape = record(lambda: y.sum().backward())
-    assert names(tape) == ["sum", "exp"]
-    assert tape.in_firing_order()[1].line is None
+    assert [one.gradient_norm for one in after.leaves.values()] == [None, None]  # .grad need not be from this graph
+    for error, wrong in ((TypeError, 1.0), (ValueError, Tensor([1.0]))):
+        with pytest.raises(error, match=r"float|nothing was recorded"):
+            inspect.tape(wrong)
 
 
 def test_recording_does_not_wait_for_the_device(stand_in):
@@ -231,35 +179,122 @@ def test_recording_does_not_wait_for_the_device(stand_in):
     assert dict(stand_in.synchronizations) == alone
 
 
-def test_a_tape_keeps_no_values_alive():
-    gc.disable()
-    try:
-        with inspect.record_tape() as tape:
-            x = leaf(3)
-            loss = mg.exp(x * 2).sum()
-            loss.backward()
-        node, data, parameter = weakref.ref(loss._node), weakref.ref(loss._data), weakref.ref(x)
-        del loss, x
-        assert (node(), data(), parameter()) == (None, None, None)
-        assert "exp" in str(tape)
-        gone = weakref.ref(tape)
-        del tape
-        assert gone() is None
-    finally:
-        gc.enable()
+# --- Checkpoints -------------------------------------------------------------------------------------------
 
 
-def test_an_exception_ends_the_recording():
-    with pytest.raises(ValueError, match="add"), inspect.record_tape() as tape:
-        mg.exp(leaf(2)) + leaf(3)
-    assert interpreters() == ()
-    mg.exp(leaf(2))
-    assert names(tape) == ["exp"]
+def test_a_checkpoint_is_on_the_tape_where_it_is_computed_again():
+    """Once, and connected to what stands for it; the first run is not there."""
+    x = leaf(3)
+    tape = record(lambda: (checkpoint(lambda t: mg.exp(mg.sin(t)), x * 2) * 3).sum().backward())
+    assert all(entry.fired for entry in tape.entries.values())
+    assert [name for name in names(tape) if name != "gate"] == ["sum", "mul", "checkpoint", "exp", "sin", "mul"]
+    point = entry_of(tape, "checkpoint")
+    again = [entry for entry in tape.entries.values() if entry.inside == point.number]
+    assert {"exp", "sin"} <= {entry.name for entry in again}
+    assert point.line.file == __file__
+    assert set(point.expansions) <= {entry.number for entry in again}
+    assert {entry.call.path for entry in again} == {"checkpoint (computed again)"}
+    assert str(tape).count("── checkpoint (computed again)\n") == 1
+    assert "recorded by the backward of checkpoint" not in str(tape)
 
 
-def test_other_threads_are_not_recorded():
-    with inspect.record_tape() as tape:
-        thread = threading.Thread(target=lambda: mg.exp(leaf(2)))
-        thread.start()
-        thread.join()
-    assert tape.entries == {}
+@pytest.mark.parametrize("named", [True, False])
+def test_nested_checkpoints_in_modules_keep_their_paths(named):
+    tape, prefix = programs.checkpoint_tape(named), "" if named else "Checkpointed."
+    assert "not reached" not in str(tape)
+    assert names(tape).count("checkpoint") == 4
+    linears = [entry for entry in tape.entries.values() if entry.name == "linear"]
+    assert {entry.call.path for entry in linears} == {f"{prefix}blocks.0.0", f"{prefix}blocks.1.0"}
+    for entry in linears:
+        assert [call.kind for call in entry.call.chain if call.kind.startswith("checkpoint")] \
+            == ["checkpoint (computed again)"] * 2
+        assert f"── {entry.call.path} (Linear), checkpoint (computed again)\n" in str(tape)
+    assert {one.name for one in tape.leaves.values()} == {
+        None, *(f"{prefix}blocks.{name}" for name in ("0.0.weight", "0.0.bias", "1.0.bias"))}
+
+
+def test_what_a_checkpoint_leaves_on_the_tape_without_being_computed_again():
+    x = leaf(3)
+
+    def run():
+        with pytest.raises(ValueError, match="add"):
+            checkpoint(lambda t: mg.exp(t) + leaf(2), x)
+        checkpoint(lambda t: mg.exp(t).detach(), x)  # gives no gradient
+        checkpoint(mg.tanh, mg.sin(x))
+
+    assert names(record(run)) == ["checkpoint", "sin"]
+
+
+def test_a_gradient_taken_inside_a_checkpoint_is_not_on_the_tape_twice():
+    x = leaf(3)
+
+    def slope(t):
+        inner = t.detach().requires_grad_()
+        return t * mg.grad((inner ** 3).sum(), inner)
+
+    tape = record(lambda: checkpoint(slope, x).sum().backward())
+    assert names(tape).count("power") == 1
+    assert {entry.times for entry in tape.entries.values()} == {1}
+
+
+# --- Leaves ------------------------------------------------------------------------------------------------
+
+
+def test_leaves_have_the_gradient_of_the_recorded_backward_and_not_the_sum_of_all(device):
+    w = leaf(3, 4, device=device)
+    (w.T * 2).sum().backward()  # before the block
+    tape = record(lambda: (w.T * 3).sum().backward())
+    (one,) = tape.leaves.values()
+    assert one.gradient_norm == entry_of(tape, "transpose").gradient_norm == pytest.approx(3 * np.sqrt(12))
+    assert np.linalg.norm(to_numpy(w.grad.data)) == pytest.approx(5 * np.sqrt(12))
+    assert str(tape).endswith(f"{one.gradient_norm:.2e}")
+
+
+def test_of_several_backwards_the_last_one_counts_after_hooks_and_that_is_said():
+    w, unused = leaf(4), leaf(2)
+
+    def run():
+        (w * 2).sum().backward()
+        w.register_hook(lambda g: g * 10)
+        (w * w.detach() + w).sum().backward()
+        mg.exp(unused)
+        mg.grad((unused * 2).sum(), unused)
+
+    tape = record(run)
+    first, second = tape.leaves.values()
+    assert first.gradient_norm == pytest.approx(10 * np.linalg.norm(w.numpy() + 1))
+    assert (first.times, second.times) == (2, 1)
+    assert [line[-2:] == "×2" for line in str(tape).splitlines()[-2:]] == [True, False]
+    assert second.gradient_norm == pytest.approx(2 * np.sqrt(2))  # `grad` counts as well, though .grad is not touched
+    assert unused.grad is None
+
+
+# --- Lines -------------------------------------------------------------------------------------------------
+
+
+def test_lines_keep_their_numbers_where_the_column_is_narrow():
+    q = leaf(2, 5, 4)
+    with mg.fused(False):
+        tape = record(lambda: F.scaled_dot_product_attention(q, q, q).sum().backward())
+    line = entry_of(tape, "matmul").line
+    for width in (80, 100, 300):
+        text = tape.text(width=width)
+        shown = [row[2] for row in rows(text) if row[1] == "matmul"]
+        assert any(re.fullmatch(rf"\S+:{line.number}›\S+:{line.inner.number}", cell) for cell in shown), (width, shown)
+        assert max(map(len, text.splitlines())) <= max(width, 115)
+        assert re.search(r"^ *# +operation +made at", text, re.MULTILINE)
+    assert f"test_tape:{line.number}›attention:{line.inner.number}" in text
+
+
+def test_files_of_one_name_are_told_apart():
+    lines = [Line("/home/ada/model/attention.py", 7, "f", Line("/lib/minigrad/functional/attention.py", 8, "g")),
+             Line("/home/ada/train.py", 9, "h"), Line("/home/bob/model/attention.py", 10, "f")]
+    assert short_names([*lines, lines[0].inner]) == {
+        "/home/ada/model/attention.py": "ada/model/attention", "/home/ada/train.py": "train",
+        "/lib/minigrad/functional/attention.py": "functional/attention",
+        "/home/bob/model/attention.py": "bob/model/attention"}
+    assert short_names([Line("<stdin>", 1, "f"), Line("<stdin>", 2, "f")]) == {"<stdin>": "<stdin>"}
+    assert str(lines[1]) == "train:9"
+    text = "model/attention:60›functional/attention:1033"
+    assert [shorten_lines(text, width) for width in (len(text), 30, 12, 3)] \
+        == [text, "model/att…:60›functional…:1033", "…:60›f…:1033", "…:60›…:1033"]

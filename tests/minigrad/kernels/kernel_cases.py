@@ -1,4 +1,4 @@
-"""The functions that have a compiled twin, each with its operands: what the tables of tests in this folder run over."""
+"""The functions that have a compiled twin, each with its operands."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -37,16 +37,7 @@ def attend_split(mask=None, dropped=None):
                                                           dropped=dropped)
 
 
-def drop(mask):
-    return lambda x: F.dropout_with_mask(x, mask, 0.3)
-
-
-def losses(ids, **options):
-    return lambda x: F.cross_entropy(x, np.array(ids), **options)
-
-
-ROWS = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (1, 5000))  # with remainders of every register's width
-TALL = (3, 0, -100, 2, 1, 1)
+TALL = np.array((3, 0, -100, 2, 1, 1))
 ATTENTION = ((2, 5, 6), (2, 7, 6), (2, 7, 8))  # 2 heads; 5 queries, 7 keys
 SPLIT = ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))
 MASKS = {
@@ -59,28 +50,25 @@ MASKS = {
     "keys alone": booleans(7),
 }
 CASES = [
-    *[Case(f"softmax {shape}", F.softmax, F.softmax, (shape,)) for shape in ROWS],
-    *[Case(f"log_softmax {shape}", F.log_softmax, F.log_softmax, (shape,)) for shape in ROWS],
+    *[Case(f"{function.__name__} {shape}", function, function, (shape,))
+      for function in (F.softmax, F.log_softmax) for shape in ((5, 33), (9,))],
     Case("softmax, last axis by number", F.softmax, lambda x: F.softmax(x, axis=2), ((2, 3, 19),)),
     *[Case(f"layer_norm {shape}", F.layer_norm, F.layer_norm, (shape, shape[-1:], shape[-1:]))
-      for shape in ROWS if shape[-1] > 1],
-    *[Case(f"relu {shape}", relu, F.relu, (shape,)) for shape in ROWS],
-    *[Case(f"gelu {shape}", gelu_tanh, lambda x: F.gelu(x, "tanh"), (shape,)) for shape in ROWS],
-    *[Case(f"dropout {shape}", F.dropout_with_mask, drop(booleans(*shape)), (shape,)) for shape in ROWS],
-    Case("losses", row_losses, losses(TALL, reduction="none"), ((6, 37),)),
-    Case("losses, smooth", row_losses, losses(TALL, reduction="none", label_smoothing=0.2), ((6, 37),)),
-    Case("losses of one class", row_losses, losses([0, 0], reduction="none"), ((2, 1),)),
-    Case("linear losses", linear_losses, lambda x, w: F.linear_cross_entropy(x, w, np.array(TALL)), ((6, 5), (37, 5))),
+      for shape in ((5, 33), (9,))],
+    Case("relu", relu, F.relu, ((5, 33),)),
+    Case("gelu", gelu_tanh, lambda x: F.gelu(x, "tanh"), ((5, 33),)),
+    Case("dropout", F.dropout_with_mask, lambda x: F.dropout_with_mask(x, booleans(5, 33), 0.3), ((5, 33),)),
+    Case("losses", row_losses, lambda x: F.cross_entropy(x, TALL, reduction="none"), ((6, 37),)),
+    Case("losses, smooth", row_losses, lambda x: F.cross_entropy(x, TALL, reduction="none", label_smoothing=0.2),
+         ((6, 37),)),
+    Case("linear losses", linear_losses, lambda x, w: F.linear_cross_entropy(x, w, TALL), ((6, 5), (37, 5))),
     Case("linear losses, smooth, with a bias", linear_losses,
-         lambda x, w, b: F.linear_cross_entropy(x, w, np.array(TALL), b, reduction="sum", label_smoothing=0.2),
+         lambda x, w, b: F.linear_cross_entropy(x, w, TALL, b, reduction="sum", label_smoothing=0.2),
          ((6, 5), (37, 5), (37,))),
-    *[Case(f"attention, {name}", attention_of_heads, attend(2, mask), ATTENTION)
-      for name, mask in MASKS.items()],
-    Case("attention with dropout", attention_of_heads, attend(2, MASKS["padding"], booleans(2, 2, 5, 7)),
-         ATTENTION),
+    *[Case(f"attention, {name}", attention_of_heads, attend(2, mask), ATTENTION) for name, mask in MASKS.items()],
+    Case("attention with dropout", attention_of_heads, attend(2, MASKS["padding"], booleans(2, 2, 5, 7)), ATTENTION),
     Case("attention of split heads", attention, attend_split(), SPLIT),
-    Case("attention of split heads with dropout", attention,
-         attend_split(booleans(5, 7), booleans(2, 3, 5, 7)), SPLIT),
+    Case("attention of split heads with dropout", attention, attend_split(booleans(5, 7), booleans(2, 3, 5, 7)), SPLIT),
     Case("attention of heads that lie the other way round", attention,
          lambda *xs: F.scaled_dot_product_attention(*(x.swapaxes(0, 1) for x in xs)), ((3, 2, 5, 4),) * 3),
     Case("attention to one key", attention_of_heads, attend(1), ((1, 3, 2), (1, 1, 2), (1, 1, 2))),
@@ -90,7 +78,7 @@ CASES = [
 NAMES = [case.name for case in CASES]
 
 
-def operands(case, dtype, scale=1.0):
+def operands(case, dtype):
     """Leaves for a case, always the same ones."""
     numbers = np.random.default_rng(0)
-    return [Tensor((scale * numbers.standard_normal(shape)).astype(dtype), requires_grad=True) for shape in case.shapes]
+    return [Tensor(numbers.standard_normal(shape).astype(dtype), requires_grad=True) for shape in case.shapes]

@@ -22,7 +22,11 @@ from minigrad.functional.more.linear_cross_entropy import linear_losses
 from minigrad.functional.more.rms_norm import _rms_norm
 from minigrad.kernels import BodyError, check_body, faster_body
 from minigrad.kernels.bodies import on_host
-from minigrad.ops import relu
+from minigrad.kernels.host.indexing import add_at
+from minigrad.ops import clip, getitem, max, maximum, min, minimum, nan_to_num, put_into_zeros, relu, where
+from minigrad.ops.linalg import batched_matmul
+
+from tests.minigrad.kernels.kernel_cases import MASKS, booleans
 
 if importlib.util.find_spec("numba"):
     kernels.load()
@@ -36,10 +40,6 @@ class Row(NamedTuple):
     args: Callable[[Callable[..., Any]], tuple[Any, ...]]
 
 
-def booleans(*shape, kept=0.7):
-    return np.random.default_rng([len(shape), *shape]).random(shape) < kept
-
-
 def with_odd_rows(x):
     """The same rows, with one of -inf alone, one that is partly so, and some that are far from 0."""
     x = x.copy()
@@ -51,16 +51,7 @@ def with_odd_rows(x):
     return x
 
 
-MASKS = {
-    "no mask": None,
-    "padding": booleans(2, 1, 1, 7),
-    "one mask for all": booleans(5, 7),
-    "a mask for each head": booleans(1, 2, 5, 7),
-    "queries that may attend to nothing": booleans(2, 1, 5, 1),
-    "nothing allowed": np.zeros((1, 7), bool),
-    "keys alone": booleans(7),
-}
-SHAPES = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (2, 700))
+SHAPES = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (1, 5000))  # with remainders of every register's width
 IDS = np.array([3, 0, 2, 2, 1, 1])
 COUNTED = np.array([True, True, False, True, True, True])
 
@@ -76,6 +67,7 @@ def rows_of_attention():
     yield Row(attention, "large scores", lambda x: (100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0))
     yield Row(attention, "long rows", lambda x: (
         x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0))
+    yield Row(attention, "one key", lambda x: (x(1, 3, 2), x(1, 1, 2), x(1, 1, 2), None, None, 0.0, 1.0))
     yield Row(attention, "no keys", lambda x: (x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0))
     yield Row(attention, "views", lambda x: (
         *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0))
@@ -94,11 +86,51 @@ def rows_of_losses():
     yield Row(row_losses, "no rows", lambda x: (x(0, 4), IDS[:0], COUNTED[:0], 0.1))
 
 
+def tied(x):
+    x[::7, ::5] = 0.5
+    return x
+
+
+ODD_ROWS = np.array([
+    [0.0, -math.inf, 1.0, 2.0, -3.0],
+    [-math.inf] * 5,
+    [math.inf, 0.0, 1.0, 2.0, 3.0],
+    [math.nan, 0.0, 1.0, 2.0, 3.0],
+    [0.0, 1.0, 2.0, 3.0, -math.nan],
+    [-math.inf, math.inf, 0.0, 0.0, math.nan],
+    [-1e30, -1e30, -1e30, -1e30, -1e30],
+    [1e30, 1e30, 0.0, -1e30, 1e30],
+    [-200.0, 0.0, 100.0, 90.0, -5.0],
+])
+
+
+def rows_of_choices():
+    """From 4096 elements on, products take the place of choices."""
+    yield Row(where, "large", lambda x: (x(80, 64) > 0, x(80, 64), x(80, 64)))
+    for op in (maximum, minimum):
+        yield Row(op, "large, with ties", lambda x: (tied(x(80, 64)), tied(x(80, 64))))
+    yield Row(clip, "large", lambda x: (x(80, 64), x(80, 64), 0.5))
+    yield Row(clip, "large, from above", lambda x: (x(80, 64), None, x(80, 64)))
+    yield Row(clip, "large, by two", lambda x: (x(80, 64), x(80, 64), x(80, 64)))
+    yield Row(nan_to_num, "large", lambda x: (np.where(x(80, 64) > 1, np.inf, x(80, 64)), 0.0, None, None))
+    for op in (max, min):
+        yield Row(op, "rows, with ties", lambda x: (np.round(x(80, 64)), 1, False))
+        yield Row(op, "columns, kept", lambda x: (np.round(x(80, 64)), 0, True))
+        yield Row(op, "many rows", lambda x: (x(5120, 1), 1, False))
+
+
+ROWS_OF_PLACES = np.random.default_rng(0).integers(-80, 80, (30, 2))
 ROWS = [
+    *rows_of_choices(),
+    Row(getitem, "rows", lambda x: (x(80, 64), ROWS_OF_PLACES)),
+    Row(put_into_zeros, "rows", lambda x: (x(30, 2, 64), ROWS_OF_PLACES, (80, 64))),
+    Row(batched_matmul, "one matrix for all rows", lambda x: (x(4, 20, 64), x(64, 7))),
     *[Row(op, f"{shape}", lambda x, s=shape: (x(*s), -1)) for op in (F.softmax, F.log_softmax) for shape in SHAPES],
     *[Row(op, f"axis {axis}", lambda x, a=axis: (x(2, 3, 19), a))
       for op in (F.softmax, F.log_softmax) for axis in (0, 1, 2)],
     *[Row(op, "odd rows", lambda x: (with_odd_rows(x(6, 9)), -1)) for op in (F.softmax, F.log_softmax)],
+    *[Row(op, "infinities and NaN", lambda x: (ODD_ROWS.astype(x(1).dtype), -1)) for op in (F.softmax, F.log_softmax)],
+    Row(relu, "infinities and NaN", lambda x: (ODD_ROWS.astype(x(1).dtype),)),
     *[Row(op, "empty", lambda x: (x(0, 4), -1)) for op in (F.softmax, F.log_softmax)],
     *[Row(F.layer_norm, f"{s}", lambda x, s=s: (x(*s), x(s[-1]), x(s[-1]), 1e-5)) for s in SHAPES if s[-1] > 1],
     Row(F.layer_norm, "no parameters", lambda x: (x(4, 70), None, None, 1e-5)),
@@ -120,11 +152,9 @@ ROWS = [
 
 
 def bodies(op):
-    """The bodies of this folder; those of float16 have another."""
-    return [body for body in op.bodies if body.forward.__module__.startswith("minigrad.kernels.")]
-
-
-CHECKS = [(body, row) for row in ROWS for body in bodies(row.op)]
+    """Those whose forward or rules are of this folder; those of float16 have another."""
+    return [body for body in op.bodies
+            if any(f.__module__.startswith("minigrad.kernels.") for f in (body.forward, *body.rules.values()))]
 
 
 def arguments(row, dtype):
@@ -132,18 +162,21 @@ def arguments(row, dtype):
     return row.args(lambda *shape: numbers.standard_normal(shape).astype(dtype))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+EXACT = {where, maximum, minimum, clip, nan_to_num, max, min}
+CHECKS = [(body, row) for row in ROWS for body in bodies(row.op) if body.suits(*arguments(row, np.float32))]
+
+
 @pytest.mark.parametrize(("body", "row"), CHECKS,
-                         ids=[f"{body.forward.__module__[17:]} {row.op.name}: {row.name}" for body, row in CHECKS])
-def test_a_body_computes_what_the_definition_does(body, row, dtype):
-    args = arguments(row, dtype)
-    if not body.suits(*args):
-        pytest.skip("declines these operands")
-    assert check_body(body, *args).fresh
+                         ids=[f"{body.kind} {row.op.name}: {row.name}" for body, row in CHECKS])
+def test_a_body_computes_what_the_definition_does(body, row):
+    for dtype in (np.float32, np.float64):
+        with np.errstate(invalid="ignore"):
+            found = check_body(body, *arguments(row, dtype), tolerance=0 if row.op in EXACT else None)
+        assert found.fresh
 
 
 def test_every_body_has_a_row_that_suits_it():
-    checked = {id(body) for body, row in CHECKS if body.suits(*arguments(row, np.float32))}
+    checked = {id(body) for body, _ in CHECKS}
     assert all(id(body) in checked for row in ROWS for body in bodies(row.op))
 
 
@@ -253,3 +286,36 @@ def test_the_checker_passes_a_right_body_and_measures_it():
     assert found.kept >= 3 * x.nbytes
     with pytest.raises(ValueError, match="does not suit"):
         check_body(operation(), x, y.astype(np.float32))
+
+
+# --------------------------------------------------------------------------- adding at places, by a product
+
+
+@pytest.mark.parametrize(("shape", "index", "values_shape"), [
+    ((5, 3), np.array([4, -5, 4, 0, -1]), (5, 3)),
+    ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
+    ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
+    ((4, 3), np.array(2), (3,)),
+    ((4, 3), np.array([], np.int64), (0, 3)),
+    ((4, 0), np.array([1, 1]), (2, 0)),
+    ((4, 3), np.array([True, False, True, True]), (3, 3)),
+    ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
+    ((4,), np.array([0, 0, 3]), (3,)),
+    ((3, 2), np.array([2, -1, 0]), ()),
+])
+def test_add_at_on_the_host_is_numpys(shape, index, values_shape):
+    random = np.random.default_rng(0)
+    for dtype, order, tolerance in (("f4", "C", 2e-6), ("f8", "F", 4e-15), ("f2", "C", 0), ("i8", "C", 0)):
+        expected = (8 * random.standard_normal(shape)).astype(dtype, order=order)
+        values = (8 * random.standard_normal(values_shape)).astype(dtype)
+        result = expected.copy(order)
+        np.add.at(expected, index, values)
+        add_at(result, index, values)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+        assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_add_at_refuses_rows_out_of_range(index):
+    with pytest.raises(IndexError):
+        add_at(np.zeros((4, 3)), np.array([index]), 1.0)

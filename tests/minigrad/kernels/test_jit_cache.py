@@ -75,20 +75,15 @@ def test_the_folder_that_the_user_names(package, tmp_path):
     assert not (package / "kernels" / "compiled" / "__pycache__").exists()
 
 
-def test_where_no_folder_can_be_written_to_kernels_are_compiled_all_the_same(package, tmp_path):
-    """A file is where each folder would be."""
-    for path in (tmp_path / "named", tmp_path / "user", package / "kernels" / "compiled" / "__pycache__"):
-        path.write_text("")
-    user = {name: str(tmp_path / "user") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA")}
-    for _ in range(2):
-        assert run(package, NUMBA_CACHE_DIR=str(tmp_path / "named"), **user) == (sigmoid(1), 1, 0)
-
-
-def test_the_users_cache_folder_is_the_last_resort(package, tmp_path):
+def test_the_users_cache_folder_is_the_last_resort_and_kernels_do_without(package, tmp_path):
+    """A file is where another folder would be."""
     (package / "kernels" / "compiled" / "__pycache__").write_text("")
     user = {name: str(tmp_path / "user") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA")}
     assert run(package, **user) == (sigmoid(1), 1, 0)
     assert len(folders(tmp_path / "user")) == 1
+    (tmp_path / "file").write_text("")
+    nowhere = dict.fromkeys([*user, "NUMBA_CACHE_DIR"], str(tmp_path / "file"))
+    assert run(package, **nowhere) == (sigmoid(1), 1, 0)
 
 
 @pytest.mark.parametrize("error", [OSError("the disk is full"), RuntimeError("no locator available")], ids=repr)

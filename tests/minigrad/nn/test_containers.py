@@ -12,11 +12,9 @@ def test_a_module_list_reads_like_a_list():
     assert modules.append(c) is modules
     assert len(modules) == 3
     assert list(modules) == [a, b, c]
-    assert modules[0] is a
-    assert modules[-1] is c
-    assert list(modules[1:]) == [b, c]
+    assert [modules[0], modules[-1], modules[-3]] == [a, c, a]
     assert isinstance(modules[1:], nn.ModuleList)
-    assert c in modules
+    assert list(modules[1:]) == [b, c]
     modules[1] = a
     assert list(modules) == [a, a, c]
     assert modules.extend([b]) is modules
@@ -29,37 +27,28 @@ def test_ten_and_more_stay_in_order():
     assert list(modules.state_dict())[-1] == "11.bias"
 
 
-def test_a_slice_shares_its_modules():
-    modules = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])
-    assert modules[:1][0] is modules[0]
-
-
 @pytest.mark.parametrize("index", [2, -3])
 def test_an_index_out_of_range_is_named(index):
     modules = nn.ModuleList([nn.ReLU(), nn.ReLU()])
-    with pytest.raises(IndexError, match=f"ModuleList: index {index} is out of range for 2 modules"):
+    with pytest.raises(IndexError, match=f"ModuleList: index {index} .* 2 modules"):
         modules[index]
     with pytest.raises(IndexError, match="out of range"):
         modules[index] = nn.ReLU()
 
 
-@pytest.mark.parametrize(
-    "add",
-    [
-        lambda modules: modules.append(max),
-        lambda modules: modules.extend([nn.ReLU, 3]),
-        lambda modules: modules.__setitem__(0, None),
-        lambda modules: nn.Sequential([nn.ReLU()]),
-    ],
-)
+@pytest.mark.parametrize("add", [
+    lambda modules: modules.append(max), lambda modules: modules.extend([nn.ReLU, 3]),
+    lambda modules: modules.__setitem__(0, None), lambda modules: nn.Sequential([nn.ReLU()]),
+])
 def test_only_modules(add):
     with pytest.raises(TypeError, match="expected a Module, got"):
         add(nn.ModuleList([nn.ReLU()]))
 
 
-def test_a_module_list_is_not_called():
-    with pytest.raises(TypeError, match="loop over its modules, or use Sequential"):
-        nn.ModuleList([nn.ReLU()])(1)
+@pytest.mark.parametrize("holder", [nn.ModuleList([nn.ReLU()]), nn.ModuleDict(), nn.ParameterList()])
+def test_what_is_not_called(holder):
+    with pytest.raises(TypeError, match=f"{type(holder).__name__} cannot be called"):
+        holder(1)
 
 
 def test_sequential_composes():
@@ -71,9 +60,6 @@ def test_sequential_composes():
     np.testing.assert_array_equal(model[:1](x).numpy(), first(x).numpy())
     assert nn.Sequential()(x) is x
     assert list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-
-
-# --- ModuleDict
 
 
 def test_a_module_dict_reads_like_a_dictionary():
@@ -94,31 +80,24 @@ def test_a_module_dict_reads_like_a_dictionary():
     assert list(modules) == ["second"]
 
 
-@pytest.mark.parametrize(("name", "module", "error", "said"), [
-    ("a", max, TypeError, r"ModuleDict\['a'\]: expected a Module, got builtin_function_or_method"),
-    (1, nn.ReLU(), TypeError, "ModuleDict: names must be strings, got int"),
-    ("", nn.ReLU(), KeyError, "cannot be a name"),
-    ("a.b", nn.ReLU(), KeyError, "'a.b' cannot be a name"),
-    ("train", nn.ReLU(), KeyError, "'train' cannot be a name"),
-    ("training", nn.ReLU(), KeyError, "'training' cannot be a name"),
+@pytest.mark.parametrize(("name", "module", "error"), [
+    ("a", max, TypeError), (1, nn.ReLU(), TypeError), ("", nn.ReLU(), KeyError), ("a.b", nn.ReLU(), KeyError),
+    ("train", nn.ReLU(), KeyError), ("training", nn.ReLU(), KeyError),
 ])
-def test_what_a_module_dict_does_not_hold(name, module, error, said):
+def test_what_a_module_dict_does_not_hold(name, module, error):
     modules = nn.ModuleDict()
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match="ModuleDict"):
         modules[name] = module
     assert modules.training is True
+    assert len(modules) == 0
 
 
 def test_a_name_that_a_module_dict_lacks():
     modules = nn.ModuleDict({"a": nn.ReLU(), "b": nn.ReLU()})
-    for use in (lambda: modules["c"], lambda: modules.__delitem__("training")):
-        with pytest.raises(KeyError, match=r"ModuleDict: there is no '(c|training)'; there are 'a', 'b'"):
-            use()
-    with pytest.raises(TypeError, match=r"modules\[name\]\(x\)"):
-        modules(1)
-
-
-# --- ParameterList
+    with pytest.raises(KeyError, match=r"'c'.* 'a', 'b'"):
+        modules["c"]
+    with pytest.raises(KeyError, match="'training'"):
+        del modules["training"]
 
 
 def test_a_parameter_list_is_found_and_learns():
@@ -134,7 +113,6 @@ def test_a_parameter_list_is_found_and_learns():
     assert [name for name, _ in module.named_parameters()] == ["factors.0", "factors.1"]
     module(Tensor([2.0, 3.0])).sum().backward()
     np.testing.assert_array_equal(module.factors[1].grad.numpy(), [2, 3])
-    assert repr(module.factors) == "ParameterList()  # 4 parameters"
 
 
 def test_a_parameter_list_reads_like_a_list():
@@ -152,7 +130,3 @@ def test_a_parameter_list_reads_like_a_list():
         parameters[2]
     with pytest.raises(IndexError):
         parameters[2] = a
-    with pytest.raises(TypeError, match="floating"):
-        parameters.append(np.zeros(2, int))
-    with pytest.raises(TypeError, match="ParameterList cannot be called"):
-        parameters(1)

@@ -11,15 +11,16 @@ from tests.minigrad.ops.row import host
 
 
 class Affine(nn.Module):
-    """``scale·x + shift``, where the shift is a buffer."""
+    """``scale·x + shift``, where the shift is a buffer, and the scale has two names."""
 
     def __init__(self):
         super().__init__()
         self.scale = nn.Parameter(np.array([2.0, 3.0]))
+        self.tied = self.scale
         self.register_buffer("shift", Tensor(np.array([10.0, 20.0])))
 
     def forward(self, x, factor=1.0):
-        return (self.scale * x + self.shift) * factor
+        return (self.tied * x + self.shift) * factor
 
 
 class Sum(nn.Module):
@@ -57,29 +58,29 @@ def test_buffers_and_arrays():
     shift = module.shift
     assert functional_call(module, {"shift": np.array([0.5, 0.5]), "scale": SCALE.data}, X).tolist() == [5.5, 7.5]
     assert module.shift is shift
-    assert module(X).tolist() == [12.0, 23.0]
-
-
-def test_a_buffer_of_a_child_is_differentiated():
     shift = Tensor(np.zeros(2), requires_grad=True)
-    functional_call(nn.Sequential(Affine(), Affine()), {"1.shift": shift}, X).sum().backward()
+    functional_call(nn.Sequential(Affine(), module), {"1.shift": shift}, X).sum().backward()
     assert shift.grad.tolist() == [1.0, 1.0]
 
 
-def test_two_values_for_what_is_tied():
+def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     module = Affine()
-    module.other = module.scale
-    assert functional_call(module, {"scale": SCALE, "other": SCALE}, X).tolist() == [15.0, 27.0]
-    with pytest.raises(ValueError, match="'scale' and 'other' are tied"):
-        functional_call(module, {"scale": SCALE, "other": SCALE.clone()}, X)
+    own = module.scale
+    for values in ({"tied": SCALE}, {"scale": SCALE, "tied": SCALE}):
+        assert functional_call(module, values, X).tolist() == [15.0, 27.0]
+    with pytest.raises(ValueError, match="'scale' and 'tied' are tied"):
+        functional_call(module, {"scale": SCALE, "tied": SCALE.clone()}, X)
+    with pytest.raises(TypeError, match="mul"):
+        functional_call(module, {"tied": SCALE}, "text")
+    assert module.scale is module.tied is own
 
 
 @pytest.mark.parametrize(("values", "kind", "said"), [
-    ({"scale": 3.0}, TypeError, "the value for 'scale' must be a tensor or an array, got float"),
-    ({"scale": None}, TypeError, "'scale' must be .* got NoneType"),
-    ({"shift": [1.0, 2.0]}, TypeError, "'shift' must be .* got list"),
-    ({"shift": Tensor([1.0])}, ValueError, r"'shift' has shape \(2,\), the tensor given for it \(1,\)"),
-    ({"bias": SCALE}, ValueError, "Affine has no parameter 'bias', nor a buffer"),
+    ({"scale": 3.0}, TypeError, "'scale' .* float"),
+    ({"scale": None}, TypeError, "'scale' .* NoneType"),
+    ({"shift": [1.0, 2.0]}, TypeError, "'shift' .* list"),
+    ({"shift": Tensor([1.0])}, ValueError, r"'shift' .*\(2,\).*\(1,\)"),
+    ({"bias": SCALE}, ValueError, "Affine has no parameter 'bias'"),
 ])
 def test_wrong_values(values, kind, said):
     module = Affine()
@@ -88,13 +89,13 @@ def test_wrong_values(values, kind, said):
     assert module(X).tolist() == [12.0, 23.0]
 
 
-def test_functional_call_makes_a_module_a_function_of_its_parameters(device):
+def test_it_makes_a_module_a_function_of_its_parameters(device):
     model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
     x = normal(5, 3, device=device)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
 
     def loss(parameters):
-        return (func.functional_call(model, parameters, x) ** 2).sum()
+        return (functional_call(model, parameters, x) ** 2).sum()
 
     found = func.grad(loss)(parameters)
     (model(x) ** 2).sum().backward()
@@ -107,23 +108,3 @@ def test_functional_call_makes_a_module_a_function_of_its_parameters(device):
     ahead, behind = (func.grad(loss)({n: p + tangents[n] * s for n, p in parameters.items()}) for s in (step, -step))
     for name in parameters:
         close(product[name], (host(ahead[name]) - host(behind[name])) / (2 * step), rtol=1e-6, atol=1e-7)
-    assert [p is q for p, q in zip(model.parameters(), model.parameters(), strict=True)] == [True] * 4
-
-
-def test_functional_call_and_tied_parameters():
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first = nn.Parameter(np.ones(2))
-            self.second = self.first
-
-        def forward(self, x):
-            return x * self.first + self.second
-
-    tied = Tied()
-    own = tied.first
-    assert func.functional_call(tied, {"second": Tensor([3.0, 4.0], dtype=np.float64)}, 2.0).tolist() == [9.0, 12.0]
-    assert tied.first is tied.second is own
-    with pytest.raises(TypeError, match="mul: cannot use a str"):
-        func.functional_call(tied, {"first": Tensor([3.0, 4.0])}, "text")
-    assert tied.first is own

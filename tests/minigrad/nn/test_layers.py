@@ -1,179 +1,181 @@
-"""Each layer against its formula, its state by PyTorch's names, and its mistakes."""
+"""Each layer is its function with the options kept, has PyTorch's names in its state, and says what it is."""
 
+import copy
 
 import numpy as np
 import pytest
 
 import minigrad
 from minigrad import Tensor, nn
-from minigrad.device import to_numpy
+from minigrad import functional as F
 
-DRAW = np.random.default_rng(3)
-X = DRAW.normal(size=(2, 4, 6))
-
-
-def array(tensor):
-    return to_numpy(tensor.data)
+DRAW = np.random.default_rng(81)
+X, Y, P = DRAW.normal(size=(2, 4, 6)) * 2, DRAW.normal(size=(2, 4, 6)), DRAW.uniform(0.1, 0.9, size=(2, 4, 6))
+IDS, TARGET = np.array([[0, 6, 3], [3, 3, 1]]), np.array([[0, 5, -1, 2], [1, 1, -1, 3]])
+WEIGHT = np.array([1.0, 0.5, 2.0, 1.5, 0.1, 3.0])
 
 
-def on(device, values):
-    return Tensor(values, device=device, requires_grad=True)
+def with_inputs(layer, arrays, device):
+    """What a layer and its copy give, which must be the same; and the inputs."""
+    inputs = [Tensor(array, device=device) for array in arrays]
+    out, again = layer(*inputs), copy.deepcopy(layer).eval()(*inputs)
+    assert out.device == device
+    np.testing.assert_array_equal(out.numpy(), again.numpy())
+    return out.numpy(), inputs
 
 
-LAYERS = {
-    "Linear": (lambda: nn.Linear(6, 5), {"weight": (5, 6), "bias": (5,)}),
-    "Linear without bias": (lambda: nn.Linear(6, 5, bias=False), {"weight": (5, 6)}),
-    "Embedding": (lambda: nn.Embedding(7, 3), {"weight": (7, 3)}),
-    "LayerNorm": (lambda: nn.LayerNorm(6), {"weight": (6,), "bias": (6,)}),
-    "LayerNorm without bias": (lambda: nn.LayerNorm(6, bias=False), {"weight": (6,)}),
-    "Dropout": (lambda: nn.Dropout(0.1), {}),
+PLAIN = [  # the layer, its function, the inputs, options of both; how many of these must be given
+    (nn.ReLU, F.relu, (X,), {}, 0),
+    (nn.ReLU6, F.relu6, (3 * X,), {}, 0),
+    (nn.GELU, F.gelu, (X,), {"approximate": "tanh"}, 0),
+    (nn.SiLU, F.silu, (X,), {}, 0),
+    (nn.Mish, F.mish, (X,), {}, 0),
+    (nn.LeakyReLU, F.leaky_relu, (X,), {"negative_slope": 0.2}, 0),
+    (nn.ELU, F.elu, (X,), {"alpha": 0.5}, 0),
+    (nn.CELU, F.celu, (X,), {"alpha": 2.0}, 0),
+    (nn.SELU, F.selu, (X,), {}, 0),
+    (nn.Sigmoid, F.sigmoid, (X,), {}, 0),
+    (nn.LogSigmoid, F.logsigmoid, (X,), {}, 0),
+    (nn.Hardsigmoid, F.hardsigmoid, (X,), {}, 0),
+    (nn.Tanh, F.tanh, (X,), {}, 0),
+    (nn.Hardtanh, F.hardtanh, (X,), {"min_val": -2, "max_val": 0.5}, 0),
+    (nn.Softsign, F.softsign, (X,), {}, 0),
+    (nn.Softplus, F.softplus, (10 * X,), {"beta": 2, "threshold": 3}, 0),
+    (nn.Softmax, F.softmax, (X,), {"axis": 1}, 0),
+    (nn.LogSoftmax, F.log_softmax, (X,), {"axis": 0}, 0),
+    (nn.MaxPool1d, F.max_pool1d, (X,),
+     {"kernel_size": 3, "stride": 2, "padding": 1, "dilation": 2, "ceil_mode": True}, 1),
+    (nn.AvgPool1d, F.avg_pool1d, (X,),
+     {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False}, 1),
+    (nn.Flatten, Tensor.flatten, (X,), {"start_axis": 0, "end_axis": 1}, 2),
+    (nn.MSELoss, F.mse_loss, (X, Y), {"reduction": "sum"}, 0),
+    (nn.L1Loss, F.l1_loss, (X, Y), {"reduction": "none"}, 0),
+    (nn.SmoothL1Loss, F.smooth_l1_loss, (X, Y), {"reduction": "sum", "beta": 0.3}, 0),
+    (nn.HuberLoss, F.huber_loss, (X, Y), {"reduction": "sum", "delta": 0.3}, 0),
+    (nn.NLLLoss, F.nll_loss, (X, TARGET), {"weight": WEIGHT, "ignore_index": -1, "reduction": "sum"}, 2),
+    (nn.NLLLoss, F.nll_loss, (X, abs(TARGET)), {"weight": None, "ignore_index": -100, "reduction": "mean"}, 0),
+    (nn.CrossEntropyLoss, F.cross_entropy, (X, TARGET),
+     {"weight": WEIGHT, "ignore_index": -1, "reduction": "none", "label_smoothing": 0.2}, 2),
+    (nn.CrossEntropyLoss, F.cross_entropy, (X, np.where(TARGET < 0, -100, TARGET)),
+     {"weight": None, "ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}, 0),
+    (nn.BCELoss, F.binary_cross_entropy, (P, Y > 0), {"weight": WEIGHT, "reduction": "sum"}, 0),
+    (nn.BCEWithLogitsLoss, F.binary_cross_entropy_with_logits, (X, P),
+     {"weight": WEIGHT, "reduction": "none", "pos_weight": WEIGHT[::-1]}, 0),
+    (nn.KLDivLoss, F.kl_div, (X, P), {"reduction": "batchmean", "log_target": True}, 0),
+    (nn.CosineSimilarity, F.cosine_similarity, (X, Y), {"axis": 0, "eps": 0.1}, 0),
+]
+
+
+@pytest.mark.parametrize(("kind", "function", "arrays", "options", "needed"), PLAIN)
+def test_a_layer_without_parameters_is_its_function(kind, function, arrays, options, needed, device):
+    for given in (options, dict(list(options.items())[:needed])):
+        layer = kind(*(Tensor(value) if isinstance(value, np.ndarray) else value for value in given.values()))
+        assert list(layer.parameters()) == []
+        assert list(layer.state_dict()) == [name for name, value in given.items() if isinstance(value, np.ndarray)]
+        out, inputs = with_inputs(layer.to(device), arrays, device)
+        np.testing.assert_array_equal(out, function(*inputs, **given).numpy())
+    printed = ", ".join(f"{name}={value!r}" for name, value in options.items()
+                        if name not in ("weight", "pos_weight", "ignore_index"))
+    assert repr(kind(*options.values())) == f"{kind.__name__}({printed})"
+
+
+LEARNING = {  # how a layer is made, what it computes, its input, the shapes in its state
+    "Linear(in_features=6, out_features=5, bias=True)  # 35 parameters": (
+        lambda: nn.Linear(6, 5), lambda m, x: F.linear(x, m.weight, m.bias), X, {"weight": (5, 6), "bias": (5,)}),
+    "Linear(in_features=6, out_features=5, bias=False)  # 30 parameters": (
+        lambda: nn.Linear(6, 5, bias=False), lambda m, x: F.linear(x, m.weight), X, {"weight": (5, 6)}),
+    "Embedding(7, 3)  # 21 parameters": (
+        lambda: nn.Embedding(7, 3), lambda m, ids: F.embedding(ids, m.weight), IDS, {"weight": (7, 3)}),
+    "LayerNorm(6, eps=1e-05, bias=True)  # 12 parameters": (
+        lambda: nn.LayerNorm(6), lambda m, x: F.layer_norm(x, m.weight, m.bias), X, {"weight": (6,), "bias": (6,)}),
+    "LayerNorm(6, eps=0.001, bias=False)  # 6 parameters": (
+        lambda: nn.LayerNorm(6, 1e-3, bias=False), lambda m, x: F.layer_norm(x, m.weight, eps=1e-3), X,
+        {"weight": (6,)}),
+    "LayerNorm(6, eps=1e-05, elementwise_affine=False)": (
+        lambda: nn.LayerNorm(6, elementwise_affine=False), lambda m, x: F.layer_norm(x), X, {}),
+    "RMSNorm(6, eps=None, elementwise_affine=True)  # 6 parameters": (
+        lambda: nn.RMSNorm(6), lambda m, x: F.rms_norm(x, m.weight), X, {"weight": (6,)}),
+    "RMSNorm(6, eps=0.1, elementwise_affine=False)": (
+        lambda: nn.RMSNorm(6, 0.1, False), lambda m, x: F.rms_norm(x, eps=0.1), X, {}),
+    "Conv1d(4, 6, kernel_size=3, stride=1, bias=True)  # 78 parameters": (
+        lambda: nn.Conv1d(4, 6, 3), lambda m, x: F.conv1d(x, m.weight, m.bias), X, {"weight": (6, 4, 3), "bias": (6,)}),
+    "Conv1d(4, 6, kernel_size=3, stride=2, padding=1, dilation=2, groups=2, bias=False)  # 36 parameters": (
+        lambda: nn.Conv1d(4, 6, 3, 2, 1, 2, 2, False), lambda m, x: F.conv1d(x, m.weight, None, 2, 1, 2, 2), X,
+        {"weight": (6, 2, 3)}),
+    "Conv1d(4, 6, kernel_size=3, stride=1, padding='same', bias=False)  # 72 parameters": (
+        lambda: nn.Conv1d(4, 6, 3, padding="same", bias=False), lambda m, x: F.conv1d(x, m.weight, padding="same"), X,
+        {"weight": (6, 4, 3)}),
+    "Unflatten(axis=-1, unflattened_size=(2, -1))": (
+        lambda: nn.Unflatten(dim=-1, unflattened_size=[2, -1]), lambda m, x: x.reshape((2, 4, 2, 3)), X, {}),
+    "Unflatten(axis=0, unflattened_size=(1, 2))": (
+        lambda: nn.Unflatten(0, (1, 2)), lambda m, x: x.reshape((1, 2, 4, 6)), X, {}),
+    "Flatten(start_axis=1, end_axis=-1)": (nn.Flatten, lambda m, x: x.reshape((2, 24)), X, {}),
+    "Softmax(axis=1)": (lambda: nn.Softmax(dim=1), lambda m, x: F.softmax(x, 1), X, {}),
+    "Identity()": (lambda: nn.Identity(54, unused=True), lambda m, x: x, X, {}),
+    "Dropout(p=0.0)": (lambda: nn.Dropout(0.0), lambda m, x: x, X, {}),
 }
 
 
-@pytest.mark.parametrize(("make", "shapes"), LAYERS.values(), ids=LAYERS)
-def test_state_by_pytorchs_names(make, shapes):
-    state = make().state_dict()
-    assert {name: tensor.shape for name, tensor in state.items()} == shapes
-    assert list(state) == list(shapes)
-    assert all(tensor.dtype == np.float32 for tensor in state.values())
+@pytest.mark.parametrize("text", LEARNING)
+def test_a_layer_is_its_function_of_what_it_learns(text, device):
+    make, function, array, shapes = LEARNING[text]
+    layer = make()
+    assert repr(layer) == text
+    assert [(name, tensor.shape, tensor.dtype) for name, tensor in layer.state_dict().items()] == [
+        (name, shape, np.float32) for name, shape in shapes.items()]
+    layer.to(device, dtype=np.float64)
+    for tensor in layer.parameters():
+        tensor.copy_(1 + np.arange(tensor.size).reshape(tensor.shape) / tensor.size)
+    out, inputs = with_inputs(layer, (array,), device)
+    np.testing.assert_array_equal(out, function(layer, *inputs).numpy())
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_linear(bias, device):
-    layer = nn.Linear(6, 5, bias=bias).to(device, dtype=np.float64)
-    out = layer(on(device, X))
-    expected = X @ array(layer.weight).T + (array(layer.bias) if bias else 0)
-    np.testing.assert_allclose(array(out), expected, rtol=1e-13, atol=1e-14)
-    out.sum().backward()
-    np.testing.assert_allclose(array(layer.weight.grad), np.tile(X.sum((0, 1)), (5, 1)), rtol=1e-12)
-    if bias:
-        np.testing.assert_array_equal(array(layer.bias.grad), np.full(5, 8.0))
-
-
-def test_linear_begins_as_pytorchs():
+@pytest.mark.parametrize("make", [lambda: nn.Linear(100, 400), lambda: nn.Conv1d(40, 400, 5, groups=2)])
+def test_linear_and_conv1d_begin_as_pytorchs(make):
+    """Of fan-in 100: uniform up to 0.1. A seed gives the same layer."""
     minigrad.manual_seed(1)
-    layer = nn.Linear(100, 400)
-    for values in (layer.weight.data, layer.bias.data):
-        assert np.abs(values).max() <= 0.1
-        assert np.abs(values).max() > 0.099
-        assert values.var() == pytest.approx(0.01 / 3, rel=0.1)
+    layer = make()
     before = layer.weight.data.copy()
+    for values in (before, layer.bias.data):
+        assert 0.099 < np.abs(values).max() <= 0.1
+        assert values.var() == pytest.approx(0.01 / 3, rel=0.1)
     layer.reset_parameters()
     assert (layer.weight.data != before).mean() > 0.99
+    minigrad.manual_seed(1)
+    np.testing.assert_array_equal(make().weight.data, before)
 
 
-def test_embedding(device):
-    layer = nn.Embedding(7, 3).to(device, dtype=np.float64)
-    ids = np.array([[0, 6, 3], [3, 3, 1]])
-    out = layer(Tensor(ids, device=device))
-    np.testing.assert_array_equal(array(out), array(layer.weight)[ids])
-    weights = DRAW.normal(size=(2, 3, 3))
-    (out * Tensor(weights, device=device)).sum().backward()
-    expected = np.zeros((7, 3))
-    np.add.at(expected, ids, weights)
-    np.testing.assert_allclose(array(layer.weight.grad), expected, rtol=1e-13)
+def test_norms_begin_as_the_plain_ones_and_an_embedding_as_normal_draws():
+    for layer in (nn.LayerNorm(6), nn.RMSNorm(6)):
+        np.testing.assert_array_equal(layer.weight.data, np.ones(6))
+    np.testing.assert_array_equal(nn.LayerNorm(6).bias.data, np.zeros(6))
+    minigrad.manual_seed(1)
+    table = nn.Embedding(1000, 8).weight.data
+    assert table.mean() == pytest.approx(0, abs=0.05)
+    assert table.std() == pytest.approx(1, rel=0.03)
 
 
 @pytest.mark.parametrize("padding_idx", [2, -5])
-def test_embedding_never_learns_the_padding(padding_idx, device):
+def test_an_embedding_never_learns_the_padding(padding_idx, device):
     layer = nn.Embedding(7, 3, padding_idx=padding_idx).to(device)
-    assert layer.padding_idx == 2
-    np.testing.assert_array_equal(array(layer.weight)[2], np.zeros(3))
+    assert repr(layer) == "Embedding(7, 3, padding_idx=2)  # 21 parameters"
+    np.testing.assert_array_equal(layer.weight.numpy()[2], np.zeros(3))
     layer.weight[2] = 5.0  # whatever the row holds is read, and gets no gradient
-    out = layer(Tensor(np.array([[2, 4, 2]]), device=device))
-    np.testing.assert_array_equal(array(out)[0, 0], np.full(3, 5.0))
+    out = layer(np.array([[2, 4, 2]]))
+    np.testing.assert_array_equal(out.numpy()[0, 0], np.full(3, 5.0))
     out.sum().backward()
-    expected = np.zeros((7, 3))
-    expected[4] = 1
-    np.testing.assert_array_equal(array(layer.weight.grad), expected)
+    np.testing.assert_array_equal(layer.weight.grad.numpy(), np.eye(7)[4][:, None] * np.ones(3))
 
 
-def test_embedding_takes_arrays_and_checks_ids():
-    layer = nn.Embedding(7, 3)
-    np.testing.assert_array_equal(layer(np.array([1, 1])).numpy(), layer.weight.data[[1, 1]])
-    with pytest.raises(IndexError, match=r"id 7 is out of range; ids must be in \[0, 7\)"):
-        layer(np.array([0, 7]))
-    with pytest.raises(IndexError, match="-1"):
-        layer(np.array([-1]))
-    with pytest.raises(TypeError, match="integers"):
-        layer(np.array([1.0]))
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_layer_norm(bias, device):
-    layer = nn.LayerNorm(6, eps=1e-3, bias=bias).to(device, dtype=np.float64)
-    layer.weight.copy_(np.arange(1.0, 7.0))
-    if bias:
-        layer.bias.copy_(np.linspace(-1, 1, 6))
-    out = layer(on(device, X))
-    normal = (X - X.mean(-1, keepdims=True)) / np.sqrt(X.var(-1, keepdims=True) + 1e-3)
-    expected = normal * np.arange(1.0, 7.0) + (np.linspace(-1, 1, 6) if bias else 0)
-    np.testing.assert_allclose(array(out), expected, rtol=1e-12, atol=1e-13)
-    out.sum().backward()
-    np.testing.assert_allclose(array(layer.weight.grad), normal.sum((0, 1)), rtol=1e-11, atol=1e-13)
-
-
-def test_layer_norm_begins_as_the_plain_one():
-    layer = nn.LayerNorm(6)
-    assert layer.eps == 1e-5
-    np.testing.assert_array_equal(layer.weight.data, np.ones(6))
-    np.testing.assert_array_equal(layer.bias.data, np.zeros(6))
-
-
-def test_dropout_drops_in_training_only(device):
-    layer, x = nn.Dropout(0.25), on(device, np.ones((200, 300)))
-    values, counts = np.unique(array(layer(x)), return_counts=True)
+def test_dropout_drops_in_training_only():
+    layer, x = nn.Dropout(0.25), Tensor(np.ones(60000))
+    values, counts = np.unique(layer(x).numpy(), return_counts=True)
     np.testing.assert_allclose(values, [0, 4 / 3], rtol=1e-12)
     assert counts[0] / 60000 == pytest.approx(0.25, abs=0.01)  # six standard deviations
-    assert layer.eval()(x) is x
-    assert nn.Dropout(0.0)(x) is x
+    assert layer.eval()(x) is nn.Identity()(x) is x
 
 
-def test_one_dropout_used_twice_draws_two_masks_and_the_gradient_knows_both():
-    layer, x = nn.Dropout(0.5), on("cpu", np.ones(1000))
-    first, second = layer(x), layer(x)
-    assert (first.data != second.data).mean() > 0.4
-    (first + second).sum().backward()
-    np.testing.assert_array_equal(x.grad.data, first.data + second.data)
-
-
-@pytest.mark.parametrize("make", [lambda: nn.Linear(64, 64), lambda: nn.Embedding(50, 8)])
-def test_a_seed_gives_the_same_layer(make):
-    minigrad.manual_seed(7)
-    first, other = make(), make()
-    minigrad.manual_seed(7)
-    again = make()
-    np.testing.assert_array_equal(first.weight.data, again.weight.data)
-    assert (first.weight.data != other.weight.data).any()
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: nn.Linear(2, 3), "Linear(in_features=2, out_features=3, bias=True)  # 9 parameters"),
-        (lambda: nn.Embedding(4, 2, 1), "Embedding(4, 2, padding_idx=1)  # 8 parameters"),
-        (lambda: nn.LayerNorm(4, bias=False), "LayerNorm(4, eps=1e-05, bias=False)  # 4 parameters"),
-        (lambda: nn.Dropout(0.1), "Dropout(p=0.1)"),
-    ],
-)
-def test_repr(make, text):
-    assert repr(make()) == text
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: nn.Linear(0, 3), ValueError, "Linear: in_features must be at least 1, got 0"),
-        (lambda: nn.Linear(3, 2.0), TypeError, "Linear: out_features must be an integer, got float"),
-        (lambda: nn.Linear(True, 2), TypeError, "in_features must be an integer, got bool"),
-        (lambda: nn.Embedding(-1, 3), ValueError, "Embedding: num_embeddings must be at least 1"),
-        (lambda: nn.Embedding(3, 3, padding_idx=3), ValueError, "padding_idx .* num_embeddings=3, got 3"),
-        (lambda: nn.Embedding(3, 3, padding_idx=-4), ValueError, "padding_idx .* got -4"),
-        (lambda: nn.LayerNorm((3, 4)), TypeError, "LayerNorm: normalized_shape must be an integer, got tuple"),
-        (lambda: nn.Dropout(1.0), ValueError, r"Dropout: p must be a probability in \[0, 1\), got 1.0"),
-        (lambda: nn.Dropout(-0.1), ValueError, "got -0.1"),
-    ],
-)
-def test_mistakes_are_named(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
+def test_the_weights_of_a_loss_are_float32_unless_they_are_tensors():
+    assert nn.BCEWithLogitsLoss(pos_weight=[1.0, 2.0]).pos_weight.dtype == np.float32
+    given = Tensor(WEIGHT)
+    assert nn.CrossEntropyLoss(given).weight is given

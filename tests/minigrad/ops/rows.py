@@ -55,6 +55,9 @@ ELEMENTWISE = [
     row("clip above", lambda x: x.clip(max=np.float64(0.2)), lambda x: np.clip(x, None, 0.2), distinct(3, 4)),
     row("where", lambda x, y: mg.where(constant(HALF_LINE, x), x, y), lambda x, y: np.where(HALF_LINE, x, y),
         normal(2, 3), normal(2, 3, seed=1)),
+    *(row(f"where {chosen} {x} {y}", lambda x, y, c=chosen: mg.where(constant(normal(*c) > 0, x), x, y),
+          lambda x, y, c=chosen: np.where(normal(*c) > 0, x, y), normal(*x), normal(*y, seed=1))
+      for chosen, x, y in [((2, 1), (3,), ()), ((), (2, 3), (1, 3)), ((3,), (1,), (2, 1)), ((1,), (), ())]),
     row("where with numbers", lambda x: mg.where(x > 0, x, -1.0) + mg.where(x > 0, 2, x),
         lambda x: np.where(x > 0, x, -1.0) + np.where(x > 0, 2, x), nonzero(2, 3)),
     row("masked_fill", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
@@ -242,5 +245,15 @@ def added(x, values, axis):
     return out
 
 
+ONE_NUMBER = [
+    row("norm of one number", mg.norm, np.abs, nonzero()),
+    row("median of one number", mg.median, np.median, nonzero()),
+    row("sort of one number", lambda x: mg.sort(x, None), np.ravel, nonzero()),
+    row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
+    row("roll of one number", lambda x: mg.roll(x, 1), lambda x: x, nonzero()),
+    row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
+    row("masked_select of one number", lambda x: mg.masked_select(x, x != 0), np.ravel, nonzero()),
+    row("inner of numbers", mg.inner, np.multiply, normal(), normal(seed=1)),
+]
 ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
-                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING]
+                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING, *ONE_NUMBER]

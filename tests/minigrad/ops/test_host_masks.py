@@ -53,13 +53,13 @@ def gradient_of(function, given, device):
     return out.numpy(), x.grad.numpy()
 
 
-@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("name", [*MASKS, *INDICES])
-def test_an_array_is_sent_to_the_device_of_the_tensor(name, fused, gpu):
+def test_an_array_is_sent_to_the_device_of_the_tensor(name, gpu):
     function, given = {**MASKS, **INDICES}[name]
-    with mg.fused(fused):
-        for there, here in zip(gradient_of(function, given, gpu), gradient_of(function, given, "cpu"), strict=True):
-            np.testing.assert_allclose(there, here, rtol=1e-12, atol=0)
+    for fused in (True, False):
+        with mg.fused(fused):
+            for there, here in zip(gradient_of(function, given, gpu), gradient_of(function, given, "cpu"), strict=True):
+                np.testing.assert_allclose(there, here, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("name", MASKS)
@@ -67,7 +67,7 @@ def test_an_array_is_sent_to_the_device_of_the_tensor(name, fused, gpu):
 def test_a_tensor_elsewhere_is_an_error_that_names_the_remedy(name, of_x, of_mask, stand_in):
     function, given = MASKS[name]
     x, mask = Tensor(X, device=of_x), Tensor(given, device=of_mask)
-    with pytest.raises(ValueError, match=r"operands on .*; move one with \.to\(device\)") as caught:
+    with pytest.raises(ValueError, match=r"operands on .*\.to\(device\)") as caught:
         function(x, mask)
     assert of_x in str(caught.value)
     assert of_mask in str(caught.value)

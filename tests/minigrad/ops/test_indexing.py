@@ -1,10 +1,10 @@
-"""Reading at places, against NumPy for any index that hypothesis finds; and ids that come as tensors."""
+"""Reading and writing at places, against NumPy for any index that hypothesis finds; and indices in every form."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays, basic_indices, integer_array_indices
+from hypothesis.extra.numpy import array_shapes, arrays, integer_array_indices
 
 import minigrad as mg
 from minigrad import Tensor
@@ -14,7 +14,7 @@ from tests.minigrad.ops.row import host, normal
 SEARCH = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 
 
-def check(index, shape):
+def check_reading(index, shape):
     """``x[index]`` and its gradient: what NumPy reads, and where NumPy would add."""
     x = normal(*shape)
     expected = np.asarray(x[index])
@@ -31,25 +31,10 @@ def check(index, shape):
 
 
 @SEARCH
-@given(st.data(), array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
-def test_any_basic_index(data, shape):
-    check(data.draw(basic_indices(shape, allow_newaxis=True, allow_ellipsis=True)), shape)
-
-
-@SEARCH
-@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4))
-def test_any_integer_arrays(data, shape):
-    result_shape = array_shapes(min_dims=0, max_dims=2, max_side=3)
-    arrays_of_all = data.draw(integer_array_indices(shape, result_shape=result_shape))
-    some = data.draw(st.integers(1, len(shape)))
-    check(arrays_of_all[:some], shape)
-
-
-@SEARCH
 @given(st.data(), array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
 def test_any_boolean_mask(data, shape):
     covered = data.draw(st.integers(1, len(shape)))
-    check(data.draw(arrays(np.bool_, shape[:covered])), shape)
+    check_reading(data.draw(arrays(np.bool_, shape[:covered])), shape)
 
 
 @SEARCH
@@ -66,23 +51,7 @@ def test_any_mixture(data, shape):
         parts.insert(data.draw(st.integers(0, len(parts))), None)
     if data.draw(st.booleans()):
         parts[data.draw(st.integers(0, len(parts) - 1))] = Ellipsis
-    check(tuple(parts), shape)
-
-
-@SEARCH
-@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4), array_shapes(min_dims=0, max_dims=2, max_side=3))
-def test_take_any_places(data, shape, places):
-    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    n = shape[axis]
-    indices = data.draw(arrays(np.int64, places, elements=st.integers(-n, n - 1)))
-    x = normal(*shape)
-    tensor = Tensor(x, requires_grad=True)
-    out = mg.take(tensor, indices, axis)
-    np.testing.assert_array_equal(host(out), np.take(x, indices, axis))
-    g = normal(*out.shape, seed=1)
-    added = np.zeros(shape)
-    np.add.at(added, (*(slice(None),) * (axis % len(shape)), indices), g)
-    np.testing.assert_allclose(host(mg.grad(out, tensor, g)), added, rtol=1e-14, atol=1e-15)
+    check_reading(tuple(parts), shape)
 
 
 @SEARCH
@@ -109,21 +78,20 @@ def test_an_index_whose_dtype_cannot_count_the_rows():
     np.testing.assert_array_equal(x.grad.numpy()[[0, 1, 199], 0], [1, 0, 2])
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
-def test_indices_may_be_tensors_arrays_or_lists(dtype, device):
+def test_indices_may_be_tensors_arrays_or_lists(device):
     x = Tensor(normal(4, 3), device=device)
-    ids = np.array([[3, 0], [1, 1]], dtype)
-    along = np.concatenate([ids, ids[:, :1]], axis=1)
-    for form in (ids, ids.tolist(), Tensor(ids, device=device), Tensor(ids)):
-        np.testing.assert_array_equal(host(x[form]), host(x)[ids])
-        np.testing.assert_array_equal(host(x.take(form, axis=0)), host(x)[ids])
-        np.testing.assert_array_equal(host(mg.take(x, form, axis=0)), host(x)[ids])
-    for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
-        expected = np.take_along_axis(host(x), along.astype(np.int64), 0)
-        np.testing.assert_array_equal(host(mg.gather(x, 0, form)), expected)
-        added = mg.scatter_add(x, 0, form, Tensor(np.ones((2, 3)), device=device))
-        counts = np.stack([np.bincount(column, minlength=4) for column in along.T], axis=1)
-        np.testing.assert_allclose(host(added), host(x) + counts, rtol=1e-15)
+    for dtype in (np.int32, np.int64, np.uint8):
+        ids = np.array([[3, 0], [1, 1]], dtype)
+        along = np.concatenate([ids, ids[:, :1]], axis=1)
+        for form in (ids, ids.tolist(), Tensor(ids, device=device), Tensor(ids)):
+            np.testing.assert_array_equal(host(x[form]), host(x)[ids])
+            np.testing.assert_array_equal(host(mg.take(x, form, axis=0)), host(x)[ids])
+        for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
+            expected = np.take_along_axis(host(x), along.astype(np.int64), 0)
+            np.testing.assert_array_equal(host(mg.gather(x, 0, form)), expected)
+            added = mg.scatter_add(x, 0, form, Tensor(np.ones((2, 3)), device=device))
+            counts = np.stack([np.bincount(column, minlength=4) for column in along.T], axis=1)
+            np.testing.assert_allclose(host(added), host(x) + counts, rtol=1e-15)
 
 
 def test_slicing_in_a_loop_adds_into_one_buffer(device):
@@ -144,3 +112,127 @@ def test_iteration_and_unpacking(device):
     first, second = x
     (first * second).sum().backward()
     np.testing.assert_array_equal(host(x.grad), [[3, 4], [1, 2]])
+
+
+# --- Writing: the last of several stays and has the gradient --------------------------------------
+
+
+def check_writing(index, shape):
+    """index_put, both ways, against NumPy's own writing; and the gradients, which it implies."""
+    x = normal(*shape)
+    values = normal(*np.asarray(x[index]).shape, seed=1)
+    written, added, owner = x.copy(), x.copy(), np.full(shape, -1)
+    written[index] = values
+    np.add.at(added, index, values)
+    owner[index] = np.arange(values.size).reshape(values.shape)
+    tx, tv = Tensor(x, requires_grad=True), Tensor(values, requires_grad=True)
+    g = normal(*shape, seed=2)
+
+    out = mg.index_put(tx, index, tv)
+    np.testing.assert_array_equal(host(out), written)
+    gx, gv = mg.grad(out, [tx, tv], g)
+    np.testing.assert_array_equal(host(gx), np.where(owner < 0, g, 0))
+    expected = np.zeros(values.size)
+    expected[owner[owner >= 0]] = g[owner >= 0]
+    np.testing.assert_array_equal(host(gv), expected.reshape(values.shape))
+
+    out = mg.index_put(tx, index, tv, accumulate=True)
+    np.testing.assert_allclose(host(out), added, rtol=1e-14, atol=1e-15)
+    gx, gv = mg.grad(out, [tx, tv], g)
+    np.testing.assert_array_equal(host(gx), g)
+    np.testing.assert_array_equal(host(gv), g[index])
+
+
+@SEARCH
+@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4))
+def test_writing_at_any_integer_arrays(data, shape):
+    several = data.draw(integer_array_indices(shape, result_shape=array_shapes(min_dims=0, max_dims=2, max_side=3)))
+    check_writing(several[:data.draw(st.integers(1, len(shape)))], shape)
+
+
+def test_places_to_write_may_be_tensors_arrays_or_lists(device):
+    x, v = Tensor(normal(4, 3), device=device), Tensor(normal(2, 3, seed=1), device=device)
+    for dtype in (np.int32, np.int64, np.uint8):
+        rows, along = np.array([3, 1], dtype), np.array([[3, 0, 3]], dtype)
+        put, scattered = host(x).copy(), host(x).copy()
+        put[rows] = host(v)
+        scattered[[3, 0, 3], [0, 1, 2]] = host(v)[0]
+        for form in (rows, rows.tolist(), Tensor(rows, device=device), Tensor(rows)):
+            np.testing.assert_array_equal(host(mg.index_put(x, form, v)), put)
+            np.testing.assert_array_equal(host(mg.index_put(x, (form, slice(None)), v)), put)
+            np.testing.assert_array_equal(host(mg.index_select(x, 0, form)), host(x)[rows])
+            np.testing.assert_allclose(host(mg.index_add(x, 0, form, v))[[3, 1]], host(x)[rows] + host(v), rtol=1e-15)
+            assert mg.bincount(form).tolist() == [0, 1, 0, 1]
+        for form in (along, along.tolist(), Tensor(along, device=device), Tensor(along)):
+            np.testing.assert_array_equal(host(mg.scatter(x, 0, form, v[:1])), scattered)
+
+
+def test_masks_in_every_place(device):
+    x = Tensor([[1.0, 2, 3], [4, 5, 6]], device=device)
+    mask = np.array([True, False, True])
+    for form in (mask, Tensor(mask, device=device), Tensor(mask)):
+        np.testing.assert_array_equal(host(mg.masked_select(x, form)), [1, 3, 4, 6])
+        np.testing.assert_array_equal(host(mg.index_put(x, (slice(None), form), 0)), [[0, 2, 0], [0, 5, 0]])
+
+
+@pytest.mark.parametrize(("dtype", "value", "expected"), [
+    (np.int64, 0.5, np.float32), (np.int32, [0.5], np.float32), (bool, 0.5, np.float32),
+    (np.int64, np.float64(0.5), np.float32),
+    (np.int32, 7, np.int32), (np.uint8, True, np.uint8), (bool, 7, np.int64), (bool, True, bool),
+    (np.float16, 7, np.float16), (np.float32, 0.5, np.float32), (np.float64, [0.5], np.float64),
+])
+def test_numbers_are_written_as_they_are(dtype, value, expected, device):
+    """A fraction is never cut off, a count never made a truth; otherwise the dtype is that of x."""
+    x = Tensor(np.array([[1, 0, 1], [0, 1, 1]], dtype), device=device)
+    number = np.ravel(value)[0]
+    assert mg.index_put(x, 0, value).dtype == expected
+    if np.dtype(expected).kind == "f":  # CuPy adds at places in some dtypes only
+        assert mg.index_put(x, 0, value, accumulate=True).dtype == expected
+    np.testing.assert_array_equal(host(mg.index_put(x, 0, value)), [[number] * 3, host(x)[1]])
+    if not isinstance(value, list):
+        out = mg.scatter(x, 1, [[0, 2]], value)
+        assert out.dtype == expected
+        np.testing.assert_array_equal(host(out)[0], [number, host(x)[0, 1], number])
+
+
+def test_a_number_that_does_not_fit_is_not_wrapped():
+    with pytest.raises(OverflowError, match=r"index_put: .* -1 "):
+        mg.index_put(Tensor(np.zeros(3, np.uint8)), 0, -1)
+
+
+def test_what_is_written_later_does_not_change_what_was_written():
+    """index_put copies: neither x nor the index nor the values are looked at again."""
+    x, v, places = Tensor(np.zeros(3)), Tensor(np.ones(2)), np.array([0, 2])
+    out = mg.index_put(x, places, v)
+    x[...], v[...], places[:] = 5, 6, 1
+    assert out.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda x: mg.index_put(x, ([0, 4], [1, 1]), 1.0), "index_put: index 4"),
+    (lambda x: mg.index_put(x, (slice(None), np.array([-4])), 1.0), "index_put: index -4"),
+    (lambda x: mg.scatter(x, 0, [[4, 0, 0]], x[:1]), "scatter: index 4 .* axis 0"),
+    (lambda x: mg.index_add(x, 1, [3], x[:, :1]), "index_add: index 3 .* axis 1"),
+    (lambda x: mg.index_select(x, 0, [-5]), "index_select: index -5 .* axis 0"),
+])
+def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(call, said, stand_in):
+    with pytest.raises(IndexError, match=said):
+        call(Tensor(normal(4, 3), device="cuda:0"))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_integers_are_added_on_every_device(dtype, device):
+    """int64, which lists of integers become, is a dtype that CuPy cannot add to at places."""
+    x, values = (Tensor(np.array(numbers, dtype), device=device) for numbers in ([1, -(2**30), 3], [5, -6, 7]))
+    assert mg.index_add(x, 0, [0, 0, 1], values).tolist() == [0, 7 - 2**30, 3]
+    assert mg.scatter_add(x, 0, np.array([0, 0, 1]), values).tolist() == [0, 7 - 2**30, 3]
+    assert mg.index_put(x, [0, 0, 1], values, accumulate=True).tolist() == [0, 7 - 2**30, 3]
+    assert mg.index_put(x, ([-1, -1],), -4, accumulate=True).tolist() == [1, -(2**30), -5]
+    assert x.dtype == mg.index_put(x, [0], 1, accumulate=True).dtype == dtype
+
+
+def test_counting_nothing(device):
+    assert mg.bincount([]).tolist() == []
+    assert mg.bincount(Tensor(np.zeros(0, np.int64), device=device), minlength=2).tolist() == [0, 0]
+    weights = Tensor(np.zeros(0), device=device, requires_grad=True)
+    assert mg.bincount(np.zeros(0, np.int64), weights, 2).tolist() == [0, 0]

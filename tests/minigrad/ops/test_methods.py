@@ -47,131 +47,93 @@ OPERATORS = {
     "__ge__": (lambda x, y: x >= y, ops.greater_equal),
     "__getitem__": (lambda x, y: x[1:, [0, 0]], lambda x, y: ops.getitem(x, (slice(1, None), [0, 0]))),
 }
-# Methods without arguments, defined wherever X is; then those that X is scaled into the domain of.
-PLAIN = """
-    exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan atan arctan sinh cosh
-    tanh asinh arcsinh sigmoid erf floor ceil trunc sign isnan isinf isfinite nan_to_num
+# What methods give to the function of their name: arguments each of which matters, of X or of another array.
+OF_NOTHING = """
+    exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan atan arctan sinh cosh tanh asinh
+    arcsinh sigmoid erf isnan isinf isfinite nan_to_num ravel argwhere nonzero
 """
-SCALED = dict.fromkeys(["asin", "arcsin", "acos", "arccos", "atanh", "arctanh"], 0.4) | {"acosh": 4, "arccosh": 4}
-PAIRED = ["maximum", "minimum", "atan2", "arctan2", "hypot", "logaddexp", "remainder", "floor_divide"]
-
-
-def plain(name):
-    return lambda x, y: getattr(x, name)(), getattr(mg, name)
-
-
-def scaled(name, factor):
-    return lambda x, y: getattr(x * factor, name)(), lambda x: getattr(mg, name)(x * factor)
-
-
-def paired(name):
-    return lambda x, y: getattr(x, name)(y), lambda x: getattr(mg, name)(x, Tensor(Y, device=x.device))
-
-
-METHODS = {
-    **{name: plain(name) for name in PLAIN.split()},
-    **{name: scaled(name, factor) for name, factor in SCALED.items()},
-    **{name: paired(name) for name in PAIRED},
-    "relu": (lambda x, y: (x - 1).relu(), lambda x: mg.relu(x - 1)),
-    "abs": (lambda x, y: (x - 1).abs(), lambda x: mg.absolute(x - 1)),
-    "clip": (lambda x, y: x.clip(0.5, max=1), lambda x: mg.clip(x, min=0.5, max=1)),
-    "round": (lambda x, y: x.round(1), lambda x: mg.round(x, decimals=1)),
-    "lerp": (lambda x, y: x.lerp(2, 0.3), lambda x: mg.lerp(x, end=2, weight=0.3)),
-    "addcmul": (lambda x, y: x.addcmul(x, 2, value=3), lambda x: mg.addcmul(x, x, 2, 3)),
-    "addcdiv": (lambda x, y: x.addcdiv(2, x, value=3), lambda x: mg.addcdiv(x, 2, x, 3)),
-    "sum": (lambda x, y: x.sum(0, True), lambda x: mg.sum(x, axis=0, keepdims=True)),
-    "mean": (lambda x, y: x.mean(axis=1), lambda x: mg.mean(x, 1)),
-    "var": (lambda x, y: x.var(1, correction=1), lambda x: mg.var(x, axis=1, correction=1)),
-    "max": (lambda x, y: x.max(1), lambda x: mg.max(x, axis=1)),
-    "min": (lambda x, y: x.min(axis=(0, 1)), lambda x: mg.min(x)),
-    "logsumexp": (lambda x, y: x.logsumexp(1), lambda x: mg.logsumexp(x, axis=1)),
-    "cumsum": (lambda x, y: x.cumsum(1), lambda x: mg.cumsum(x, axis=1)),
-    "argmax": (lambda x, y: x.argmax(1), lambda x: mg.argmax(x, axis=1)),
-    "any": (lambda x, y: (x > 2).any(1), lambda x: ops.any(x > 2, axis=1)),
-    "all": (lambda x, y: (x < 2).all(1), lambda x: ops.all(x < 2, axis=1)),
-    "reshape": (lambda x, y: x.reshape(3, 2), lambda x: mg.reshape(x, (3, 2))),
-    "transpose": (lambda x, y: x.transpose(1, 0), lambda x: mg.transpose(x, (1, 0))),
-    "permute": (lambda x, y: x.permute(1, 0), lambda x: mg.transpose(x, (1, 0))),
-    "swapaxes": (lambda x, y: x.swapaxes(0, 1), lambda x: mg.swapaxes(x, 0, 1)),
-    "T": (lambda x, y: x.T, mg.transpose),
-    "mT": (lambda x, y: x.mT, mg.transpose),
-    "squeeze": (lambda x, y: x[:1].squeeze(0), lambda x: mg.squeeze(x[:1], 0)),
-    "unsqueeze": (lambda x, y: x.unsqueeze(1), lambda x: mg.expand_dims(x, 1)),
-    "expand": (lambda x, y: x[:1].expand(4, -1), lambda x: mg.broadcast_to(x[:1], (4, 3))),
-    "split": (lambda x, y: x.split([1, 2], axis=1)[1], lambda x: mg.split(x, [1, 2], 1)[1]),
-    "flip": (lambda x, y: x.flip(1), lambda x: mg.flip(x, 1)),
-    "take": (lambda x, y: x.take([0, 0], axis=1), lambda x: mg.take(x, [0, 0], 1)),
-    "gather": (lambda x, y: x.gather(0, IDS), lambda x: mg.gather(x, axis=0, index=IDS)),
-    "argmin": (lambda x, y: x.argmin(1), lambda x: mg.argmin(x, axis=1)),
-    "std": (lambda x, y: x.std(1, correction=1), lambda x: mg.std(x, axis=1, correction=1)),
-    "prod": (lambda x, y: x.prod(1), lambda x: mg.prod(x, axis=1)),
-    "norm": (lambda x, y: x.norm(3, axis=0), lambda x: mg.norm(x, ord=3, axis=0)),
-    "median": (lambda x, y: x.median(1), lambda x: mg.median(x, axis=1)),
-    "cumprod": (lambda x, y: x.cumprod(1), lambda x: mg.cumprod(x, axis=1)),
-    "logcumsumexp": (lambda x, y: x.logcumsumexp(1), lambda x: mg.logcumsumexp(x, axis=1)),
-    "sort": (lambda x, y: x.sort(0, descending=True), lambda x: mg.sort(x, axis=0, descending=True)),
-    "argsort": (lambda x, y: x.argsort(0), lambda x: mg.argsort(x, axis=0)),
-    "topk": (lambda x, y: x.topk(2, axis=1, largest=False)[0], lambda x: mg.topk(x, k=2, axis=1, largest=False)[0]),
-    "moveaxis": (lambda x, y: x.moveaxis(0, -1), lambda x: mg.moveaxis(x, 0, -1)),
-    "ravel": (lambda x, y: x.ravel(), mg.ravel),
-    "flatten": (lambda x, y: x[None].flatten(1), lambda x: mg.flatten(x[None], start_axis=1)),
-    "chunk": (lambda x, y: x.chunk(2, axis=1)[1], lambda x: mg.chunk(x, 2, 1)[1]),
-    "unbind": (lambda x, y: x.unbind(1)[2], lambda x: mg.unbind(x, axis=1)[2]),
-    "roll": (lambda x, y: x.roll(1, axis=0), lambda x: mg.roll(x, 1, 0)),
-    "repeat": (lambda x, y: x.repeat(2, axis=1), lambda x: mg.repeat(x, 2, 1)),
-    "repeat_interleave": (lambda x, y: x.repeat_interleave(2, axis=1), lambda x: mg.repeat_interleave(x, 2, 1)),
-    "tile": (lambda x, y: x.tile((2, 1)), lambda x: mg.tile(x, (2, 1))),
-    "diag": (lambda x, y: x[0].diag(1), lambda x: mg.diag(x[0], k=1)),
-    "diagonal": (lambda x, y: x.diagonal(1), lambda x: mg.diagonal(x, offset=1)),
-    "trace": (lambda x, y: x.trace(1), lambda x: mg.trace(x, offset=1)),
-    "dot": (lambda x, y: x.dot(x.T), lambda x: mg.dot(x, x.T)),
-    "inner": (lambda x, y: x.inner(x), lambda x: mg.inner(x, x)),
-    "outer": (lambda x, y: x.outer(x), lambda x: mg.outer(x, x)),
-    "scatter": (lambda x, y: x.scatter(0, IDS, x[:1]), lambda x: mg.scatter(x, axis=0, index=IDS, src=x[:1])),
-    "scatter_add": (lambda x, y: x.scatter_add(0, IDS, x[:1]),
-                    lambda x: mg.scatter_add(x, axis=0, index=IDS, src=x[:1])),
-    "index_select": (lambda x, y: x.index_select(1, [2, 0]), lambda x: mg.index_select(x, axis=1, index=[2, 0])),
-    "index_add": (lambda x, y: x.index_add(0, [1], x[:1]), lambda x: mg.index_add(x, axis=0, index=[1], source=x[:1])),
-    "index_put": (lambda x, y: x.index_put(([0], [1]), 7, accumulate=True),
-                  lambda x: mg.index_put(x, ([0], [1]), 7, True)),
-    "masked_select": (lambda x, y: x.masked_select(x > 1), lambda x: mg.masked_select(x, mask=x > 1)),
-    "nonzero": (lambda x, y: (x - 1).relu().nonzero()[1], lambda x: mg.nonzero(mg.relu(x - 1))[1]),
-    "argwhere": (lambda x, y: (x - 1).relu().argwhere(), lambda x: mg.argwhere(mg.relu(x - 1))),
-    "bincount": (lambda x, y: x[0].argsort().bincount(x[0], 5), lambda x: mg.bincount(mg.argsort(x[0]), x[0], 5)),
-    "masked_fill": (lambda x, y: x.masked_fill(x > 1, -1), lambda x: mg.masked_fill(x, x > 1, -1.0)),
-    "astype": (lambda x, y: x.astype(np.float32), lambda x: ops.astype(x, np.dtype(np.float32))),
-    "to": (lambda x, y: x.to("cpu"), lambda x: ops.to_device(x, "cpu")),
-    "clone": (lambda x, y: x.clone(), lambda x: x * 1),
+OF_Y = "maximum minimum atan2 arctan2 hypot logaddexp remainder floor_divide inner outer"
+ARGUMENTS = {
+    **dict.fromkeys(OF_NOTHING.split(), ()), **dict.fromkeys(OF_Y.split(), (Y,)),
+    **dict.fromkeys(["relu", "floor", "ceil", "trunc", "sign", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh",
+                     "acosh", "arccosh"], ()),
+    "round": (1,), "clip": (0.5, 1), "lerp": (2, 0.3), "addcmul": (Y, 2, 3), "addcdiv": (2, Y, 3),
+    **dict.fromkeys(["sum", "mean", "max", "min", "logsumexp", "argmax", "argmin", "prod", "median", "any", "all"],
+                    (1, True)),
+    "var": (1, True, 1), "std": (1, True, 1), "norm": (3, 0, True), "cumsum": (1,), "cumprod": (1,),
+    "logcumsumexp": (1,), "sort": (0, True, False), "argsort": (0, True, False), "topk": (2, 1, False, True),
+    "swapaxes": (0, 1), "moveaxis": (0, -1), "flatten": (0, 1), "squeeze": (0,), "split": ([1, 2], 1), "chunk": (2, 1),
+    "unbind": (1,), "flip": (1,), "roll": (1, 0), "repeat": (2, 1), "repeat_interleave": (2, 1), "tile": ((2, 1),),
+    "diag": (1,), "diagonal": (1, 1, 0), "trace": (1, 1, 0), "dot": (Y.T,), "take": ([0, 0], 1), "gather": (0, IDS),
+    "scatter": (0, IDS, Y[:1]), "scatter_add": (0, IDS, Y[:1]), "index_select": (1, [2, 0]),
+    "index_add": (0, [1], Y[:1]), "index_put": (([0], [1]), 7, True), "masked_select": (X > 1,),
+    "bincount": (np.array([1.0, 2, 4]), 5), "masked_fill": (X > 1, -1),
+}
+OTHER_ARRAYS = {
+    **dict.fromkeys(["relu", "floor", "ceil", "trunc", "sign"], X - 1), "acosh": X + 1, "arccosh": X + 1,
+    **dict.fromkeys(["asin", "arcsin", "acos", "arccos", "atanh", "arctanh"], X / 3), "squeeze": X[:1],
+    "any": X > 2, "all": X < 2, "bincount": np.array([2, 0, 2]),
+}
+# Methods whose function has another name or takes its arguments in another form.
+OWN = {
+    "abs": (lambda x: (x - 1).abs(), lambda x: mg.absolute(x - 1)),
+    "reshape": (lambda x: x.reshape(3, 2), lambda x: mg.reshape(x, (3, 2))),
+    "transpose": (lambda x: x.transpose(1, 0), lambda x: mg.transpose(x, (1, 0))),
+    "permute": (lambda x: x.permute(1, 0), lambda x: mg.transpose(x, (1, 0))),
+    "T": (lambda x: x.T, mg.transpose),
+    "mT": (lambda x: x.mT, mg.transpose),
+    "unsqueeze": (lambda x: x.unsqueeze(1), lambda x: mg.expand_dims(x, 1)),
+    "expand": (lambda x: x[:1].expand(4, -1), lambda x: mg.broadcast_to(x[:1], (4, 3))),
+    "astype": (lambda x: x.astype(np.float32), lambda x: ops.astype(x, np.dtype(np.float32))),
+    "to": (lambda x: x.to("cpu"), lambda x: ops.to_device(x, "cpu")),
+    "clone": (lambda x: x.clone(), lambda x: x * 1),
 }
 # What is no operation: facts, ways out of the engine, gradients, changes in place.
 OTHERS = {
-    "T", "mT", "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "grad", "is_leaf", "item", "ndim",
-    "numpy", "register_hook", "requires_grad", "requires_grad_", "retain_grad", "shape", "size", "tolist",
+    "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "grad", "is_leaf", "item", "ndim", "numpy",
+    "register_hook", "requires_grad", "requires_grad_", "retain_grad", "shape", "size", "tolist",
 }
 
 
-def test_every_method_is_in_the_table():
+def test_every_method_is_in_a_table():
     defined = {name for cls in (Tensor, ArrayLike, Methods) for name in vars(cls)}
-    assert {name for name in defined if not name.startswith("_")} - OTHERS == METHODS.keys() - OTHERS
-    dunder = {name for name in OPERATORS if name in defined}
-    assert dunder == OPERATORS.keys()
-    arithmetic = {f"__{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
-                                             "and", "or")}
-    assert arithmetic | {name.replace("__", "__r", 1) for name in arithmetic} <= OPERATORS.keys()
+    assert {name for name in defined if not name.startswith("_")} - OTHERS == ARGUMENTS.keys() | OWN.keys()
+    assert {name for name in OPERATORS if name in defined} == OPERATORS.keys()
 
 
-@pytest.mark.parametrize("name", OPERATORS | METHODS)
-def test_a_method_is_its_operation(name, device):
-    tensors = [Tensor(array, device=device, requires_grad=True) for array in (X, Y)]
-    method, function = (OPERATORS | METHODS)[name]
-    found = method(*tensors)
-    expected = function(*tensors) if name in OPERATORS else function(tensors[0])
+def same(found, expected, x):
     assert found.dtype == expected.dtype
     assert found.requires_grad == expected.requires_grad
     np.testing.assert_array_equal(host(found), host(expected))
     if found.requires_grad:
-        gradients = mg.grad(found.sum(), tensors[0]), mg.grad(expected.sum(), tensors[0])
-        np.testing.assert_array_equal(host(gradients[0]), host(gradients[1]))
+        np.testing.assert_array_equal(*(host(mg.grad(out.sum(), x)) for out in (found, expected)))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_is_its_operation(name, device):
+    x, y = (Tensor(array, device=device, requires_grad=True) for array in (X, Y))
+    operator, function = OPERATORS[name]
+    same(operator(x, y), function(x, y), x)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_method_is_the_function_of_its_name(name):
+    array, function = OTHER_ARRAYS.get(name, X), getattr(ops, name)
+    x = Tensor(array, requires_grad=array.dtype == float)
+    arguments = [Tensor(a) if isinstance(a, np.ndarray) else a for a in ARGUMENTS[name]]
+    found, expected = getattr(x, name)(*arguments), function(x, *arguments)
+    several = isinstance(found, tuple)
+    for one, other in zip(found if several else [found], expected if several else [expected], strict=True):
+        same(one, other, x)
+    of_method, of_function = (inspect.signature(f).parameters.values() for f in (getattr(Tensor, name), function))
+    assert [argument.default for argument in of_method] == [argument.default for argument in of_function]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_method_is_a_function_of_another_name(name, device):
+    x = Tensor(X, device=device, requires_grad=True)
+    method, function = OWN[name]
+    same(method(x), function(x), x)
 
 
 @pytest.mark.parametrize("operate", [lambda a, t: a + t, lambda a, t: a - t, lambda a, t: a * t, lambda a, t: a / t,

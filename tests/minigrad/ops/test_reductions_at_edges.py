@@ -19,9 +19,9 @@ def leaf(values, device="cpu", dtype=np.float64):
 
 
 @pytest.mark.parametrize("values", [[2.0, 3, 5], [0, 3, 5], [2, 0, 5], [0, 3, 0], [0, 0, 0]], ids=str)
-def test_every_derivative_of_a_product(values, device):
+def test_every_derivative_of_a_product(values, computing_device):
     """Of xyz: yz, xz, xy; then x, y, z, with 0 on the diagonal; then 1 wherever all three are there."""
-    x = leaf(values, device)
+    x = leaf(values, computing_device)
     for product in (mg.prod(x), mg.cumprod(x, 0)[2]):
         first = mg.grad(product, x, create_graph=True)
         a, b, c = values
@@ -34,13 +34,6 @@ def test_every_derivative_of_a_product(values, device):
                 if i != j:
                     third = mg.grad(second[j], x, retain_graph=True)
                     np.testing.assert_array_equal(host(third), [k not in (i, j) for k in range(3)])
-
-
-def test_the_product_of_nothing_is_one(device):
-    x = leaf(np.zeros((0, 3)), device)
-    out = mg.prod(x, axis=0)
-    np.testing.assert_array_equal(host(out), [1, 1, 1])
-    assert mg.grad(out.sum(), x).shape == (0, 3)
 
 
 def test_a_product_that_overflows_beside_a_zero_is_zero():
@@ -70,21 +63,14 @@ def test_the_norm_of_the_zero_vector_has_gradient_zero(order, device):
         assert np.isfinite(host(second)).all()
 
 
-def test_a_norm_of_negative_order_beside_a_zero():
-    """A negative order: the zero makes the norm 0, whatever the others are, and no direction counts."""
-    x = leaf([0.0, 4.0, 9.0])
+@pytest.mark.parametrize(("order", "norm", "gradient"), [(0.5, 25, [0, 5 / 2, -5 / 3]), (-1, 0, [0, 0, 0])])
+def test_a_norm_beside_a_zero(order, norm, gradient, device):
+    """Of an order below 1 (2 + 3)²; of a negative order 0, whatever the others are, and no direction counts."""
+    x = leaf([0.0, 4.0, -9.0], device)
     with np.errstate(divide="ignore"):
-        out = mg.norm(x, -1)
-    assert out.item() == 0
-    np.testing.assert_array_equal(host(mg.grad(out, x)), 0)
-
-
-def test_norms_of_no_elements(device):
-    x = leaf(np.zeros((2, 0)), device)
-    for order in (None, 2, 1, 3, 0):
-        np.testing.assert_array_equal(host(mg.norm(x, order, axis=1)), [0, 0])
-    with pytest.raises(ValueError, match="max"):
-        mg.norm(x, math.inf, axis=1)
+        out = mg.norm(x, order, 0)
+    np.testing.assert_allclose(host(out), norm)
+    np.testing.assert_allclose(host(mg.grad(out, x)), gradient)
 
 
 def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
@@ -96,33 +82,7 @@ def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
     np.testing.assert_array_equal(host(mg.grad((first * first).sum(), x))[0], 0)
 
 
-@pytest.mark.parametrize("name", ["std", "norm", "median", "logcumsumexp"])
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
-def test_integers_give_float32(name, dtype, device):
-    x = Tensor(np.array([1, 0, 1], dtype), device=device)
-    assert (mg.logcumsumexp(x, 0) if name == "logcumsumexp" else getattr(mg, name)(x)).dtype == np.float32
-
-
-@pytest.mark.parametrize("function", [mg.prod, mg.sort, lambda x: mg.cumprod(x, 0), lambda x: mg.topk(x, 2)[0]],
-                         ids=["prod", "sort", "cumprod", "topk"])
-def test_integers_stay_integers(function, device):
-    assert function(Tensor([3, 1, 2], device=device)).dtype == np.int64
-
-
 # --- Scans -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("shape", "axis", "expected"), [
-    ((0, 3), 0, [-math.inf] * 3), ((0, 3), None, -math.inf), ((2, 0), (0, 1), -math.inf), ((0, 3), 1, []),
-])
-def test_logsumexp_of_no_elements(shape, axis, expected, device):
-    """The sum of nothing is 0, and its logarithm -inf."""
-    x = leaf(np.zeros(shape), device)
-    out = mg.logsumexp(x, axis)
-    np.testing.assert_array_equal(host(out), expected)
-    assert mg.logsumexp(x, axis, keepdims=True).shape == np.zeros(shape).sum(axis=axis, keepdims=True).shape
-    out.sum().backward()
-    assert x.grad.shape == shape
 
 
 def test_logcumsumexp_neither_overflows_nor_loses_the_small(device):
@@ -142,16 +102,6 @@ def test_logcumsumexp_that_starts_with_nothing(device):
     share = 1 / (1 + math.exp(-2))
     np.testing.assert_allclose(host(first), [[0, 3 + 1 - share], [0, 0], [2, 0], [0, share]], rtol=1e-14)
     assert np.isfinite(host(mg.grad((first * first).sum(), x))).all()
-
-
-@pytest.mark.parametrize("scan", [mg.cumsum, mg.cumprod, mg.logcumsumexp], ids=["cumsum", "cumprod", "logcumsumexp"])
-@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (1, 2)])
-def test_scans_of_hardly_anything(scan, shape, device):
-    x = leaf(np.full(shape, 0.5), device)
-    out = scan(x, 0)
-    (gradient,) = mg.grad(out, [x], leaf(np.ones(shape), device), create_graph=True)
-    assert out.shape == gradient.shape == shape
-    np.testing.assert_array_equal(host(gradient)[-1:], np.ones(shape)[-1:])
 
 
 # --- Sorting ---------------------------------------------------------------------------------------

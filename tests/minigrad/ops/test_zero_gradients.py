@@ -57,12 +57,8 @@ def test_where_keeps_a_gradient_of_zero(function, condition, inside, outside, de
         y, expected = mg.grad(y.sum(), x, create_graph=True), mg.grad(expected.sum(), alone, create_graph=True)
         assert host(y).tolist() == [0] * len(outside) + host(expected).tolist()
         assert np.isfinite(host(expected)).all()
-
-
-@pytest.mark.parametrize(("function", "condition", "inside", "outside"), GUARDED.values(), ids=GUARDED)
-def test_where_keeps_a_gradient_of_zero_in_the_ordinary_backward(function, condition, inside, outside):
-    x = Tensor(np.array([*outside, inside], np.float32), requires_grad=True)
-    mg.where(condition(x), function(x), 0).sum().backward()
+    x = Tensor(np.array([*outside, inside], np.float32), device=device, requires_grad=True)
+    mg.where(condition(x), function(x), 0).sum().backward()  # where nothing is recorded
     assert host(x.grad)[:-1].tolist() == [0] * len(outside)
     assert host(x.grad)[-1] != 0
 

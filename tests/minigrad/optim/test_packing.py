@@ -10,6 +10,8 @@ from minigrad.device import to_numpy
 from minigrad.optim import clip
 from minigrad.optim.storage import packing
 
+from tests.minigrad.optim.optimizers import every_optimizer, make_params, set_gradients
+
 BLOCK, SMALL = packing.BLOCK, packing.SMALL_ON_HOST
 
 MIXTURES = {
@@ -20,11 +22,6 @@ MIXTURES = {
     "blocks and a rest": [(2 * BLOCK + 3,), (5,)],
     "0-d and empty": [(), (0, 4), (3,)],
 }
-OPTIMIZERS = {
-    "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
-    "Adam": lambda params: optim.Adam(params, lr=0.1, weight_decay=0.1),
-    "AdamW": lambda params: optim.AdamW(params, lr=0.1),
-}
 
 
 @pytest.fixture
@@ -33,15 +30,14 @@ def every_piece_is_worth_a_thread(monkeypatch):
     monkeypatch.setattr(clip, "WORTH_A_THREAD", packing.PIECE)
 
 
-def make_params(shapes, dtype=np.float64, device="cpu", seed=0):
-    draw = np.random.default_rng(seed)
-    params = [Tensor(draw.normal(size=s).astype(dtype), device=device, requires_grad=True) for s in shapes]
-    return params, draw
+def hand_over(gradients_of, params):
+    for p, q in zip(gradients_of, params, strict=True):
+        q.grad = Tensor(p.grad)
 
 
-def set_gradients(params, draw):
-    for p in params:
-        p.grad = Tensor(draw.normal(size=p.shape).astype(p.dtype), device=p.device)
+def check_same(params, others):
+    for p, q in zip(params, others, strict=True):
+        np.testing.assert_array_equal(p.data, q.data)
 
 
 def adam_by_the_paper(p, gradients, lr, weight_decay):
@@ -57,11 +53,11 @@ def adam_by_the_paper(p, gradients, lr, weight_decay):
 
 @pytest.mark.parametrize("shapes", MIXTURES.values(), ids=MIXTURES)
 def test_adamw_is_the_papers_for_any_mixture_of_sizes(shapes, device):
-    params, draw = make_params(shapes, device=device)
+    params = make_params(device, shapes, np.float64)
     start = [to_numpy(p.data).copy() for p in params]
     optimizer, gradients = optim.AdamW(params, lr=0.1, weight_decay=0.2), []
-    for _ in range(3):
-        set_gradients(params, draw)
+    for number in range(3):
+        set_gradients(params, number)
         gradients.append([to_numpy(p.grad.data).copy() for p in params])
         optimizer.step()
     for i, p in enumerate(params):
@@ -69,63 +65,37 @@ def test_adamw_is_the_papers_for_any_mixture_of_sizes(shapes, device):
         np.testing.assert_allclose(to_numpy(p.data), expected, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-def test_packing_does_not_change_a_bit(make, dtype):
-    shapes = [(6,), (100, 50), (200, 60), (3,)]
-    together, draw = make_params(shapes, dtype)
-    alone, _ = make_params(shapes, dtype)
-    joint, single = make(together), [make([p]) for p in alone]
-    for _ in range(4):
-        set_gradients(together, draw)
-        for p, q in zip(together, alone, strict=True):
-            q.grad = Tensor(p.grad)
-        joint.step()
-        for optimizer in single:
-            optimizer.step()
-    for p, q in zip(together, alone, strict=True):
-        np.testing.assert_array_equal(p.data, q.data)
-
-
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-@pytest.mark.parametrize("shape", [(4, 6), (200, 300)], ids=["small", "large"])
-def test_memory_layout_does_not_matter(make, shape):
-    """A parameter and a gradient in Fortran order are updated where they are."""
-    (plain,), draw = make_params([shape])
-    (other,), _ = make_params([shape])
-    other.data = np.asfortranarray(other.data)
-    memory = other.data
-    optimizers = make([plain]), make([other])
-    for _ in range(3):
-        set_gradients([plain], draw)
-        other.grad = Tensor(plain.grad)
-        other.grad.data = np.asfortranarray(plain.grad.data)
+@every_optimizer
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_neither_packing_nor_the_order_of_memory_changes_a_bit(make, dtype):
+    """Those that are updated alone are in Fortran order. All stay where they are, and gradients are only read."""
+    shapes = [(6,), (100, 50), (200, 300), (3,)]
+    together, alone = make_params("cpu", shapes, dtype), make_params("cpu", shapes, dtype)
+    for p in alone:
+        p.data = np.asfortranarray(p.data)
+    memory = [p.data for p in (*together, *alone)]
+    optimizers = [make(together), *[make([p]) for p in alone]]
+    for number in range(4):
+        set_gradients(together, number)
+        hand_over(together, alone)
+        for p in alone:
+            p.grad.data = np.asfortranarray(p.grad.data)
+        for p in (*together, *alone):
+            p.grad.data.flags.writeable = False
         for optimizer in optimizers:
             optimizer.step()
-    assert other.data is memory
-    np.testing.assert_array_equal(plain.data, other.data)
+    check_same(together, alone)
+    assert all(p.data is array for p, array in zip((*together, *alone), memory, strict=True))
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_gradients_are_only_read(make):
-    params, draw = make_params([(5,), (3, 4), (300, 200)])
-    optimizer = make(params)
-    for _ in range(2):
-        set_gradients(params, draw)
-        for p in params:
-            p.grad.data.flags.writeable = False
-        optimizer.step()
-
-
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@every_optimizer
 def test_parameters_without_gradient_stay_and_count_no_step(make):
     """One that joins late is updated as if it were new: its bias correction starts at its own first step."""
-    shapes = [(4,), (4,), (4,)]
-    params, draw = make_params(shapes)
+    params = make_params("cpu", [(4,), (4,), (4,)])
     late, before = params[1], params[1].data.copy()
     optimizer = make(params)
-    for _ in range(3):
-        set_gradients(params, draw)
+    for number in range(3):
+        set_gradients(params, number)
         late.grad = None
         optimizer.step()
     np.testing.assert_array_equal(late.data, before)
@@ -133,19 +103,19 @@ def test_parameters_without_gradient_stay_and_count_no_step(make):
 
     fresh = Tensor(before, requires_grad=True)
     newcomer = make([fresh])
-    for _ in range(2):
-        set_gradients(params, draw)
-        fresh.grad = Tensor(late.grad)
+    for number in range(2):
+        set_gradients(params, number)
+        hand_over([late], [fresh])
         optimizer.step()
         newcomer.step()
-    np.testing.assert_array_equal(late.data, fresh.data)
+    check_same([late], [fresh])
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5, 2, 5]
 
 
 def test_float16_is_updated_in_float32():
-    """In float16 the square of 1e-4 is 0, and the step would be lr·m̂/ε."""
+    """In float16 the square of 1e-4 is 0, and the step would be lr·m̂/ε. NumPy's numbers as options widen nothing."""
     p = Tensor(np.ones(3, np.float16), requires_grad=True)
-    optimizer = optim.Adam([p], lr=0.25)
+    optimizer = optim.Adam([p], lr=np.float64(0.25))
     p.grad = Tensor(np.full(3, 1e-4, np.float16))
     optimizer.step()
     assert p.dtype == np.float16
@@ -153,94 +123,60 @@ def test_float16_is_updated_in_float32():
     assert optimizer.state_dict()["state"][0]["exp_avg_sq"].dtype == np.float32
 
 
-def test_numpy_scalars_as_options_do_not_widen():
-    p = Tensor(np.ones(3, np.float32), requires_grad=True)
-    optimizer = optim.SGD([p], lr=np.float64(0.5), momentum=np.float64(0.9), weight_decay=np.float64(0.1))
-    p.grad = Tensor(np.ones(3, np.float32))
-    optimizer.step()
-    assert p.dtype == np.float32
-    assert optimizer.state_dict()["state"][0]["momentum_buffer"].dtype == np.float32
-
-
 def test_many_small_parameters_take_few_blocks():
-    packs = packing.make_packs([packing.Placement(0, "cpu", np.dtype("f4"), (64,), ("m",))] * 100)
-    assert len(packs) == 1
-    assert [i for pack in packs for i in pack.members] == list(range(100))
-    on_gpu = packing.SMALL_ON_GPU
-    assert on_gpu > SMALL, "a GPU gains more from packing"
+    (pack,) = packing.make_packs([packing.Placement(0, "cpu", np.dtype("f4"), (64,), ("m",))] * 100)
+    assert pack.members == list(range(100))
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@every_optimizer
 def test_a_step_never_waits_for_the_gpu(make, stand_in):
-    params, draw = make_params([(4, 5), (6,), (2, 3)], np.float32, "cuda:0")
+    params = make_params("cuda:0")
     optimizer = make(params)
-    set_gradients(params, draw)
+    set_gradients(params, 0)
     optimizer.step()
-    stand_in.synchronizations.clear()
     optimizer.step()
     optimizer.zero_grad()
     assert not stand_in.synchronizations
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-@pytest.mark.parametrize("threads", [2, 3])
-def test_threads_do_not_change_a_bit(make, threads, every_piece_is_worth_a_thread):
+@every_optimizer
+def test_threads_do_not_change_a_bit(make, every_piece_is_worth_a_thread):
     """They share large parameters, packs of small ones, arrays in Fortran order and of float16."""
     shapes = [(3 * packing.PIECE + 5,), (40,), (packing.PIECE, 2), (7, 9), (), (0, 3)]
-    serial, draw = make_params(shapes, np.float32)
-    shared, _ = make_params(shapes, np.float32)
+    serial, shared = make_params("cpu", shapes), make_params("cpu", shapes)
     for params in (serial, shared):
         params[2].data = np.asfortranarray(params[2].data)
         params.append(Tensor(params[0].numpy()[: packing.PIECE], dtype=np.float16, requires_grad=True))
     optimizers = make(serial), make(shared)
-    for _ in range(3):
-        set_gradients(serial, draw)
-        for p, q in zip(serial, shared, strict=True):
-            q.grad = Tensor(p.grad)
+    for number in range(2):
+        set_gradients(serial, number)
+        hand_over(serial, shared)
         serial[1].grad = shared[1].grad = None  # of a pack, one that has no gradient
         norms = [optim.clip_grad_norm_(serial, 1.0)]
         optimizers[0].step()
-        with parallel.threads(threads):
+        with parallel.threads(3):
             norms.append(optim.clip_grad_norm_(shared, 1.0))
             optimizers[1].step()
         assert norms[0] == norms[1] > 1
-    for p, q in zip(serial, shared, strict=True):
-        np.testing.assert_array_equal(p.data, q.data)
+    check_same(serial, shared)
     states = [optimizer.state_dict()["state"] for optimizer in optimizers]
     assert states[0].keys() == states[1].keys() == {0, 2, 3, 4, 5, 6}
     for i, entry in states[0].items():
         assert all(np.array_equal(entry[name], states[1][i][name]) for name in entry)
 
 
-def test_several_threads_update_at_the_same_time(every_piece_is_worth_a_thread):
-    """Each waits, in its first block, for the other."""
+def test_several_threads_update_at_the_same_time_and_a_failing_update_is_no_step(every_piece_is_worth_a_thread):
+    """Each waits, in its first block, for the other; then both fail."""
     barrier = threading.Barrier(2, timeout=20)
 
     class Waiting(optim.SGD):
-        met = False
-
         def update(self, block, step, options):
-            if not self.met:
-                barrier.wait()
-                self.met = True
-            super().update(block, step, options)
-
-    (p,), draw = make_params([(4 * packing.PIECE,)], np.float32)
-    set_gradients([p], draw)
-    expected = p.data - np.float32(0.5) * p.grad.data
-    with parallel.threads(2):
-        Waiting([p], lr=0.5).step()
-    np.testing.assert_array_equal(p.data, expected)
-
-
-def test_a_failing_update_is_no_step(every_piece_is_worth_a_thread):
-    class Failing(optim.SGD):
-        def update(self, block, step, options):
+            barrier.wait()
             raise FloatingPointError
 
-    params, draw = make_params([(4 * packing.PIECE,), (3,)], np.float32)
-    set_gradients(params, draw)
-    optimizer = Failing(params, lr=0.5)
+    (p,) = make_params("cpu", [(2 * packing.PIECE,)])
+    set_gradients([p], 0)
+    optimizer = Waiting([p], lr=0.5)
     with parallel.threads(2), pytest.raises(FloatingPointError):
         optimizer.step()
     assert optimizer.state_dict()["state"] == {}

@@ -1,6 +1,7 @@
 """GradScaler: gradients too small for float16 survive; its scale, its state, its devices and what it refuses."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,29 +9,23 @@ import pytest
 from minigrad import Tensor, autocast, optim
 from minigrad import functional as F
 from minigrad.device import to_numpy
-from minigrad.precision.scaler import LARGEST, SMALLEST
 
-from tests.minigrad.optim.scaled import ALL, bits, make_params, run, set_gradients
-
-# --- What it is for
+from tests.minigrad.optim.optimizers import ALL, bits, make_params, run, set_gradients
 
 
 def test_a_gradient_too_small_for_float16_survives_scaled_and_vanishes_otherwise(device):
-    x = Tensor(np.full((1, 4), 1e-4, np.float32), device=device, requires_grad=True)
-    w = Tensor(np.full((1, 4), 1e-4, np.float32), device=device, requires_grad=True)
-    scaler = optim.GradScaler()
+    x, w = (Tensor(np.full((1, 4), 1e-4, np.float32), device=device, requires_grad=True) for _ in range(2))
+    scaler = optim.GradScaler(50_000.0)
 
     def loss():
         with autocast():
             return (F.linear(x, w).astype(np.float32) * 1e-4).sum()  # d/dx = 1e-4 · 1e-4 = 1e-8
 
-    assert loss().dtype == np.float32
     loss().backward()
     np.testing.assert_array_equal(to_numpy(x.grad.data), 0)
     x.grad = w.grad = None
     scaler.scale(loss()).backward()
-    optimizer = optim.SGD([x, w], lr=0.0)
-    scaler.unscale_(optimizer)
+    scaler.unscale_(optim.SGD([x, w], lr=0.0))
     np.testing.assert_allclose(to_numpy(x.grad.data), 1e-8, rtol=2e-3)
     assert x.grad.dtype == np.float32
 
@@ -75,38 +70,21 @@ def test_it_grows_after_an_interval_and_backs_off(device):
     scaler = optim.GradScaler(16.0, growth_factor=4.0, backoff_factor=0.25, growth_interval=3)
     infinite = [False, False, True, False, False, False, False, True, True, False, False, False]
     assert scales(scaler, infinite, device) == [16, 16, 4, 4, 4, 16, 16, 4, 1, 1, 1, 4]
-
-
-def test_it_stays_what_float32_can_hold(device):
+    # It stays what float32 can hold.
     assert scales(optim.GradScaler(2.0**126, growth_interval=1), [False] * 3, device) == [2.0**127] * 3
-    assert scales(optim.GradScaler(2.0**-125), [True] * 3, device) == [SMALLEST] * 3
-    assert SMALLEST == 2.0**-126
-    assert 2.0**127 < LARGEST < 2.0**128
+    assert scales(optim.GradScaler(2.0**-125), [True] * 3, device) == [2.0**-126] * 3
 
 
-def test_a_scale_that_is_no_power_of_two(device):
-    p = Tensor(np.zeros(3, np.float32), device=device, requires_grad=True)
-    scaler, optimizer = optim.GradScaler(1000.0), optim.SGD([p], lr=1.0)
-    scaler.scale((p * Tensor(np.array([1.0, 2.0, 3.0], np.float32), device=device)).sum()).backward()
-    np.testing.assert_array_equal(to_numpy(p.grad.data), [1000, 2000, 3000])
-    scaler.unscale_(optimizer)
-    np.testing.assert_allclose(to_numpy(p.grad.data), [1, 2, 3], rtol=2e-7)
-
-
-@pytest.mark.parametrize("clip", [False, True])
-def test_state_goes_round(clip, device):
+def test_state_goes_round(device):
     """Through JSON, in the middle of an interval, to a run that goes on bit for bit."""
-    def begin():
-        return optim.GradScaler(2.0**10, 4.0, 0.25, 3)
-
-    *_, scaler = run(ALL["Adam"], device, overflows=(1,), steps=4, clip=clip, scaler=begin())
+    *_, scaler = run(ALL["Adam"], device, overflows=(1,), steps=5, scaler=optim.GradScaler(2.0**10, 4.0, 0.25, 3))
     saved = json.loads(json.dumps(scaler.state_dict()))
     assert saved == {"scale": 2.0**10 * 0.25 * 4, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3,
-                     "_growth_tracker": 0}
+                     "_growth_tracker": 1}
     restored = optim.GradScaler()
     restored.load_state_dict(saved)
     assert restored.state_dict() == saved
-    infinite = [False, True, False, False, False, False]
+    infinite = [False, False, True, False, False, False]
     assert scales(restored, infinite, device) == scales(scaler, infinite, device)
 
 
@@ -143,19 +121,17 @@ def test_not_enabled_it_does_nothing(device):
     scaler.load_state_dict({})
 
 
-def test_a_loss_in_float16_is_scaled_in_float32(device):
+def test_what_is_scaled(device):
     loss = Tensor(np.array(2.0, np.float16), device=device, requires_grad=True)
     scaled = optim.GradScaler(2.0**20).scale(loss)
     assert (scaled.item(), scaled.dtype) == (2.0**21, np.float32)
-
-
-def test_scale_of_several_losses(device):
     (a, b, *_) = make_params(device)
-    scaler = optim.GradScaler(8.0)
-    both = scaler.scale([a.sum(), b.sum()])
+    both = optim.GradScaler(8.0).scale([a.sum(), b.sum()])
     assert type(both) is list
     assert [t.item() for t in both] == [8 * a.sum().item(), 8 * b.sum().item()]
-    assert type(scaler.scale((a,))) is tuple
+    assert type(optim.GradScaler().scale((a,))) is tuple
+    with pytest.raises(TypeError, match="got float"):
+        optim.GradScaler().scale(1.0)
 
 
 # --- Mistakes
@@ -164,87 +140,42 @@ def test_scale_of_several_losses(device):
 def test_calls_in_the_wrong_order():
     params = make_params("cpu")
     optimizer, scaler = optim.SGD(params, lr=0.1), optim.GradScaler()
-    with pytest.raises(RuntimeError, match=r"update: no gradients were unscaled .*call step\(optimizer\) first"):
+    with pytest.raises(RuntimeError, match=r"update: .*step\(optimizer\)"):
         scaler.update()
-    with pytest.raises(RuntimeError, match=r"no parameter .*has a gradient; call scaler.scale\(loss\).backward\(\)"):
+    with pytest.raises(RuntimeError, match=r"gradient; call .*backward\(\)"):
         scaler.step(optimizer)
     set_gradients(params, 0)
     scaler.unscale_(optimizer)
-    with pytest.raises(RuntimeError, match=r"unscale_: its gradients are unscaled already .*call update\(\) after"):
+    with pytest.raises(RuntimeError, match="gradients are unscaled already"):
         scaler.unscale_(optimizer)
     scaler.step(optimizer)
-    with pytest.raises(RuntimeError, match=r"GradScaler.step: it was called .*already; call update\(\)"):
+    with pytest.raises(RuntimeError, match=r"step: .*update\(\)"):
         scaler.step(optimizer)
-    with pytest.raises(RuntimeError, match=r"unscale_: step\(\) was called already"):
+    with pytest.raises(RuntimeError, match=r"unscale_: step\(\)"):
         scaler.unscale_(optimizer)
     scaler.update()
     scaler.step(optimizer)
-
-
-def test_gradients_in_float16_are_refused():
     p = Tensor(np.ones(3, np.float16), requires_grad=True)
     p.sum().backward()
     with pytest.raises(ValueError, match="keep the parameters in float32"):
-        optim.GradScaler().unscale_(optim.SGD([p], lr=0.1))
+        scaler.unscale_(optim.SGD([p], lr=0.1))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"init_scale": 0.0}, "scale must be positive"),
-        ({"init_scale": 1e39}, "in the range of float32, got 1e"),
-        ({"init_scale": float("nan")}, "scale must be positive"),
-        ({"growth_factor": 1.0}, r"growth_factor must be above 1, got 1\.0"),
-        ({"backoff_factor": 1.0}, "backoff_factor must be between 0 and 1"),
-        ({"backoff_factor": 0.0}, "backoff_factor must be between 0 and 1"),
-        ({"growth_interval": 0}, "growth_interval must be at least 1"),
-    ],
-)
-def test_factors_out_of_range(options, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("options", "error"), [
+    ({"init_scale": 0.0}, ValueError), ({"init_scale": 1e39}, ValueError), ({"init_scale": float("nan")}, ValueError),
+    ({"init_scale": "cuda"}, TypeError), ({"init_scale": True}, TypeError), ({"growth_factor": 1.0}, ValueError),
+    ({"backoff_factor": 1.0}, ValueError), ({"backoff_factor": 0.0}, ValueError), ({"growth_interval": 0}, ValueError),
+])
+def test_factors_out_of_range(options, error):
+    ((name, value),) = options.items()
+    with pytest.raises(error, match=f"{name.removeprefix('init_')} must be .* got {re.escape(repr(value))}"):
         optim.GradScaler(**options)
-
-
-def test_a_device_is_no_scale():
-    with pytest.raises(TypeError, match="scale must be a number, got 'cuda'; there is no device to give"):
-        optim.GradScaler("cuda")
     assert optim.GradScaler(np.float32(4.0)).get_scale() == 4.0
 
 
-@pytest.mark.parametrize("state", [{}, {"scale": 1.0}, [], {**optim.GradScaler().state_dict(), "more": 1}], ids=str)
-def test_a_state_that_is_none(state):
-    scaler = optim.GradScaler()
-    with pytest.raises(ValueError, match=r"load_state_dict: expected the keys scale, .*_growth_tracker"):
-        scaler.load_state_dict(state)
-    with pytest.raises(ValueError, match="growth_factor must be above 1"):
-        scaler.load_state_dict({**scaler.state_dict(), "scale": 4.0, "growth_factor": 0.5})
-    assert scaler.state_dict() == optim.GradScaler().state_dict()
-
-
-def test_only_tensors_are_scaled():
-    with pytest.raises(TypeError, match=r"GradScaler\.scale: expected a Tensor, or a list of them, got float"):
-        optim.GradScaler().scale(1.0)
-
-
-def test_the_whole_of_it_learns(device):
-    """Mixed precision on a small problem comes as far as float32."""
-    draw = np.random.default_rng(0)
-    x = Tensor(draw.standard_normal((64, 8)).astype(np.float32), device=device)
-    target = np.argmax(draw.standard_normal((64, 8)) @ draw.standard_normal((8, 4)), axis=1)
-
-    def last_loss(half):
-        draw = np.random.default_rng(1)
-        w = Tensor(draw.standard_normal((4, 8)).astype(np.float32) * 0.1, device=device, requires_grad=True)
-        optimizer, scaler = optim.AdamW([w], lr=0.05), optim.GradScaler(2.0**24, enabled=half)
-        for _ in range(40):
-            optimizer.zero_grad()
-            with autocast(enabled=half):
-                loss = F.cross_entropy(F.linear(x, w), target)
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-        return loss.item(), scaler
-
-    (half, scaler), (single, _) = last_loss(True), last_loss(False)
-    assert scaler.get_scale() < 2.0**24  # it did overflow
-    assert abs(half - single) < 0.1 * single
+def test_a_state_that_is_none_changes_nothing():
+    scaler, before = optim.GradScaler(), optim.GradScaler().state_dict()
+    for state in ({}, [], {**before, "more": 1}, {**before, "scale": 4.0, "growth_factor": 0.5}):
+        with pytest.raises(ValueError, match="growth_factor"):
+            scaler.load_state_dict(state)
+        assert scaler.state_dict() == before

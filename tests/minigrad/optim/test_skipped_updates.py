@@ -3,48 +3,25 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, autocast, optim
-from minigrad.device import to_numpy
+from minigrad import Tensor, optim
+from minigrad.device import asarray_on, to_numpy
 
-from tests.minigrad.optim.scaled import bits, every_optimizer, make_params, run, set_gradients
-
-
-@every_optimizer
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("inf", [np.inf, -np.inf, np.nan])
-def test_a_skipped_update_leaves_every_bit(make, clip, inf, device):
-    params, optimizer, scaler = run(make, device, steps=2)
-    before, scale = bits(params, optimizer), scaler.get_scale()
-    set_gradients(params, 2, scale, spoil=inf)
-    if clip:
-        scaler.unscale_(optimizer)
-        optim.clip_grad_norm_(params, 1.0)
-    scaler.step(optimizer)
-    assert bool(to_numpy(scaler.found_inf))
-    scaler.update()
-    assert bits(params, optimizer) == before
-    assert scaler.get_scale() == scale / 2
+from tests.minigrad.optim.optimizers import bits, every_optimizer, make_params, run, set_gradients
 
 
 @every_optimizer
-@pytest.mark.parametrize("overflows", [(0,), (1,), (0, 0, 3), (4,)], ids=str)
+@pytest.mark.parametrize(("overflows", "spoil"), [((), None), ((0,), -np.inf), ((0, 0, 3), np.nan), ((2,), np.inf)])
 @pytest.mark.parametrize("clip", [False, True])
-def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, clip, device):
-    """Bit for bit: the first momentum, Adam's corrections by the number of updates, everything."""
-    met, optimizer, scaler = run(make, device, overflows, clip=clip)
-    never, other, _ = run(make, device, clip=clip)
+def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, spoil, clip, device):
+    """It is the run without a scaler, bit for bit: the first momentum, Adam's corrections by the number of updates."""
+    params, optimizer, scaler = run(make, device, overflows, clip=clip, inf=spoil)
     assert scaler.get_scale() == 65536.0 / 2 ** len(overflows)
-    assert bits(met, optimizer) == bits(never, other)
-
-
-@every_optimizer
-def test_it_is_the_run_without_a_scaler(make, device):
-    """A power of two as scale changes no bit; on a GPU the corrections of Adam are those of the host, rounded alike."""
-    params, optimizer, _ = run(make, device)
     plain = make_params(device)
     alone = make(plain)
     for number in range(5):
         set_gradients(plain, number)
+        if clip:
+            optim.clip_grad_norm_(plain, 1.0)
         alone.step()
     assert bits(params, optimizer) == bits(plain, alone)
 
@@ -69,22 +46,18 @@ def test_counts_of_parameters_that_are_not_always_there(device):
     assert bits([a, b], scaled) == bits([c, d], plain)
 
 
-@pytest.mark.parametrize("clip", [False, True])
 @every_optimizer
-def test_nothing_waits_for_a_gpu(make, clip, stand_in):
+def test_nothing_waits_for_a_gpu(make, stand_in):
     params, scaler = make_params("cuda"), optim.GradScaler(growth_interval=2)
     optimizer = make(params)
     for number in range(6):
         set_gradients(params, number, 65536.0, np.inf if number == 2 else None)
-        stand_in.synchronizations.clear()
-        with autocast():
-            scaler.scale((params[0] * params[1]).sum())
+        scaler.scale((params[0] * params[1]).sum())
         scaler.unscale_(optimizer)
-        if clip:
-            optim.clip_grad_norm_(params, 1.0)
+        optim.clip_grad_norm_(params, 1.0)
         scaler.step(optimizer)
         scaler.update()
-        assert not stand_in.synchronizations
+    assert not stand_in.synchronizations
     assert (scaler.factor.shape, scaler.factor.dtype) == ((), np.float32)
     assert scaler.get_scale() == 65536.0 * 2 / 2 * 2
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5] * 4
@@ -132,10 +105,10 @@ def test_a_model_that_moves(stand_in):
 def test_host_and_gpu_in_one_optimizer_are_refused(stand_in):
     a, b = make_params("cpu")[0], make_params("cuda")[1]
     set_gradients([a, b], 0)
-    with pytest.raises(ValueError, match=r"gradients on cpu, cuda:0, .*an optimizer for the parameters of each kind"):
+    with pytest.raises(ValueError, match="cpu, cuda:0"):
         optim.GradScaler().step(optim.SGD([a, b], lr=0.1))
     flag = stand_in.cupy.zeros((), dtype=bool)
-    with pytest.raises(ValueError, match="skip is on cuda:0 and there are parameters on cpu"):
+    with pytest.raises(ValueError, match=r"cuda:0 .* cpu"):
         optim.SGD([a, b], lr=0.1).step(skip=flag)
 
 
@@ -148,10 +121,7 @@ def test_skip_of_a_step(make, device):
     optimizer = make(params)
     set_gradients(params, 0)
     before = bits(params, optimizer)
-    flags = [True, np.True_, np.array(True)]
-    if device != "cpu":
-        flags += [Tensor(np.array(True), device=device).data]
-    for flag in flags:
+    for flag in (True, np.True_, np.array(True), *([] if device == "cpu" else [asarray_on(device, True)])):
         optimizer.step(skip=flag)
         assert bits(params, optimizer) == before
     for flag in (None, False, np.array(False)):
@@ -160,8 +130,7 @@ def test_skip_of_a_step(make, device):
         before = bits(params, optimizer)
 
 
-@pytest.mark.parametrize("skip", [1, "yes", np.array([True]), np.array(1.0)], ids=str)
+@pytest.mark.parametrize("skip", [1, np.array([True]), np.array(1.0)], ids=str)
 def test_skip_is_one_bool(skip):
-    p = make_params("cpu")[0]
-    with pytest.raises(TypeError, match=r"SGD\.step: skip must be a bool or a 0-d boolean array, got"):
-        optim.SGD([p], lr=0.1).step(skip=skip)
+    with pytest.raises(TypeError, match=r"SGD\.step: skip must be a bool"):
+        optim.SGD(make_params(), lr=0.1).step(skip=skip)

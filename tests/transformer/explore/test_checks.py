@@ -59,9 +59,8 @@ def test_without_mask_and_dropout_there_is_less_to_measure():
 
 
 @pytest.mark.parametrize(("symbol", "row", "column"), [
-    ("S", 1, 0), ("dS", 2, 1), ("A", 1, 0), ("Q", 1, 3), ("K", 2, 0), ("V", 0, 1), ("O", 2, 2), ("C", 2, 7),
-    ("Y", 0, 5), ("X", 1, 6), ("Xv", 1, 6), ("WQ", 6, 1), ("dWK", 3, 2), ("WV", 7, 3), ("WO", 2, 7), ("bQ", 0, 3),
-    ("bV", 0, 1), ("bO", 0, 6)])
+    ("dS", 2, 1), ("A", 1, 0), ("K", 2, 0), ("C", 2, 7), ("Y", 0, 5), ("X", 1, 6), ("Xv", 1, 6), ("dWK", 3, 2),
+    ("bQ", 0, 3)])
 def test_a_cell(symbol, row, column):
     """It is the entry of the head's matrix of gradients, and the difference agrees."""
     t, loss = traced(made())
@@ -109,7 +108,6 @@ def test_a_relu_at_its_kink_raises_no_alarm():
     assert worst(checks)[0] < 1e-6
 
 
-
 def test_a_wrong_rule_is_caught(monkeypatch):
     """And only what it makes wrong is blamed: what lies above it is right."""
     model = tiny_model()
@@ -136,27 +134,18 @@ def test_relative_error():
     assert relative_error(0.0, 0.0, 0.0) == 0
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda t, loss: measure(t, "decoder", loss), KeyError, "no attention 'decoder' was traced; there are encoder"),
-    (lambda t, loss: measure_cell(t, CROSS, "Z", 0, 0, loss), ValueError, "there is no 'Z' in decoder.layers.1"),
-    (lambda t, loss: measure_cell(t, CROSS, "S", 4, 0, loss), IndexError,
-     "S has 4 rows and 5 columns, counted from 0: there is no cell 4,0"),
-    (lambda t, loss: measure_cell(t, CROSS, "bQ", 0, 4, loss), IndexError, "there is no cell 0,4"),
-    (lambda t, loss: measure_cell(t, CROSS, "S", 0, -1, loss), IndexError, "there is no cell 0,-1"),
-    (lambda t, loss: measure_cell(t, CROSS, "S", 0, 0, loss, head=2), IndexError, "there is no head 2 in"),
-    (lambda t, loss: measure_cell(t, CROSS, "S", 0, 0, loss, item=2), IndexError, "there is no batch item 2 in"),
-])
-def test_wrong_use(call, error, message):
+def test_wrong_use():
     t, loss = traced(made())
-    with pytest.raises(error) as raised:
-        call(t, loss)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-def test_measuring_a_gradient_that_is_not_there():
+    with pytest.raises(KeyError, match="'decoder'"):
+        measure(t, "decoder", loss)
+    with pytest.raises(ValueError, match="'Z'"):
+        measure_cell(t, CROSS, "Z", 0, 0, loss)
+    for symbol, row, column, options in (("S", 4, 0, {}), ("bQ", 0, 4, {}), ("S", 0, -1, {}), ("S", 0, 0, {"head": 2}),
+                                         ("S", 0, 0, {"item": 2})):
+        with pytest.raises(IndexError, match="there is no"):
+            measure_cell(t, CROSS, symbol, row, column, loss, **options)
     model = tiny_model()
     with trace(model) as t:
         model.loss(SOURCE, LABELS)
-    with pytest.raises(ValueError, match=r"no gradient has reached query_input of .* yet: call backward\(\)"):
+    with pytest.raises(ValueError, match=r"no gradient has reached query_input .*backward\(\)"):
         measure(t, ENCODER, lambda: model.loss(SOURCE, LABELS))

@@ -12,7 +12,6 @@ from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from tests.transformer.traces import NAMES, made, traced
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, trace
-from transformer.explore import explanation
 from transformer.explore.data import Snapshot
 from transformer.explore.explanation import Explanation, tokens_of
 from transformer.training.recipes import RECIPES
@@ -95,22 +94,11 @@ def test_a_float32_model_in_training(tmp_path):
         assert np.median([check["error"] for found in entry["checks"].values() for check in found]) < 0.02
 
 
-@pytest.fixture(params=["this", "the second"])
-def place(request, device):
-    """The device, or a second GPU, which is not the current device."""
-    if request.param == "this" or device == "cpu":
-        return device
-    try:
-        return mg.zeros(1, device="cuda:1").device
-    except mg.DeviceError as error:
-        pytest.skip(str(error))
-
-
-def test_on_another_device(place, tmp_path):
+def test_on_another_device(device, tmp_path):
     """The same page from an array of the host and of a GPU, or its stand-in."""
     with mg.random.fork(2):
-        attention = MultiHeadAttention(8, 2).to(place)
-    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", place)
+        attention = MultiHeadAttention(8, 2).to(device)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", device)
     with trace(attention) as t:
         (attention(x, x, x) ** 2).sum().backward()
     t.to_html(tmp_path / "page.html", ["a", "b", "c"], loss=lambda: (attention(x, x, x) ** 2).sum())
@@ -128,11 +116,9 @@ def test_labels_are_positions_if_there_are_none(t):
     assert Explanation(t, tokens, "").labels("encoder.layers.0.self_attention", 1) == (tokens.source[1],) * 2
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    (["a", "b"], "source_tokens: a list for each of the 2 batch items expected, got 1"),
-    ([["a"] * 6, ["b"]], "source_tokens: 6 tokens for batch item 0, which has 5 positions")])
-def test_labels_that_do_not_fit(t, source, message, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(message)):
+@pytest.mark.parametrize("source", [["a", "b"], [["a"] * 6, ["b"]]])
+def test_labels_that_do_not_fit(t, source, tmp_path):
+    with pytest.raises(ValueError, match="source_tokens"):
         t.to_html(tmp_path / "page.html", source)
 
 
@@ -162,11 +148,6 @@ def test_what_no_gradient_has_reached_is_not_in_the_page(tmp_path):
     assert entry["name"] == "encoder.layers.0.self_attention"
 
 
-def test_a_path_that_cannot_be_written(t, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        t.to_html(tmp_path / "nowhere" / "page.html")
-
-
 def test_a_notebook_shows_the_page(t):
     shown = Explanation(t, tokens_of(t), "title")._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
@@ -175,22 +156,6 @@ def test_a_notebook_shows_the_page(t):
 
 
 # --------------------------------------------------------------------------- size
-
-
-def test_the_page_of_the_demo_is_under_two_megabytes(tmp_path):
-    """Twelve tokens on either side, with the history of six checkpoints; nothing is left out."""
-    t = recipe_trace(12)
-    page = Explanation(t, tokens_of(t), "", history=snapshots_of(t, range(400, 2800, 400))).page()
-    assert page.left_out == []
-    assert len(page.html.encode()) + len(t) * explanation.CHECKS < 2_000_000
-    assert [entry["step"] for entry in data_of(page.html)["attentions"][0]["history"]] == list(range(400, 2800, 400))
-
-
-def test_sixty_tokens_fit():
-    t = recipe_trace(60)
-    page = Explanation(t, tokens_of(t), "", history=snapshots_of(t, range(400, 2800, 400))).page()
-    assert page.left_out == []
-    assert len(page.html.encode()) < 2_960_000
 
 
 def test_as_much_history_as_there_is_room_for():
@@ -253,18 +218,15 @@ def test_text():
     assert "moved alone" not in unmeasured.text(step="dS", cell=(0, 0))
 
 
-@pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"attention": "decoder.layers.7"}, ValueError, "there is no attention 'decoder.layers.7'; there are encoder"),
-    ({"head": 2}, IndexError, f"there is no head 2 in {CROSS}: it has 2, counted from 0"),
-    ({"item": 3}, IndexError, f"there is no batch item 3 in {CROSS}: it has 2, counted from 0"),
-    ({"step": "dZ"}, ValueError, f"there is no step 'dZ' in {CROSS}; there are X"),
-    ({"step": "dS", "cell": (0, 9)}, IndexError, "there is no cell 0,9"),
-    ({"cell": (0, 1)}, ValueError, "a cell belongs to a step: name one, such as dS")])
-def test_wrong_use_of_text(t, arguments, error, message):
-    with pytest.raises(error, match=re.escape(message)):
+@pytest.mark.parametrize(("arguments", "error", "named"), [
+    ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
+    ({"item": 3}, IndexError, "item 3"), ({"step": "dZ"}, ValueError, "dZ"),
+    ({"step": "dS", "cell": (0, 9)}, IndexError, "cell 0,9"), ({"cell": (0, 1)}, ValueError, "belongs to a step")])
+def test_wrong_use_of_text(t, arguments, error, named):
+    with pytest.raises(error, match=re.escape(named)):
         Explanation(t, tokens_of(t), "").text(**arguments)
 
 
 def test_a_cell_needs_a_loss(t):
-    with pytest.raises(ValueError, match="a finite difference needs the loss"):
+    with pytest.raises(ValueError, match="needs the loss"):
         Explanation(t, tokens_of(t), "").cell(CROSS, "S", 0, 0)

@@ -18,20 +18,11 @@ def after_backward(**changes):
     return model
 
 
-def test_every_parameter_belongs_to_its_layer_and_kind():
-    norms = gradient_norms(after_backward())
-    assert list(norms) == [
-        "encoder.embedding", "encoder.layers.0", "encoder.layers.1", "encoder.norm",
-        "decoder.embedding", "decoder.layers.0", "decoder.layers.1", "decoder.layers.2", "decoder.norm", "projection"]
-    assert set(norms["encoder.layers.1"]) == {*ATTENTION, "feed-forward", "norms"}
-    assert set(norms["decoder.layers.2"]) == {*ATTENTION, *CROSS, "feed-forward", "norms"}
-    assert [set(norms[place]) for place in ("encoder.embedding", "decoder.norm", "projection")] == [
-        {"embeddings"}, {"norms"}, {"projection"}]
-
-
-def test_the_norm_is_that_of_all_numbers_of_the_group():
-    model = after_backward(positions="learned")
+def test_the_norm_is_that_of_all_numbers_of_the_group(device):
+    model = after_backward(positions="learned", device=device)
     norms = gradient_norms(model)
+    assert set(norms["encoder.layers.1"]) == {*ATTENTION, "feed-forward", "norms"}
+    assert set(norms["decoder.embedding"]) == {"embeddings"}
     layer = model.decoder.layers[1]
     for place, kind, modules in [
         ("decoder.layers.1", "cross-attention key", [layer.cross_attention.key]),
@@ -55,15 +46,6 @@ def test_tiny_float32_gradients_do_not_vanish_in_the_norm():
     model.zero_grad()
     model.loss(SOURCE, LABELS).backward()
     assert small == pytest.approx(1e-30 * gradient_norms(model)["projection"]["projection"], rel=1e-5)
-
-
-def test_on_any_device(device):
-    model = tiny_model(device=device)
-    model.loss(SOURCE, LABELS).backward()
-    expected = tiny_model()
-    expected.loss(SOURCE, LABELS).backward()
-    assert gradient_norms(model)["encoder.layers.0"] == pytest.approx(gradient_norms(expected)["encoder.layers.0"],
-                                                                      rel=1e-9)
 
 
 def lines(figure):
@@ -93,10 +75,7 @@ def test_a_line_for_each_kind():
     assert drawn["projection"] == {9: norms["projection"]["projection"]}
     points = sum(len(line.get_xdata()) for line in axes.get_lines())
     assert points == sum(len(kinds) for kinds in norms.values())
-
-
-def test_no_line_leads_from_the_encoder_to_the_decoder():
-    for line in plot_gradient_flow(after_backward()).axes[0].get_lines():
+    for line in axes.get_lines():  # none leads from the encoder to the decoder
         assert not (min(line.get_xdata()) < 4 < max(line.get_xdata()))
 
 
@@ -119,16 +98,13 @@ def test_a_gradient_of_exactly_nothing_is_seen(tmp_path):
     plot_gradient_flow(model).savefig(tmp_path / "flat.png")
 
 
-def test_a_part_and_another_model():
+def test_a_part_another_model_and_what_is_frozen():
     model = after_backward()
     assert list(gradient_norms(model.encoder)) == ["embedding", "layers.0", "layers.1", "norm"]
     own = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
     own(np.ones((4, 2), np.float32)).sum().backward()
     assert {place: list(kinds) for place, kinds in gradient_norms(own).items()} == {"0": ["other"], "2": ["other"]}
     assert list(lines(plot_gradient_flow(own))["other"]) == [0, 1]
-
-
-def test_what_is_frozen_is_left_out():
     model = tiny_model()
     for parameter in model.encoder.parameters():
         parameter.requires_grad = False
@@ -138,11 +114,11 @@ def test_what_is_frozen_is_left_out():
 
 def test_what_cannot_be_drawn():
     model = tiny_model()
-    with pytest.raises(ValueError, match="no parameter has a gradient: call backward"):
+    with pytest.raises(ValueError, match="call backward"):
         plot_gradient_flow(model)
     model.loss(SOURCE, LABELS).backward()
     model.decoder.norm.bias.grad[0] = np.nan
-    with pytest.raises(ValueError, match=r"the gradient of decoder\.norm\.bias is not finite"):
+    with pytest.raises(ValueError, match=r"decoder\.norm\.bias"):
         plot_gradient_flow(model)
-    with pytest.raises(TypeError, match="a model expected, got float"):
+    with pytest.raises(TypeError, match="float"):
         plot_gradient_flow(3.0)

@@ -1,19 +1,18 @@
-"""The step that all ways of decoding share: two ways to compute it, and a cache in which nothing moves."""
+"""The step that all ways of decoding share: two ways to compute it, and a KV cache in which nothing moves."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
-from transformer.decode.on_arrays import OnArrays, ThroughModules
 
 import minigrad
-from minigrad import Tensor, nn
 from minigrad.engine.interpreters import Interpreter, interpreting
 
 from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
 from transformer import Transformer, TransformerConfig
 from transformer.decode import beam_search, greedy
 from transformer.decode.kv_cache import LayerCache
+from transformer.decode.next_token import AsWritten, OnArrays
 from transformer.decode.steps import Steps, remaining
 
 OPTIONS = [
@@ -40,7 +39,7 @@ def encoded(model, sources):
     return model.encode(sources), model.memory_mask(sources)
 
 
-# --- On arrays and through modules ----------------------------------------------------------------
+# --- On arrays and as written ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -49,29 +48,38 @@ def test_both_ways_compute_the_same(options, dtype, tolerance):
     """One hypothesis of each sentence, then three that follow it or one another, then fewer sentences."""
     model, rng = model_with(options, dtype), np.random.default_rng(2)
     with minigrad.no_grad():
-        decoders = [kind(model, *encoded(model, random_sources(1))) for kind in (OnArrays, ThroughModules)]
+        decoders = [kind(model, *encoded(model, random_sources(1))) for kind in (OnArrays, AsWritten)]
 
-        def compare(tokens, position, mask=None):
-            ours, theirs = (decoder(tokens, position, mask) for decoder in decoders)
+        def compare(tokens, parents=None):
+            ours, theirs = (decoder(tokens, parents) for decoder in decoders)
             assert ours.dtype == theirs.dtype == dtype
             assert ours.shape == (tokens.size, 9)
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance)
 
-        for position in range(3):
-            compare(rng.integers(3, 9, (5, 1)), position)
-        for position in range(3, 6):
-            seen = rng.random((5, 1, 3, 3 + 3 * (position - 2))) < 0.5
-            seen[..., -3:] = np.eye(3, dtype=bool)
-            compare(rng.integers(3, 9, (5, 3)), position, seen)
+        for _ in range(3):
+            compare(rng.integers(3, 9, (5, 1)))
+        compare(rng.integers(3, 9, (5, 3)), np.zeros((5, 3), int))
+        for _ in range(2):
+            compare(rng.integers(3, 9, (5, 3)), rng.integers(0, 3, (5, 3)))
         for decoder in decoders:
             decoder.select(np.array([4, 0]))
-        compare(rng.integers(3, 9, (2, 1)), 6)
+        compare(rng.integers(3, 9, (2, 1)), np.array([[2], [0]]))
 
 
-def test_a_plain_model_is_decoded_on_arrays(monkeypatch):
+def test_more_tokens_than_the_first_buffer_holds(monkeypatch):
+    monkeypatch.setattr("transformer.decode.kv_cache.FIRST_ROOM", 2)
+    model, rng = model_with({}), np.random.default_rng(2)
+    with minigrad.no_grad():
+        ours, theirs = (kind(model, *encoded(model, random_sources(1))) for kind in (OnArrays, AsWritten))
+        for _ in range(9):
+            tokens = rng.integers(3, 9, (5, 1))
+            np.testing.assert_allclose(ours(tokens), theirs(tokens), rtol=0, atol=1e-12)
+
+
+def test_a_model_as_made_here_is_decoded_on_arrays(monkeypatch):
     model, sources = peaked_model(0), random_sources(0)
     expected = greedy(model, sources)
-    monkeypatch.setattr(ThroughModules, "__call__", None)
+    monkeypatch.setattr(AsWritten, "__call__", None)
     assert greedy(model, sources) == expected
 
 
@@ -85,14 +93,7 @@ class Recorder(Interpreter):
         self.modules.append(type(module))
 
 
-class Doubled(nn.Linear):
-    """A module that does something else."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) * 2.0
-
-
-def test_whoever_watches_is_told_of_modules_and_compositions_run_where_they_are_asked_for(monkeypatch):
+def test_whoever_watches_sees_the_modules_and_compositions_run_where_they_are_asked_for(monkeypatch):
     model, sources, recorder = peaked_model(0), random_sources(0), Recorder()
     found = greedy(model, sources)
     expected, steps = [h.ids for h in found], max(len(h.ids) + h.finished for h in found)
@@ -102,23 +103,6 @@ def test_whoever_watches_is_told_of_modules_and_compositions_run_where_they_are_
     assert recorder.modules.count(type(model.decoder.layers[0])) == 2 * steps
     with minigrad.fused(False):
         assert [h.ids for h in greedy(model, sources)] == expected
-
-
-@pytest.mark.parametrize("decode", [greedy, lambda *args: [best for best, in beam_search(*args, 3)]])
-def test_hooks_and_other_modules_are_heeded(decode):
-    model, sources = peaked_model(0), random_sources(0)
-    before, hooked = decode(model, sources), []
-    outer = model.decoder.layers[1].feed_forward.outer
-    handle = outer.register_forward_hook(lambda module, args, output: hooked.append(output.shape) or output * 2.0)
-    changed = decode(model, sources)
-    assert hooked
-    assert changed != before
-    handle.remove()
-    model.decoder.layers[1].feed_forward.outer = other = Doubled(outer.in_features, outer.out_features)
-    other.to(dtype=np.float64).load_state_dict(outer.state_dict())
-    found = decode(model, sources)
-    assert [h.ids for h in found] == [h.ids for h in changed]
-    np.testing.assert_allclose([h.score for h in found], [h.score for h in changed], rtol=1e-12)
 
 
 # --- Nothing moves --------------------------------------------------------------------------------
@@ -139,7 +123,7 @@ def test_what_attention_reads_is_a_view_of_the_buffer():
 def test_a_step_allocates_as_much_whatever_was_decoded_before(hypotheses, monkeypatch):
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
     monkeypatch.setattr("transformer.decode.kv_cache.FIRST_ROOM", 40 * hypotheses)
-    monkeypatch.setattr("transformer.decode.steps.COLLECT_AFTER", 40)
+    monkeypatch.setattr("transformer.decode.next_token.COLLECT_AFTER", 40)
     config = TransformerConfig(9, 9, d_model=256, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
     model, batch = Transformer(config).eval(), 16
     tokens, parents = np.full((batch, hypotheses), 3), np.tile(np.arange(hypotheses) // 2, (batch, 1))
@@ -184,7 +168,7 @@ def test_any_rows_can_be_selected(rows):
     cache, rng = LayerCache(), np.random.default_rng(0)
     keys, values = rng.normal(size=(2, 3, 2, 3, 4))
     cache.append(keys, values)
-    cache.of_memory(lambda: (Tensor(values), Tensor(keys)))
+    cache.keep_memory(values.copy(), keys.copy())
     cache.select(np.array(rows, int))
     for found, old in zip(cache.append(keys[rows][:, :, :0], values[rows][:, :, :0]), (keys, values), strict=True):
         np.testing.assert_array_equal(found, old[rows])
@@ -195,13 +179,12 @@ def test_any_rows_can_be_selected(rows):
 # --- Several hypotheses of a sentence -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("through_modules", [False, True])
-def test_each_hypothesis_follows_its_own_past(through_modules):
+def test_each_hypothesis_follows_its_own_past():
     """Random parents for 30 steps, between one and five hypotheses; what none descends from is dropped."""
     model, sources, rng = model_with({}), random_sources(3, (5, 2, 7)), np.random.default_rng(3)
     past = np.full((3, 1, 1), BOS)  # (sentences, hypotheses, tokens)
     lengths = []
-    with minigrad.no_grad(), minigrad.fused(not through_modules):
+    with minigrad.no_grad():
         memory, mask = encoded(model, sources)
         steps = Steps(model, sources, 40)
         for step in range(30):

@@ -17,16 +17,16 @@ every_optimizer = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 SHAPES = [(3, 4), (4,), (), (90, 100)]  # on the host the last is updated alone, the others as one pack
 
 
-def make_params(device, seed=0):
-    draw = np.random.default_rng(seed)
-    return [Tensor(draw.standard_normal(s).astype(np.float32), device=device, requires_grad=True) for s in SHAPES]
+def make_params(device="cpu", shapes=SHAPES, dtype=np.float32):
+    draw = np.random.default_rng(0)
+    return [Tensor(draw.standard_normal(s).astype(dtype), device=device, requires_grad=True) for s in shapes]
 
 
 def set_gradients(params, number, factor=1.0, spoil=None):
     """The gradients of update `number`, times a factor; `spoil`: a number that stands in one place of them."""
     draw = np.random.default_rng([7, number])
     for i, p in enumerate(params):
-        values = draw.standard_normal(p.shape).astype(np.float32) * np.float32(factor)
+        values = draw.standard_normal(p.shape).astype(p.dtype) * p.dtype.type(factor)
         if spoil is not None and i == 3:
             values[5, 5] = spoil
         p.grad = Tensor(values, device=p.device)

@@ -1,0 +1,100 @@
+"""The loss without padding: the same value and gradients, dropout included, from less work."""
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, profile
+
+from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_model
+from transformer.training import packed_loss
+from transformer.training.packed import needed_by, real_tokens
+
+RNG = np.random.default_rng(12)
+
+
+def sentences(*lengths):
+    """Ids of sentences with these numbers of tokens, padded to the longest."""
+    ids = RNG.integers(3, VOCABULARY, size=(len(lengths), max(lengths)))
+    ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = PAD
+    return ids
+
+
+SOURCE, LABELS = sentences(5, 1, 3), sentences(2, 6, 1)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"norm": "post"}, {"positions": "learned"}, {"share_embeddings": True, "tie_output": True},
+    {"bias": False, "output_bias": True, "activation": "gelu"},
+], ids=lambda options: ", ".join(map(str, options.values())) or "pre-norm")
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_loss_and_gradients_are_those_of_whole_batches(options, dropout, reduction):
+    model = tiny_model(dropout=dropout, **options)
+    arguments = SOURCE, LABELS, 0.1, reduction
+    found = backward(model, lambda: packed_loss(model, *arguments))
+    assert_same(found, backward(model, lambda: model.loss(*arguments)))
+    with minigrad.random.fork(6):
+        value = packed_loss(model, *arguments).item()
+    with minigrad.random.fork(6):
+        np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("source", "labels"), [
+    (sentences(4, 4, 4), sentences(1, 5, 2)),
+    (sentences(1, 7, 2), sentences(3, 3, 3)),
+    (sentences(3, 3), sentences(2, 2)),
+], ids=["the target is padded", "the source is padded", "nothing is padded"])
+def test_each_side_by_itself(source, labels):
+    model = tiny_model(dropout=0.3)
+    found = backward(model, lambda: packed_loss(model, source, labels))
+    assert_same(found, backward(model, lambda: model.loss(source, labels)))
+
+
+def test_the_rows_that_are_computed_are_the_real_ones():
+    model = tiny_model()
+    with profile() as measured:
+        packed_loss(model, SOURCE, LABELS)
+    packed = measured.operations["linear"].forward_bytes
+    with profile() as measured:
+        model.loss(SOURCE, LABELS)
+    whole = measured.operations["linear"].forward_bytes
+    # features of what the linear maps give
+    wide = {"encoder": 4 * 8 + 12 + 8, "decoder": 6 * 8 + 12 + 8, "memory": 2 * 8}
+    real = 9 * wide["encoder"] + 9 * wide["decoder"] + 9 * wide["memory"]
+    assert packed == 8 * real
+    logits = 18 * VOCABULARY  # packed, they are part of the loss
+    assert whole == 8 * (15 * wide["encoder"] + 18 * wide["decoder"] + 15 * wide["memory"] + logits)
+
+
+def test_packing_and_unpacking():
+    tokens = real_tokens(SOURCE != PAD)
+    np.testing.assert_array_equal(tokens.places, [0, 1, 2, 3, 4, 5, 10, 11, 12])
+    x = Tensor(RNG.normal(size=(3, 5, 2)), requires_grad=True)
+    packed = tokens.pack(x)
+    np.testing.assert_array_equal(packed.numpy(), x.numpy()[SOURCE != PAD])
+    back = tokens.unpack(packed)
+    np.testing.assert_array_equal(back.numpy(), np.where((SOURCE != PAD)[..., None], x.numpy(), 0))
+    back.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to((SOURCE != PAD)[..., None], x.shape))
+
+
+def test_padding_stays_where_nearly_all_tokens_are_real():
+    assert real_tokens(sentences(10, 10, 9) != PAD) is None
+
+
+@pytest.mark.parametrize("labels", [
+    [[PAD, PAD, 5, 6, 2], [PAD, PAD, 9, 2, PAD]],
+    [[5, PAD, 7, 2, PAD], [PAD, PAD, 6, 2, PAD]],
+    [[PAD] * 5, [3, 4, 5, 6, 2]],
+], ids=["a prompt without labels", "gaps", "a sentence without labels"])
+def test_labels_that_are_missing_anywhere(labels):
+    """What a later label depends on is computed, label or not."""
+    model, labels, source = tiny_model(), np.array(labels), sentences(5, 2)
+    assert_same(backward(model, lambda: packed_loss(model, source, labels)),
+                backward(model, lambda: model.loss(source, labels)))
+
+
+def test_a_token_without_a_label_counts_if_a_later_label_attends_to_it():
+    labels, target = np.array([[PAD, 5, PAD, PAD]]), np.array([[1, PAD, 7, 8]])
+    assert needed_by(labels, target, PAD).tolist() == [[True, True, False, False]]
