@@ -7,8 +7,8 @@
     explore/   trace, the explorer of the backward pass, plots
     interop/   weights from PyTorch and to PyTorch
     cli/       the commands
-    translator.py  a trained model with its tokenizers: from lines to lines
-    known.py       whether a shortcut may take the model's place
+    translator.py  a trained model with its tokenizers, which translates lines of text
+    known.py       which models the fast paths support
 """
 
 from transformer import moved

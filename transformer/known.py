@@ -1,9 +1,8 @@
-"""Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
+"""Which models the fast paths support: those whose every part is as `transformer.model` defines it.
 
-Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
-the model computes in another way. They know the modules of `transformer.model` and no others. A model with another
-class among its modules, with hooks, or with a method that was replaced, on an instance or on a class, runs as it is
-written.
+Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute the
+same results as the model's own methods, in less time. They support the modules of `transformer.model` alone. A model
+with a module of another class, with hooks, or with a replaced method, on an instance or a class, runs its own methods.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _STACK: Kinds = {"embedding": (TokenEmbedding,), "layers": (nn.ModuleList,), "no
 _ENCODER_LAYER: Kinds = {"self_attention": (MultiHeadAttention,), "self_attention_residual": (Residual,),
                          "feed_forward": (FeedForward,), "feed_forward_residual": (Residual,)}
 
-# The parts of each class of module, by the attribute that holds them; those of a ModuleList are layers.
+# For each class of module, the classes that each attribute may hold; a ModuleList holds layers.
 PARTS: dict[type[nn.Module], Kinds] = {
     Transformer: {"encoder": (Encoder,), "decoder": (Decoder,), "projection": (nn.Linear,)},
     Encoder: _STACK,
@@ -51,18 +50,18 @@ _LAYERS = (EncoderLayer, DecoderLayer)
 
 
 def _methods(cls: type) -> tuple[int, list[tuple[str, object]]]:
-    """How many attributes a class defines, and its methods and properties."""
+    """The number of attributes that a class defines, and its methods and properties."""
     methods = [(name, value) for name, value in vars(cls).items() if isinstance(value, FunctionType | property)]
     return len(vars(cls)), methods
 
 
-# What the classes of the modules, and those that they inherit from, define as they are imported.
+# The methods of these classes and of their base classes at import, before anything can replace them.
 _METHODS = {cls: _methods(cls) for known in PARTS for cls in known.__mro__ if cls is not object}
 _NAMES = frozenset(name for _, methods in _METHODS.values() for name, _ in methods)
 
 
 def unknown_part(model: nn.Module) -> str | None:
-    """What a shortcut does not know of a `Transformer`: the first such part in words; None if it knows all of it."""
+    """The first part of `model` that the fast paths do not support, in words; None if they support all parts."""
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}"
     for cls, (count, methods) in _METHODS.items():

@@ -1,10 +1,10 @@
-"""Modules that have moved: importing one from its old place works for one release, with a DeprecationWarning."""
+"""Old places of modules: importing a module from there works for one release, with a DeprecationWarning."""
 
 from __future__ import annotations
 
 from minigrad.compat import moved
 
-# The old module -> where its names stand now: the first of these modules that has the name.
+# Old module -> the modules that define its names now; a name comes from the first module that has it.
 MOVED: dict[str, tuple[str, ...]] = {
     "transformer.attention": ("transformer.model.attention",),
     "transformer.cache": ("transformer.decode.kv_cache",),
@@ -60,5 +60,5 @@ LEFT: dict[str, tuple[str, ...]] = {"transformer.model": ("transformer.model.tra
 
 
 def install() -> None:
-    """Let imports from the old places find what has moved."""
+    """Make imports from the old places work."""
     moved.install(MOVED, LEFT)

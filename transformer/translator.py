@@ -1,4 +1,4 @@
-"""From lines of text to lines of text: a model together with its tokenizers."""
+"""Translation of lines of text: a model together with its tokenizers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation.
+    """A translation of one line.
 
     Attributes:
-        text: of one line.
-        score: its log-probability, normalised for length as asked; higher is better.
-        ids: its target tokens, without begin- and end-of-sentence.
+        text: the translated line.
+        score: its log-probability, normalised by the `length_penalty`; higher is better.
+        ids: its target token ids, without begin- and end-of-sentence.
     """
 
     text: str
@@ -46,9 +46,9 @@ class TooLong(ValueError):
     """A sentence has more tokens than the model has positions.
 
     Attributes:
-        index: which, counted from 0.
-        side: 0 if it is a source, 1 if it is a target.
-        problem: how long it is, and the remedy.
+        index: the number of the sentence, counted from 0.
+        side: 0 if the sentence is a source, 1 if it is a target.
+        problem: its length and the remedy, in words.
     """
 
     def __init__(self, index: int, tokens: int, positions: int, name: str = "") -> None:
@@ -63,8 +63,8 @@ class Translator:
     """A model with its tokenizers.
 
     Args:
-        model: in any mode, on any device.
-        source_tokenizer, target_tokenizer: those it was trained with.
+        model: a trained model in any mode, on any device.
+        source_tokenizer, target_tokenizer: the tokenizers of its training.
     """
 
     def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> None:
@@ -72,7 +72,7 @@ class Translator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best") -> Self:
-        """The "best" or "latest" model of a training run, on `device`. `ModelDoesNotFit`; errors as of `load_model`."""
+        """Load the "best" or "latest" model of a run. Raises `ModelDoesNotFit`, and what `load_model` raises."""
         with memory_or(ModelDoesNotFit()):
             model, run = load_model(folder, device, which)
         return cls(model, run.source_tokenizer, run.target_tokenizer)
@@ -83,11 +83,11 @@ class Translator:
         """The best translations of each line, best first.
 
         Args:
-            lines: source texts; a blank one is not given to the model, its translation is blank.
-            beam: how many hypotheses the search keeps open; 1 is greedy decoding.
-            num_best: how many translations to return of each line, at most `beam`.
-            batch_size: lines that are decoded together. They are taken in order of length, to pad little.
-            length_penalty, alpha: how scores are normalised, see `beam_search`.
+            lines: source texts; the translation of a blank line is blank.
+            beam: the beam size; 1 is greedy decoding.
+            num_best: the number of translations to return for each line, at most `beam`.
+            batch_size: the number of lines decoded together. Lines of like length share a batch, to limit padding.
+            length_penalty, alpha: the normalisation of scores, see `beam_search`.
             max_length: the most tokens of a translation; by default twice the source's plus 10.
 
         Returns:
@@ -139,8 +139,8 @@ class Translator:
 
         Args:
             pairs: (source, target) texts, at least one.
-            beam, batch_size, length_penalty, alpha, max_length: as for `translate`. Fewer than 64 sentences at a time
-                take less memory for the loss, too.
+            beam, batch_size, length_penalty, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
+                memory for the loss, too.
 
         Returns:
             A dictionary of JSON values: ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats per token),
@@ -154,7 +154,7 @@ class Translator:
         loss = self.loss(pairs, min(4096, 64 * batch_size))
         found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length)
         hypotheses, references = [best[0].text for best in found], [self._as_decoded(target) for _, target in pairs]
-        # A word that the vocabulary lacks is None in the reference: the token <unk> does not get it right.
+        # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
         scored: tuple[float, str] | tuple[None, None] = None, None
         with suppress(ImportError):  # sacrebleu is an extra
@@ -171,7 +171,7 @@ class Translator:
 
     @property
     def bleu_tokenize(self) -> str:
-        """What sacrebleu should count: the tokens between blanks, or characters where the target is cut into those."""
+        """sacrebleu's tokenizer: "char" for a target of characters; otherwise "none", which splits at blanks."""
         return "char" if self.target_tokenizer.kind == "characters" else "none"
 
     def _check_length(self, index: int, tokens: int, side: str = "") -> None:
@@ -189,5 +189,5 @@ class Translator:
         return examples
 
     def _as_decoded(self, reference: str) -> str:
-        """The reference as a perfect translation would read: from words, decoding cannot tell how they were spaced."""
+        """The reference as decoding would write it: a word tokenizer does not keep the original white space."""
         return " ".join(reference.split()) if isinstance(self.target_tokenizer, WordTokenizer) else reference

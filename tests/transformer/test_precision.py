@@ -16,7 +16,7 @@ from tests.transformer.commands import SMALL, call, refused
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
-from transformer.training.loop import REPORT_EVERY, _look_at_loss, fit
+from transformer.training.loop import REPORT_EVERY, _read_losses, fit
 from transformer.training.trainer import Trainer
 from transformer.translator import Translator
 
@@ -109,7 +109,7 @@ def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, 
     assert states[0] == states[1]
     assert 2 <= skipped < REPORT_EVERY
     assert trainer.scaler.get_scale() == TOO_LARGE / 2**skipped
-    _look_at_loss(trainer)
+    _read_losses(trainer)
     assert trainer.progress.loss_tokens == sum(tokens for _, tokens in counted) < trainer.progress.tokens
     assert trainer.progress.loss_sum == pytest.approx(sum(loss for loss, _ in counted), rel=2e-3)
     assert trainer.progress.step == 20

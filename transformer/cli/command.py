@@ -23,7 +23,7 @@ from transformer.translator import TooLong, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, TooLong, ImportError)  # their messages are for users
-COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # by parameter: what takes more memory, the larger it is
+COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -62,7 +62,7 @@ class Command(_OneLine):
     """A command whose help lists its options in sections, in the order of their first options."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; where memory runs out, say what to lower."""
+        """Run the command; if memory runs out, the error names the option to lower."""
         try:
             return super().invoke(ctx)
         except (MemoryError, RuntimeError) as error:
@@ -72,7 +72,7 @@ class Command(_OneLine):
             raise click.ClickException(f"out of memory{what}{shortage(error)}; {_remedy(ctx, error)}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections."""
+        """Write the options, section by section."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -85,7 +85,7 @@ class Command(_OneLine):
 
 def _remedy(context: click.Context, error: BaseException) -> str:
     given = context.params
-    if "folder" not in given:  # it trains, and was still at the data
+    if "folder" not in given:  # the command is `train`, and memory ran out while it prepared the data
         return f"{'begin anew with' if given.get('resume') else 'take'} less text or a smaller model"
     lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
     elsewhere = " or give --device cpu" if given.get("device", "cpu") != "cpu" else ""
@@ -98,15 +98,15 @@ class Group(_OneLine, click.Group):
     """A group of commands, listed in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """The names of the commands."""
         return list(self.commands)
 
 
 class FiniteRange(click.FloatRange):
-    """A number within bounds; ``nan`` and ``inf`` are none."""
+    """A finite number within bounds: ``nan`` and ``inf`` are mistakes."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a mistake of the user's."""
+        """Convert the text to a number; any other text is a usage error."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -147,7 +147,7 @@ device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", cal
 threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
-                    help=f"Run hot functions as compiled kernels; the same but for rounding. {KERNELS_COST}")
+                    help=f"Run hot functions as compiled kernels; results differ in rounding alone. {KERNELS_COST}")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
                            help="Which weights to use: those that validated best, or the newest.")
@@ -160,12 +160,12 @@ def decoding_options(command: F) -> F:
     section = "Decoding"
     for decorate in reversed([
         option("--beam", type=click.IntRange(1), default=1, metavar="N", section=section,
-               help="Hypotheses that the search keeps open; 1 is greedy decoding."),
+               help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
         option("--batch-size", type=click.IntRange(1), default=64, metavar="N", section=section,
                help="Sentences decoded together."),
         option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
                help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
-        option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="Of gnmt."),
+        option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="The exponent of gnmt."),
         option("--max-length", type=click.IntRange(1), metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
         checkpoint_option, device_option,
@@ -178,7 +178,7 @@ def decoding_options(command: F) -> F:
 
 
 def check_positions(translator: Translator, max_length: int | None) -> None:
-    """--max-length must not exceed what the model has positions for."""
+    """Raise a UsageError if --max-length exceeds the model's positions."""
     positions = translator.model.config.max_length
     if max_length is not None and max_length > positions:
         raise click.UsageError(f"--max-length {max_length} is more than the model's {positions} positions")

@@ -1,4 +1,4 @@
-"""``evaluate``: how good a model is, as JSON."""
+"""``evaluate``: the scores of a model, as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from transformer.translator import TooLong, Translator
 @click.command(cls=Command)
 @folder_argument
 @option("--source", metavar="FILE", section="Data", help="UTF-8 text, one sentence a line.")
-@option("--target", metavar="FILE", section="Data", help="The right translations, line for line.")
+@option("--target", metavar="FILE", section="Data", help="The reference translations, line for line.")
 @option("--count", type=click.IntRange(1), default=1000, metavar="N", section="Data",
-        help="Without files: how many unseen examples of the task that the model was trained for.")
-@option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: which examples.")
+        help="Without files: the number of unseen examples of the model's own task.")
+@option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: the seed of the examples.")
 @decoding_options
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
              threads: int | None, max_length: int | None, **decoding: Any) -> None:

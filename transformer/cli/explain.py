@@ -25,7 +25,7 @@ class Cell(click.ParamType):
     name = "I,J"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """The two numbers, or a mistake of the user's."""
+        """Convert the text to two numbers; any other text is a usage error."""
         parts = value.split(",")
         if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
             self.fail(f"{value!r} is no row and column, counted from 0, such as 2,1", param, ctx)
@@ -37,26 +37,26 @@ class Cell(click.ParamType):
 @click.argument("source")
 @click.argument("target", required=False)
 @option("--html", metavar="FILE", type=click.Path(path_type=Path), section="Output",
-        help="Write the explorer: one page that opens in a browser, without a network; - is the standard output.")
+        help="Write the explorer, a page that opens in a browser without a network; - is the standard output.")
 @option("--text", is_flag=True, section="Output",
         help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
 @option("--attention", "attentions", metavar="NAME", multiple=True, section="What to show",
-        help="Such as decoder.layers.0.cross_attention; for --html any number, and decoder.layers.0 means all of that "
-             "layer.  [default: --html as many as fit into 2 MB, or more for a long text; --text the last "
-             "cross-attention]")
+        help="The attention to show, such as decoder.layers.0.cross_attention. --html takes the option several times, "
+             "and decoder.layers.0 means the whole layer.  [default: --html as many as fit into 2 MB, or more for a "
+             "long text; --text the last cross-attention]")
 @option("--also", metavar="TEXT", multiple=True, section="What to show",
-        help="Another source in the same batch, any number: shorter ones are padded. Its target is what the model "
-             "writes.")
+        help="Another source in the same batch, with the model's own translation as its target. The option may be "
+             "repeated; shorter sources are padded.")
 @option("--head", type=click.IntRange(0), metavar="N", section="What to show",
-        help="For --text; counted from 0.  [default: 0]")
+        help="For --text: the head, counted from 0.  [default: 0]")
 @option("--item", type=click.IntRange(0), metavar="N", section="What to show",
-        help="For --text; which sentence: 0 is SOURCE, the others are those of --also.  [default: 0]")
+        help="For --text: the sentence; 0 is SOURCE, the others are those of --also.  [default: 0]")
 @option("--step", metavar="NAME", section="What to show",
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--cell", type=Cell(), section="What to show",
-        help="For --text --step: write out how this cell is computed, and measure it.")
+        help="For --text --step: write out how this cell is computed, and check it by a finite difference.")
 @option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
-        help="Which weights: those that validated best, the newest, or a checkpoint's, such as 00000400.")
+        help="Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.")
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
@@ -64,9 +64,9 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
             checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through every attention of the model in DIR.
 
-    SOURCE is a text, TARGET the translation whose loss is explained; without one it is what the model writes itself.
-    All is computed in float64, and every gradient is held to finite differences of the loss. The checkpoints that the
-    run kept give the history.
+    SOURCE is a text. TARGET is the translation whose loss is explained; by default, it is the model's own translation.
+    Everything is computed in float64, and finite differences of the loss check every gradient. The checkpoints of the
+    run give the history.
 
     \b
     python -m transformer explain runs/dates "March 3rd, 2021" --html page.html
@@ -103,14 +103,14 @@ def terminal(output: TextIO) -> tuple[bool, int]:
 
 
 def _check_texts(source: str, target: str | None, *also: str) -> None:
-    """Bytes that are not UTF-8 arrive as halves of characters, which no page can hold."""
+    """Raise a UsageError for a text that is not UTF-8: its bytes arrive as lone surrogates, which no page can hold."""
     for name, given in (("SOURCE", source), ("TARGET", target or ""), *(("--also", text) for text in also)):
         if any("\ud800" <= character <= "\udfff" for character in given):
             raise click.UsageError(f"{name} is not UTF-8")
 
 
 def _tell_unknown(translator: Translator, source: str, target: str | None, also: tuple[str, ...]) -> None:
-    """Say so where a text has tokens that the model has never seen: it reads <unk> in their place."""
+    """Write a note for each text with tokens outside the vocabulary: the model reads <unk> in their place."""
     for name, text, tokenizer in (("SOURCE", source, translator.source_tokenizer),
                                   ("TARGET", target or "", translator.target_tokenizer),
                                   *(("--also", text, translator.source_tokenizer) for text in also)):
@@ -122,7 +122,7 @@ def _tell_unknown(translator: Translator, source: str, target: str | None, also:
 
 def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], head: int | None, item: int | None,
                    step: str | None, cell: tuple[int, int] | None) -> None:
-    """What is wrong whatever the model is, before it is loaded."""
+    """Raise a UsageError for options that no model allows, before the model is loaded."""
     for name, given in (("--head", head), ("--item", item)):
         if given is not None and not text:
             raise click.UsageError(f"{name} is of --text; the page has every head and every sentence")

@@ -28,7 +28,7 @@ def info(folder: Path) -> None:
 
 
 def _so_far(run: Run) -> dict[str, Any]:
-    """How far the training is, in what people count in."""
+    """The progress of the training, in readable units."""
     progress, best = Progress.from_json(run.progress), run.progress.get("best")
     known: dict[str, Any] = {"updates": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
                              "target tokens": progress.tokens}
@@ -47,7 +47,7 @@ def _vocabularies(run: Run) -> dict[str, str]:
 
 
 def _readable(value: Any) -> str:
-    """A JSON value for people."""
+    """A JSON value as readable text."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_readable(inner)}" for name, inner in value.items())
     if isinstance(value, list):

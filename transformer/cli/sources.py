@@ -1,4 +1,4 @@
-"""Where the pairs of a run come from, as its ``run.json`` describes it: a generated task, or files of parallel text."""
+"""The sentence pairs of a run, from the description in ``run.json``: a generated task or files of parallel text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Pairs = list[tuple[str, str]]
 
 
 def files(given: dict[str, Any]) -> dict[str, Any]:
-    """The files that are given for training and validation, in a form that holds in any working directory."""
+    """The absolute paths of the given training and validation files, which hold in any working directory."""
     return {side: [str(Path(path).resolve()) for path in given[side]] for side in ("train", "valid") if side in given}
 
 
 def is_described(data: dict[str, Any]) -> bool:
-    """Whether a run knows where its pairs come from. One that a program of the user's began need not."""
+    """Whether `data` says where the pairs come from; a run that began in a Python program need not have it."""
     return "task" in data or ("train" in data and "valid" in data)
 
 
@@ -27,8 +27,8 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
     """The training and validation pairs that a run's ``data`` describes.
 
     Raises:
-        DataError: a file is not what it should be, or no longer there.
-        RunError: it describes nothing, as after an edit by hand.
+        DataError: a file is missing or malformed.
+        RunError: `data` is incomplete or malformed, as after an edit by hand.
     """
     try:
         if "task" not in data:
@@ -43,7 +43,7 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
 
 
 def task_of(data: dict[str, Any]) -> Task:
-    """The generated task of a run; RunError if there is none of its name."""
+    """The generated task of a run; RunError if its name is unknown."""
     try:
         return get_task(data["task"])
     except (TypeError, ValueError) as error:
@@ -51,7 +51,7 @@ def task_of(data: dict[str, Any]) -> Task:
 
 
 def located(data: dict[str, Any], error: PairTooLong) -> str:
-    """What `error` says, with the line of a file in place of the number of a pair."""
+    """The message of `error`, with a file and its line in place of the number of a pair."""
     if "task" in data:
         return str(error)
     path = data["train" if error.kind == "training" else "valid"][error.side]

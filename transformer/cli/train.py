@@ -38,7 +38,7 @@ OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared
 
 
 def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """The path, if it can be written to: rather now than after some updates. What is there stays until then."""
+    """Check, before training begins, that the file can be written; an existing file keeps its contents until then."""
     if path is None:
         return path
     if not path.parent.is_dir():
@@ -57,7 +57,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @training_options
 @option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
         help="The folder for checkpoints, log.csv and history.png.")
-@option("--resume", is_flag=True, section="Run", help="Go on with the run in DIR from its latest checkpoint.")
+@option("--resume", is_flag=True, section="Run", help="Continue the run in DIR from its latest checkpoint.")
 @option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
 @option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
@@ -65,10 +65,10 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
-        help="Of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 computes "
-             "products in float16 and keeps the weights in float32; on a CPU it is slow.  [default: float32]")
+        help="Precision of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 "
+             "computes products in float16, slowly on a CPU, with weights in float32.  [default: float32]")
 @option("--jit/--no-jit", default=None, section="Machine",
-        help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less. {KERNELS_COST}")
+        help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less time. {KERNELS_COST}")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
           **values: Any) -> None:
@@ -113,7 +113,7 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profi
 
 
 def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> None:
-    """Say how the run ended."""
+    """Print how the run ended."""
     length = f"{result.progress.step:,} steps in {result.progress.seconds / 60:.1f} minutes"
     if nothing_to_do:
         limits = [f"--{name} (it has {getattr(options, name):,})" for name in ("steps", "epochs", "minutes", "patience")
@@ -134,14 +134,14 @@ def _resume(out: Path) -> str:
 
 
 def _describe_threads(threads: int, decided: bool) -> str:
-    """One line on the number of threads, which somebody decided, or `suitable_threads` did."""
+    """The number of threads in words; `decided`: the user or an earlier run chose it, not `suitable_threads`."""
     if threads > 1:
         return f"{threads} threads"
     return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing at this size"
 
 
 def _check_kernels(out: Path, given: dict[str, Any]) -> None:
-    """ImportError without Numba; where a run that goes on has asked for it, not the user, with the way out."""
+    """Raise ImportError without Numba; if the resumed run chose the kernels, the message offers --no-jit."""
     try:
         kernels.load()
     except ImportError as error:
@@ -191,7 +191,7 @@ def _check_data(given: dict[str, Any]) -> None:
 
 def _take_up(out: Path, run: Run, given: dict[str, Any],
              options: dict[str, str]) -> tuple[sources.Pairs, sources.Pairs]:
-    """The pairs of a run that goes on; changes in `run` what is given and may change. `options`: their names."""
+    """The pairs of a resumed run, after the given changes to `run`; `options` has the option of each parameter."""
     earlier = TrainingOptions.from_json(run.training)
     with _mistakes():
         training = changed_training(earlier, given)
@@ -211,9 +211,9 @@ def _take_up(out: Path, run: Run, given: dict[str, Any],
 
 
 def _describe(out: Path, given: dict[str, Any], options: TrainingOptions) -> dict[str, Any]:
-    """The data of a run that does not know it, by the options; that it is what the run began with is checked later."""
+    """The description of the data from the options, for a run without one; `Trainer.restore` compares the pairs."""
     if not given.keys() & {"task", "train", "valid"}:
-        raise RunError(f"{out}: the program that began this run did not say on what data; go on with that program, or "
+        raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it, or "
                        "name the same data:  --task NAME  or  --train SRC TGT --valid SRC TGT")
     _check_data(given)
     return recipe_for(given["task"], given).data(given["task"], options.seed) if "task" in given else {}
@@ -221,7 +221,7 @@ def _describe(out: Path, given: dict[str, Any], options: TrainingOptions) -> dic
 
 @contextmanager
 def _mistakes() -> Iterator[None]:
-    """A ValueError inside is about what the user gave."""
+    """Report a ValueError inside the block as a usage error."""
     try:
         yield
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""The options of ``train``, and what they mean for the model's configuration and the training options.
+"""The options of ``train``, and their effect on the model's configuration and the training options.
 
-An option that is not given is None: the task's recipe decides, or, when a run goes on, what it was started with.
+An option that is not given is None: its value comes from the task's recipe or, in a resumed run, from that run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _choice(*values: str) -> dict[str, Any]:
     return {"type": click.Choice(values)}
 
 
-# Where an option's name is not that of the attribute it sets (of TransformerConfig or TrainingOptions), both are given.
+# An option has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
 _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "Data (one of --task and --train)": [
         (("--task",), {**_choice(*TASKS), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
@@ -42,16 +42,16 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
     ],
     "Model": [
         (("--config", "preset"), _choice("tiny", "small", "base"),
-         "Sizes that go together: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
+         "A preset of sizes: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
         (("--d-model",), {"type": COUNT, "metavar": "N"}, "Features of a token between the layers."),
         (("--heads", "num_heads"), {"type": COUNT, "metavar": "N"}, "Attention heads; they divide d_model."),
-        (("--layers",), {"type": COUNT, "metavar": "N"}, "Layers of the encoder, and as many of the decoder."),
+        (("--layers",), {"type": COUNT, "metavar": "N"}, "Layers of the encoder and of the decoder, each."),
         (("--encoder-layers", "num_encoder_layers"), {"type": COUNT, "metavar": "N"}, "Layers of the encoder."),
         (("--decoder-layers", "num_decoder_layers"), {"type": COUNT, "metavar": "N"}, "Layers of the decoder."),
         (("--d-ff",), {"type": COUNT, "metavar": "N"}, "Inner features of the feed-forward layers."),
         (("--dropout",), {"type": PROBABILITY, "metavar": "P"}, "Probability of dropping a feature or a weight."),
         (("--norm",), _choice("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
-        (("--activation",), _choice("relu", "gelu", "gelu_tanh"), "Of the feed-forward layers."),
+        (("--activation",), _choice("relu", "gelu", "gelu_tanh"), "Activation of the feed-forward layers."),
         (("--positions",), _choice("sinusoidal", "learned"), "How positions are encoded."),
         (("--max-length",), {"type": COUNT, "metavar": "N"}, "The longest sentence, in tokens with end-of-sentence."),
         (("--tie/--no-tie", "tie_output"), {}, "Use the target embedding as the output projection."),
@@ -59,27 +59,27 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "Training": [
         (("--steps",), {"type": COUNT, "metavar": "N"}, "Updates to make."),
         (("--epochs",), {"type": COUNT, "metavar": "N"}, "Passes over the data to make."),
-        (("--minutes",), {"type": POSITIVE, "metavar": "X"}, "End after so much training time."),
+        (("--minutes",), {"type": POSITIVE, "metavar": "X"}, "End after this much training time."),
         (("--batch-tokens",), {"type": COUNT, "metavar": "N"}, "Size of a batch: sentences × the longest, in tokens."),
-        (("--accumulate",), {"type": COUNT, "metavar": "N"}, "Batches for one update."),
+        (("--accumulate",), {"type": COUNT, "metavar": "N"}, "Gradient accumulation: batches for one update."),
         (("--micro-batches",), {"type": COUNT, "metavar": "N"},
          "Compute each batch in N parts, one after the other: the same updates in less memory."),
         (("--learning-rate",), {"type": POSITIVE, "metavar": "X"}, "The highest learning rate."),
-        (("--warmup", "warmup_steps"), {"type": click.IntRange(0), "metavar": "N"}, "Updates until it is reached."),
-        (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How it falls after that."),
+        (("--warmup", "warmup_steps"), {"type": click.IntRange(0), "metavar": "N"}, "Updates until the highest rate."),
+        (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How the rate falls after warm-up."),
         (("--label-smoothing",), {"type": PROBABILITY, "metavar": "P"}, "Probability spread over all tokens."),
-        (("--clip", "clip_norm"), {"type": NOT_NEGATIVE, "metavar": "X"}, "The longest gradient; 0 does not clip."),
-        (("--weight-decay",), {"type": NOT_NEGATIVE, "metavar": "X"}, "As in AdamW."),
+        (("--clip", "clip_norm"), {"type": NOT_NEGATIVE, "metavar": "X"}, "Largest gradient norm; 0 does not clip."),
+        (("--weight-decay",), {"type": NOT_NEGATIVE, "metavar": "X"}, "Decoupled weight decay, as in AdamW."),
         (("--adam-beta2",), {"type": PROBABILITY, "metavar": "X"}, "Decay of Adam's second moment."),
-        (("--seed",), {"type": click.IntRange(0), "metavar": "N"}, "Of the data, the parameters and dropout."),
+        (("--seed",), {"type": click.IntRange(0), "metavar": "N"}, "Seed of data, parameters, dropout."),
     ],
     "Validation and checkpoints": [
         (("--valid-every",), {"type": COUNT, "metavar": "N"}, "Updates between validations; each saves a checkpoint."),
-        (("--valid-sentences",), {"type": COUNT, "metavar": "N"}, "Sentences to translate in each."),
-        (("--metric", "valid_metric"), _choice("exact_match", "bleu"), "What makes a model the best."),
-        (("--patience",), {"type": COUNT, "metavar": "N"}, "End after so many validations without a better one."),
+        (("--valid-sentences",), {"type": COUNT, "metavar": "N"}, "Sentences to translate in each validation."),
+        (("--metric", "valid_metric"), _choice("exact_match", "bleu"), "The metric that chooses the best model."),
+        (("--patience",), {"type": COUNT, "metavar": "N"}, "End after N validations without a better one."),
         (("--keep",), {"type": COUNT, "metavar": "N"}, "Checkpoints to keep, beside the best."),
-        (("--average",), {"type": COUNT, "metavar": "N"}, "At the end, average the last so many checkpoints."),
+        (("--average",), {"type": COUNT, "metavar": "N"}, "At the end, average the last N checkpoints."),
     ],
 }
 
@@ -105,7 +105,7 @@ def model_changes(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def changed_training(options: TrainingOptions, given: dict[str, Any]) -> TrainingOptions:
-    """The training options after the given changes. Of steps and epochs, one that is given takes the other's place."""
+    """The training options after the given changes; given steps replace earlier epochs, and the reverse."""
     names = {field.name for field in fields(TrainingOptions)}
     changes = {name: value for name, value in given.items() if name in names}
     if changes.keys() & {"steps", "epochs"}:
@@ -118,7 +118,7 @@ def changed_training(options: TrainingOptions, given: dict[str, Any]) -> Trainin
 def recipe_for(task: str | None, given: dict[str, Any]) -> Recipe:
     """The recipe of a task, or of text, after the given changes.
 
-    A preset that is given brings its sizes; what else the recipe changes about the model holds for it, too.
+    A given preset replaces the recipe's sizes; the recipe's other changes to the model stay.
     """
     recipe = RECIPES[task or "text"]
     if "preset" in given:
@@ -130,7 +130,7 @@ def recipe_for(task: str | None, given: dict[str, Any]) -> Recipe:
 
 
 def notes() -> str:
-    """What stands below the options in the help: the recipes, and what a resumed run may change."""
+    """The text below the options in the help: the recipes, and the options that a resumed run may change."""
     lines = ["\b", "Defaults:"]
     for name, recipe in RECIPES.items():
         options = recipe.options
@@ -138,9 +138,9 @@ def notes() -> str:
         lines.append(f"  {name:9} {recipe.preset:5} {length:>11} of {options.batch_tokens:,} tokens, "
                      f"learning rate {options.learning_rate:g}, {options.schedule}")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
-    resuming = ("A run that goes on with --resume knows its options, and makes the updates that it would have made "
-                f"without the stop. What has no effect on those already made may change: {may_change}, --device. "
-                "(With another number of --threads or --micro-batches, updates to come have other masks of dropout, "
-                "with --precision, --jit or --no-jit another rounding. With the schedules cosine and linear, which end "
-                "at the last step, more --steps or --epochs give them the rates of the longer schedule.)")
+    resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
+                f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
+                "(Another number of --threads or --micro-batches changes the dropout masks of later updates; "
+                "--precision, --jit and --no-jit change their rounding. The schedules cosine and linear end at the "
+                "last step, so more --steps or --epochs give later updates the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])

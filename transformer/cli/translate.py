@@ -23,14 +23,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 @option("--nbest", type=click.IntRange(1), default=1, metavar="K", section="Output",
         help="The K best translations of a sentence, best first; needs a --beam of K or more.")
 @option("--scores", is_flag=True, section="Output",
-        help="After each translation its score: the log-probability, normalised for length.")
+        help="Write each translation's score after it: the log-probability, normalised for length.")
 def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, nbest: int, scores: bool,
               checkpoint: str, device: str, threads: int | None, **ranking: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
 
-    Input and output are UTF-8. Each line gives one line, a blank line a blank one; with --nbest or --scores, tabs
-    separate what is on a line. Lines are read, translated and written in batches of --batch-size, on a terminal one by
-    one; for a program that waits for each answer, say --batch-size 1.
+    Input and output are UTF-8. Each line gives one line, and a blank line gives a blank one; with --nbest or --scores,
+    tabs separate the columns of a line. Lines are read, translated and written in batches of --batch-size, on a
+    terminal one by one; a program that waits for each answer needs --batch-size 1.
 
     \b
     python -m transformer translate runs/dates --beam 4 < source > output
@@ -70,12 +70,12 @@ def _binary(stream: TextIO | None, name: str) -> BinaryIO:
 
 
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a UTF-8 stream, `size` at a time, each time with the number of the first.
+    """The lines of a UTF-8 stream in batches of `size`, each with the number of its first line.
 
     As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark is dropped.
 
     Raises:
-        DataError: a line is not UTF-8; those before it were given out.
+        DataError: a line is not UTF-8; the lines before it were yielded.
     """
     first, lines = 1, list[str]()
     for number, row in enumerate(_rows(stream, prompt), start=1):

@@ -22,7 +22,7 @@ class Batch:
         source: int64 (B, S), each row the sentence and ``EOS``.
         target: int64 (B, T + 1), each row ``BOS``, the sentence, ``EOS``. The decoder reads
             ``target[:, :-1]`` and predicts ``target[:, 1:]``.
-        indices: int64 (B,), which examples these are.
+        indices: int64 (B,), the numbers of these examples.
     """
 
     source: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Batch:
 
     @property
     def num_target_tokens(self) -> int:
-        """How many tokens the decoder is asked to predict: all of ``target`` but ``BOS`` and ``PAD``."""
+        """The number of tokens that the decoder predicts: all of ``target`` but ``BOS`` and ``PAD``."""
         return int(np.count_nonzero(self.target != PAD)) - len(self.target)
 
 
@@ -47,14 +47,14 @@ def encode_pairs(
 def batches_by_length(
     examples: Sequence[Example], batch_tokens: int, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
-    """Divide ``examples`` into batches of like length; every example is in exactly one.
+    """Divide ``examples`` into batches of like length; every example is in exactly one batch.
 
     The size of a batch is its number of sentences times its longest side, padding included: B × max(S, T) in
     the terms of ``Batch``. Neither the source nor the target then holds more than ``batch_tokens``
-    positions, which is what bounds memory and time. A sentence that is longer by itself makes a batch of one.
+    positions, which bounds memory and time. A sentence that is longer than that makes a batch of one.
 
-    Sentences of the same two lengths are shuffled among each other and the batches among themselves, both as
-    a function of (``seed``, ``epoch``) alone, so an interrupted epoch can be taken up at any batch.
+    Sentences with the same two lengths are shuffled, and so are the batches. The order is a function of
+    (``seed``, ``epoch``) alone, so an interrupted epoch can be resumed at any batch.
 
     Returns:
         One int64 array of indices into ``examples`` for each batch.
@@ -70,8 +70,8 @@ def batches_by_length(
     source_lengths = np.array([len(source) for source, _ in examples], dtype=np.int64)
     steps = np.array([len(target) + 1 for _, target in examples], dtype=np.int64)
     order = rng.permutation(len(examples))
-    # By target, then by source, up and down in turn: where one target length ends and the next begins, the
-    # sources are alike too. lexsort is stable, so sentences of equal lengths stay in the order drawn.
+    # Sort by target length, then by source length, ascending and descending in turn: where one target length
+    # follows another, source lengths are alike. lexsort is stable, so equal lengths stay in the order drawn.
     zigzag = np.where(steps % 2, source_lengths, -source_lengths)
     order = order[np.lexsort((zigzag[order], steps[order]))]
     batches = np.split(order, _cuts(np.maximum(source_lengths, steps)[order].tolist(), batch_tokens))
@@ -113,6 +113,6 @@ def _padded(rows: list[list[int]]) -> NDArray[np.int64]:
 
 
 def trimmed(ids: Any, pad_id: int) -> Any:
-    """Ids (B, S), a host array, without the last columns where they are padding in all rows; the first column stays."""
+    """Ids (B, S), a host array, without the last columns that are padding in every row; the first column stays."""
     real = np.flatnonzero((ids != pad_id).any(axis=0))
     return ids[:, :max(1, int(real[-1]) + 1)] if real.size else ids[:, :1]

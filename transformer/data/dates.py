@@ -76,7 +76,7 @@ def _babel_locale(locale: str) -> Any:
 
 
 def _ordinal_ending(day: int, locale: str) -> str:
-    """What follows the day in 1st, 2nd, 3rd, 4th, 11th; in French only the first is an ordinal, 1er."""
+    """The ending of the day's ordinal: 1st, 2nd, 3rd, 4th, 11th; in French only the first has one, 1er."""
     if locale == "fr":
         return "er" if day == 1 else ""
     if day in (11, 12, 13):

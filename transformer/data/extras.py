@@ -15,7 +15,7 @@ def require(module: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
-            raise  # the library is there, and something that it needs is not: its own message says what
+            raise  # the library is installed, but one of its dependencies is not: the message names it
         message = (f"{purpose} needs the package {package!r}: install it with  pip install -e '.[data]'  in the "
                    "project's folder")
         raise ImportError(message, name=package) from None

@@ -7,15 +7,15 @@ Path = str | PathLike[str]
 
 
 class DataError(ValueError):
-    """A file is not what it should be. The message is one line for the user: file, line and what is wrong."""
+    """A data file is missing or malformed. The message is one line for the user: file, line and problem."""
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, without their ends.
+    """The lines of a UTF-8 file, without their line endings.
 
     A line ends with a line feed or with carriage return and line feed, and with nothing else: form feeds,
-    vertical tabs and U+2028, at which ``str.splitlines`` would split, stay inside a sentence and keep two
-    files in step. A byte order mark at the start is dropped, and the last line need not be ended.
+    vertical tabs and U+2028, at which ``str.splitlines`` would split, stay inside a sentence, so that lines of
+    two files stay paired. A byte order mark at the start is dropped, and the last line needs no ending.
 
     Raises:
         DataError: the file cannot be read, or is not UTF-8 (the message has the line).
@@ -42,7 +42,7 @@ def read_lines(path: Path) -> list[str]:
 def read_parallel(source_path: Path, target_path: Path) -> list[tuple[str, str]]:
     """Read a pair of parallel files (see ``read_lines``) into (source, target) pairs, in order.
 
-    A line that is blank in both files is passed over.
+    A line that is blank in both files is skipped.
 
     Raises:
         DataError: a file is missing, empty or not UTF-8, their line counts differ, or a line is blank in one

@@ -18,7 +18,7 @@ FEW = 200  # a length with fewer distinct strings than this is not divided among
 
 @dataclass(frozen=True)
 class Task:
-    """A task that a program can set and mark.
+    """A generated task, whose every source has a known answer.
 
     Attributes:
         name: as on the command line.
@@ -36,12 +36,12 @@ class Task:
     def pairs(self, split: str, count: int, seed: int) -> list[Pair]:
         """``count`` random (source, target) pairs of a split, a function of the arguments alone.
 
-        A pair may come more than once. Fewer pairs with the same seed are the beginning of more.
+        A pair may occur several times. With the same seed, a smaller ``count`` gives the first pairs of a larger.
 
         Args:
             split: ``"train"``, ``"valid"`` or ``"test"``. No source is in two of them, whatever the seeds,
-                except strings of copy, reverse and sort so short that there are fewer than 200 of their
-                length.
+                except strings of copy, reverse and sort of a length at which fewer than 200 distinct
+                strings exist.
 
         Raises:
             ValueError: unknown split, or negative count.
@@ -65,11 +65,11 @@ def split_of(source: str) -> str:
 
 
 def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callable[[Random, Belongs], Pair]:
-    """Strings of 1 to 10 symbols, each length equally likely, and what ``answer`` makes of them."""
+    """Strings of 1 to 10 symbols, each length equally likely, with the result of ``answer``."""
 
     def draw(rng: Random, belongs: Belongs) -> Pair:
-        # The length is settled first: were it drawn anew with each refusal, short strings, which no split
-        # refuses, would crowd out the others.
+        # The length is drawn once: a new length for each rejected string would favour short strings, which
+        # no split rejects.
         length = rng.randint(1, LONGEST)
         while True:
             symbols = rng.choices(alphabet, k=length)
@@ -124,7 +124,7 @@ def get_task(name: str) -> Task:
     """The task called ``name``.
 
     Raises:
-        ValueError: there is none; the message names those there are.
+        ValueError: the name is unknown; the message lists the known ones.
     """
     if name not in TASKS:
         raise ValueError(f"unknown task {name!r}; there are {', '.join(TASKS)}")

@@ -11,7 +11,7 @@ from transformer.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 
 
 class Tokenizer(ABC):
-    """What every tokenizer does. ``kind`` is its name in files and on the command line."""
+    """The interface of every tokenizer; ``kind`` is its name in files and on the command line."""
 
     kind: ClassVar[str]
     vocabulary: Vocabulary
@@ -45,7 +45,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """All there is to save, as JSON values; ``tokenizer_from_json`` reads it."""
+        """The tokenizer as JSON values, which ``tokenizer_from_json`` reads."""
 
     @classmethod
     @abstractmethod
@@ -120,8 +120,8 @@ class BytePairTokenizer(Tokenizer):
 
     Starting from the 256 bytes, the most frequent neighbours are merged into a new token until the
     vocabulary is full (Sennrich, Haddow and Birch, "Neural machine translation of rare words with subword
-    units", 2016). The package numbers its tokens from 0 and is told of no specials, which is why no text can
-    reach one; here its ids are moved up by four.
+    units", 2016). The package numbers its tokens from 0 and has no specials, so no text encodes to one; this
+    class adds four to its ids.
     """
 
     kind = "bpe"
@@ -150,7 +150,7 @@ class BytePairTokenizer(Tokenizer):
             )
         package = require("tokenizers", "byte-pair encoding")
         merges = package.Tokenizer(package.models.BPE())
-        # No blank is put before the first word: it could not be told from one that was there.
+        # Without a blank before the first word: decoding could not tell it from one of the text.
         merges.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
         trainer = package.trainers.BpeTrainer(
             vocab_size=size - len(SPECIALS),
@@ -161,7 +161,7 @@ class BytePairTokenizer(Tokenizer):
         return cls(merges)
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of ``text``; none is ever unknown."""
+        """The token ids of ``text``; ``UNK`` never occurs."""
         return [index + len(SPECIALS) for index in self._merges.encode(text).ids]
 
     def _join(self, ids: list[int]) -> str:
@@ -177,7 +177,7 @@ class BytePairTokenizer(Tokenizer):
         return "".join([*text, self._decoder.decode(run)])
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The text of each token; part of a character is shown as the package's stand-ins for its bytes."""
+        """The text of each token; a token with part of a character has the package's symbols for its bytes."""
         labels = []
         for index in ids:
             token = self.vocabulary.token_of(int(index))
@@ -186,7 +186,7 @@ class BytePairTokenizer(Tokenizer):
         return labels
 
     def to_json(self) -> dict[str, Any]:
-        """Our kind, and the package's own JSON inside."""
+        """The kind, and the package's own JSON."""
         return {"kind": self.kind, "tokenizers": json.loads(self._merges.to_str())}
 
     @classmethod
@@ -196,7 +196,7 @@ class BytePairTokenizer(Tokenizer):
         text = json.dumps(data["tokenizers"], ensure_ascii=False)
         try:
             merges = package.Tokenizer.from_str(text)
-        except Exception as error:  # the package raises this very class, and no other
+        except Exception as error:  # the package raises no narrower class
             raise ValueError(f"not a description of a tokenizer: {error}") from error
         return cls(merges)
 

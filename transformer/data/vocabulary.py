@@ -38,7 +38,7 @@ class Vocabulary:
         """Number the tokens of a corpus by falling frequency; equally frequent ones by their text.
 
         Args:
-            token_lists: the tokens of each sentence. Tokens spelt like a special are passed over.
+            token_lists: the tokens of each sentence. Tokens spelt like a special are skipped.
             max_size: keep the most frequent, so that ``len(vocabulary) <= max_size``, specials included.
             min_count: keep tokens that occur at least this often.
 
@@ -68,8 +68,8 @@ class Vocabulary:
     def id_of(self, token: str) -> int:
         """The id of a token of some text; ``UNK`` if it is unknown.
 
-        No text names a special: ``id_of("<eos>")`` is ``UNK``, and a sentence that literally holds ``<eos>``
-        cannot end itself. The specials' ids are the constants ``PAD``, ``BOS``, ``EOS`` and ``UNK``.
+        No text names a special: ``id_of("<eos>")`` is ``UNK``, so a sentence that contains ``<eos>`` literally
+        does not end there. The specials' ids are the constants ``PAD``, ``BOS``, ``EOS`` and ``UNK``.
         """
         return self._ids.get(token, UNK)
 
@@ -77,7 +77,7 @@ class Vocabulary:
         """The token with id ``index``.
 
         Raises:
-            IndexError: there is no such id; negative ones are never counted from the end.
+            IndexError: there is no such id; a negative id does not count from the end.
         """
         if not 0 <= index < len(self._tokens):
             raise IndexError(f"Vocabulary: id {index} is not among the ids 0 to {len(self._tokens) - 1}")

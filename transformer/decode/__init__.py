@@ -1,4 +1,4 @@
-"""From source ids to target ids: greedy decoding, beam search and sampling, in batches and with a key-value cache."""
+"""From source ids to target ids: greedy decoding, beam search and sampling, in batches, with a KV cache."""
 
 from transformer.decode.beam import beam_search
 from transformer.decode.next_token import decoder_of

@@ -13,33 +13,33 @@ from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, 
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
-# Of a log-probability and a length in tokens, end-of-sentence included; numbers, or arrays of them.
+# (log-probability, length in tokens with end-of-sentence) -> score; for numbers or for arrays.
 Score = Callable[[Any, Any], Any]
 
 
 def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int = 1, max_length: int | None = None,
                 length_penalty: str = "gnmt", alpha: float = 0.6) -> list[list[Hypothesis]]:
-    """The best translations of each sentence that a beam finds.
+    """The best translations of each sentence, found by beam search.
 
-    Each step takes the `beam_size` most probable extensions of the hypotheses that are open; those that end in
-    end-of-sentence leave the beam. A sentence is done when nothing is open, or when no open hypothesis could still beat
-    the `num_best` finished ones, however it went on. ``beam_size=1`` is greedy decoding.
+    Each step takes the `beam_size` most probable extensions of the open hypotheses; those that end in end-of-sentence
+    leave the beam. A sentence is done when no hypothesis is open, or when no continuation of an open one could beat the
+    `num_best` finished ones. ``beam_size=1`` is greedy decoding.
 
     Args:
         model: in any mode; it decodes in evaluation mode. Within `minigrad.parallel.threads`, threads divide the batch.
         source: ids (B, S), each row ending in end-of-sentence, then padded.
-        beam_size: K, how many hypotheses of a sentence are open at a time.
-        num_best: how many translations to return for each sentence; at most `beam_size`.
+        beam_size: K, the most hypotheses of a sentence that are open at a time.
+        num_best: the number of translations to return for each sentence, at most `beam_size`.
         max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
             tokens plus 10, but no more than the model's positions.
-        length_penalty: how finished hypotheses are ranked, with |Y| counting end-of-sentence:
+        length_penalty: the score of a finished hypothesis of |Y| tokens, end-of-sentence included:
             "gnmt": ``log P / ((5 + |Y|) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14);
             "mean": ``log P / |Y|``; "none": ``log P``.
         alpha: α of "gnmt", from 0 to 10.
 
     Returns:
-        For each row of `source` at most `num_best` different hypotheses, best first. Those cut off at `max_length` are
-        returned only where fewer finished, after the finished ones.
+        For each row of `source` at most `num_best` different hypotheses, best first. Hypotheses cut off at `max_length`
+        follow the finished ones, where fewer than `num_best` finished.
 
     Raises:
         ValueError: a row without tokens; an argument out of range.
@@ -68,12 +68,12 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
 
 
 class _Beams:
-    """The searches for the translations of all sentences of a batch, those that go on.
+    """The beams of the sentences of a batch, one for each sentence that is not done.
 
     Attributes:
-        sentences: which sentence each row of the other arrays is about, (B,).
+        sentences: the number of the sentence in each row of the other arrays, (B,).
         ids: the tokens of its open hypotheses, (B, K, length).
-        log_probabilities: theirs, most probable first, (B, K). −inf: there is none, since other sentences have more.
+        log_probabilities: of these hypotheses, most probable first, (B, K). −inf fills up rows with fewer than K.
     """
 
     def __init__(self, size: int, num_best: int, limits: list[int], eos: int, score: Score) -> None:
@@ -82,20 +82,20 @@ class _Beams:
         self.limits = np.array(limits, np.int64)
         self.ids = np.empty((len(limits), 1, 0), np.int64)
         self.log_probabilities = np.zeros((len(limits), 1))
-        self.to_beat = np.full(len(limits), -math.inf)  # the score of the worst of `num_best` that are finished
+        self.to_beat = np.full(len(limits), -math.inf)  # the worst score of `num_best` finished hypotheses
         self.finished: list[list[Hypothesis]] = [[] for _ in limits]  # the best of each sentence, best first
         self.cut_off: list[list[Hypothesis]] = [[] for _ in limits]
 
     def extend(self, tokens: NDArray[np.int64], log_probabilities: NDArray[np.float64]
                ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Go one token further.
+        """Extend the hypotheses by one token.
 
         Args:
-            tokens, log_probabilities: of each open hypothesis the tokens that may follow, most probable first,
+            tokens, log_probabilities: for each open hypothesis the candidates for its next token, most probable first,
                 (B, K, choices).
 
         Returns:
-            Which hypothesis each one now open extends, (B, K), and which sentences are not done, (B,).
+            The parent of each hypothesis that is open now, (B, K), and whether each sentence is not done yet, (B,).
         """
         batch, _, choices = tokens.shape
         candidates = (self.log_probabilities[:, :, None] + log_probabilities).reshape(batch, -1)
@@ -119,7 +119,7 @@ class _Beams:
         return np.take_along_axis(parents, first, axis=1), ~at_limit & self._can_improve()
 
     def _finish(self, row: int, ids: NDArray[np.int64], total: NDArray[np.float64], which: NDArray[np.bool_]) -> None:
-        """Put hypotheses that end among the best of their sentence."""
+        """Add hypotheses that have ended to the best of their sentence."""
         finished = [*self.finished[self.sentences[row]], *self._hypotheses(ids[:, :-1], total, which, True)]
         finished.sort(key=lambda hypothesis: -hypothesis.score)
         self.finished[self.sentences[row]] = finished = finished[:self.num_best]
@@ -135,25 +135,25 @@ class _Beams:
     def _can_improve(self) -> NDArray[np.bool_]:
         """Whether an open hypothesis of each sentence may still end up among the `num_best`, (B,).
 
-        Its log-probability can only fall, but what that is divided by grows with its length. Log-probabilities are
-        negative, so the best it can hope for is to lose nothing more and to be as long as is allowed.
+        Its log-probability can only fall, but the divisor grows with the length. Log-probabilities are negative, so the
+        upper bound of its score is that of its present log-probability at the greatest length.
         """
         hope: NDArray[np.float64] = self.score(self.log_probabilities[:, 0], self.limits)
         return hope > self.to_beat
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Let these sentences, in this order, be those that go on."""
+        """Keep these sentences alone, in this order."""
         self.sentences, self.limits, self.to_beat = self.sentences[rows], self.limits[rows], self.to_beat[rows]
         self.ids, self.log_probabilities = self.ids[rows], self.log_probabilities[rows]
 
     def best(self) -> list[list[Hypothesis]]:
-        """The `num_best` of each sentence: the finished by score, then, if too few, the most probable of those cut."""
+        """The `num_best` hypotheses of each sentence: finished ones by score, then cut-off ones by probability."""
         return [(finished + cut_off)[:self.num_best]
                 for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
 
 
 def _score(length_penalty: str, alpha: float) -> Score:
-    """The function that hypotheses are ranked by."""
+    """The function that scores hypotheses."""
     if not 0 <= alpha <= MAX_ALPHA:  # nan, too
         raise ValueError(f"beam_search: alpha must be a number from 0 to {MAX_ALPHA:g}, got {alpha}")
     scores: dict[str, Score] = {

@@ -1,8 +1,8 @@
-"""The KV cache: the keys and values that every attention of the decoder has computed already.
+"""The KV cache: the keys and values of all tokens so far, for every attention of the decoder.
 
-A new token attends to all tokens before it. Their keys and values do not change when it comes, since none of them sees
-it; so they are computed once, written to a buffer, and read in every step from there. No step copies them: what is
-added goes into free room at the end, and what attention gets is a view of the part that is filled.
+A new token attends to all tokens before it, and none of them attends to it. Their keys and values therefore stay the
+same: they are computed once, written to a buffer, and read from there in every step. No step copies them: new keys and
+values fill free room at the end of the buffer, and attention reads a view of the filled part.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 
 from minigrad.device import asarray_on, device_of, on_device_of, xp
 
-FIRST_ROOM = 32  # tokens that a buffer has room for at first
+FIRST_ROOM = 32  # the size of a new buffer, in tokens
 
 
 class Rows:
-    """Which rows, in this order, are to be the batch, any number of times each; sent to a device once, for all buffers.
+    """The indices of the rows that form the new batch, possibly repeated; uploaded once, for all buffers.
 
     Attributes:
-        host: their indices.
-        moved: the places that get another row than was there.
+        host: the indices, on the host.
+        moved: the places whose row changes.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -30,7 +30,7 @@ class Rows:
         self._sent: dict[str, tuple[Any, Any]] = {}
 
     def on(self, device: str) -> tuple[Any, Any]:
-        """The indices and the places that get another row, on `device`."""
+        """The indices and `moved`, on `device`."""
         if device not in self._sent:
             self._sent[device] = asarray_on(device, self.host), asarray_on(device, self.moved)
         return self._sent[device]
@@ -40,8 +40,8 @@ class LayerCache:
     """Keys and values of one decoder layer, raw arrays in buffers that double when they are full.
 
     Attributes:
-        length: how many target tokens of each sentence it holds.
-        memory: keys and values of the encoder's output, (B, H, S, D/H) each; None until they are kept.
+        length: the number of target tokens of each sentence in it.
+        memory: keys and values of the encoder's output, (B, H, S, D/H) each; None before `keep_memory`.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class LayerCache:
         """Add the keys and values of new tokens, each (B, H, T, D/H).
 
         Returns:
-            Those of all tokens so far, views of the buffers, good until the next call.
+            The keys and values of all tokens so far, views of the buffers, valid until the next call.
         """
         end = self.length + keys.shape[2]
         self._keys = _with_room(self._keys, keys, self.length, end)
@@ -67,11 +67,11 @@ class LayerCache:
 
     def keep_memory(self, keys: Any, values: Any) -> None:
         """Keep the keys and values of the encoder's output, each (B, H, S, D/H)."""
-        with on_device_of(keys):  # the features of a head next to each other: every step reads them
+        with on_device_of(keys):  # contiguous, since every step reads them
             self.memory = xp(keys).ascontiguousarray(keys), xp(keys).ascontiguousarray(values)
 
     def select(self, rows: Any) -> None:
-        """Let these rows, in this order, be the batch: `Rows`, or indices on the host."""
+        """Make these rows, in this order, the batch: `Rows`, or indices on the host."""
         rows = rows if isinstance(rows, Rows) else Rows(rows)
         if self._keys is not None:
             self._keys, self._values = (_select(buffer, rows, self.length) for buffer in (self._keys, self._values))
@@ -80,18 +80,18 @@ class LayerCache:
             self.memory = _select(keys, rows, keys.shape[2]), _select(values, rows, keys.shape[2])
 
     def keep(self, tokens: Any) -> None:
-        """Of each sentence keep these tokens alone: `tokens`, indices (B, fewer than `length`)."""
+        """Keep these tokens alone of each sentence: `tokens`, indices (B, fewer than `length`)."""
         if self._keys is not None:
             index = asarray_on(device_of(self._keys), tokens)
             with on_device_of(self._keys):
                 sentences = xp(index).arange(len(index))[:, None]
-                for buffer in (self._keys, self._values):  # (B, tokens, H, D/H) is what the index gives
+                for buffer in (self._keys, self._values):  # the index gives (B, tokens, H, D/H)
                     buffer[:, :, :tokens.shape[1]] = buffer[sentences, :, index].swapaxes(1, 2)
         self.length = tokens.shape[1]
 
 
 def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
-    """`buffer` if it holds `needed` tokens, else one of at least twice the size with the `used` ones copied."""
+    """`buffer` if it has room for `needed` tokens; else a buffer of at least twice the size, with its `used` tokens."""
     if buffer is not None and buffer.shape[2] >= needed:
         return buffer
     room = max(needed, FIRST_ROOM if buffer is None else 2 * buffer.shape[2])
@@ -103,7 +103,7 @@ def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
 
 
 def _select(buffer: Any, rows: Rows, used: int) -> Any:
-    """The rows of `buffer`, of whose tokens `used` are filled. In place: only rows that change places are copied."""
+    """The rows of `buffer`, which has `used` tokens. A batch that does not grow changes in place, by rows that move."""
     indices, moved = rows.on(device_of(buffer))
     with on_device_of(buffer):
         if len(indices) > len(buffer):
@@ -117,7 +117,7 @@ class DecoderCache:
     """One `LayerCache` for each decoder layer.
 
     Attributes:
-        length: how many target tokens of each sentence it holds.
+        length: the number of target tokens of each sentence in it.
     """
 
     def __init__(self, num_layers: int) -> None:
@@ -125,13 +125,13 @@ class DecoderCache:
         self.length = 0
 
     def select(self, rows: Any) -> None:
-        """Let these rows, in this order, be the batch of every layer; see `LayerCache.select`."""
+        """Make these rows, in this order, the batch of every layer; see `LayerCache.select`."""
         rows = rows if isinstance(rows, Rows) else Rows(rows)
         for layer in self.layers:
             layer.select(rows)
 
     def keep(self, tokens: Any) -> None:
-        """Of each sentence keep these tokens alone in every layer; see `LayerCache.keep`."""
+        """Keep these tokens alone of each sentence, in every layer; see `LayerCache.keep`."""
         for layer in self.layers:
             layer.keep(tokens)
         self.length = tokens.shape[1]

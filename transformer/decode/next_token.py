@@ -1,11 +1,11 @@
-"""The logits of the next token of each hypothesis: what every step of decoding computes.
+"""The logits of the next token of each hypothesis, which every step of decoding computes.
 
-`OnArrays` computes what the modules of the decoder compute, from their parameters, on plain arrays and with a KV cache:
-a step has little to compute, and a large part of its time would be the Tensors' and modules' own. It is the one that is
-used unless somebody watches the model or has changed it; see `decoder_of`. `AsWritten` calls the model's own methods on
-all tokens so far at every step.
+`OnArrays` computes the decoder's forward from its parameters, on plain arrays and with a KV cache: a step has little to
+compute, and Tensors and modules would take a large part of its time. `AsWritten` calls the model's own methods on all
+tokens so far at every step; it serves models that were changed and models that an interpreter watches. `decoder_of`
+chooses between them.
 
-The K hypotheses of a sentence stand next to each other, (B, K).
+The K hypotheses of a sentence are adjacent, (B, K).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
 from transformer.known import unknown_part
 from transformer.model import DecoderLayer, MultiHeadAttention, Residual, Transformer
 
-COLLECT_AFTER = 8  # steps, at least, after which it is seen what no hypothesis reads any more
+COLLECT_AFTER = 8  # the fewest steps between two collections of cache entries that no hypothesis reads
 
 
 def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritten | OnArrays:
-    """`OnArrays` where it computes what `model` would, else `AsWritten`.
+    """`OnArrays` where it computes the same as `model`, else `AsWritten`.
 
-    It does not where a part of the model is not what `transformer.model` defines (see `transformer.known`), where
-    something watches modules and operations (a profile, say), and where compositions run (``fused(False)``).
+    `AsWritten` serves models with parts that `transformer.model` does not define (see `transformer.known`), models
+    whose modules and operations an interpreter watches (a profile, say), and ``fused(False)``, for its compositions.
 
     Args:
-        model: in evaluation mode, under ``no_grad``.
+        model: a model in evaluation mode, under ``no_grad``.
         memory: the encoder's output, (B, S, D).
-        memory_mask: who may attend to it, (B, 1, 1, S), or None.
+        memory_mask: which source tokens may be attended to, (B, 1, 1, S), or None.
     """
     declined = unknown_part(model) or ("something watches the operations" if interpreters() else None)
     if declined is None:
@@ -51,7 +51,7 @@ def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritte
 
 
 class AsWritten:
-    """One token further by ``model.decode``, of all tokens so far: right for any model, and slow for long sentences.
+    """The next token by ``model.decode`` on all tokens so far: right for any model, and slow for long sentences.
 
     The arguments are those of `decoder_of`.
     """
@@ -65,10 +65,10 @@ class AsWritten:
 
         Args:
             tokens: a host array (B, K): the last token of each hypothesis.
-            parents: which of the sentence's hypotheses before each one extends, (B, K); None: each its own.
+            parents: the number of the earlier hypothesis that each one extends, (B, K); None: its own number.
 
         Returns:
-            A raw array (B · K, target_vocab_size), good until the next call.
+            A raw array (B · K, target_vocab_size), valid until the next call.
         """
         before = self.prefix if parents is None else np.take_along_axis(self.prefix, parents[:, :, None], axis=1)
         self.prefix = np.concatenate([before, tokens[:, :, None]], axis=2)
@@ -78,7 +78,7 @@ class AsWritten:
         return logits.data[:, -1].copy()
 
     def select(self, rows: NDArray[np.int64]) -> None:
-        """Let these sentences, in this order, be the batch; any number of times each."""
+        """Make these sentences, in this order, the batch; a sentence may occur several times."""
         self.prefix = self.prefix[rows]
         self.memory, self.memory_mask = self._rows(rows)
 
@@ -90,14 +90,14 @@ class AsWritten:
 
 
 class OnArrays:
-    """One token further on plain arrays; arguments and methods are those of `AsWritten`.
+    """The next token on plain arrays; arguments and methods are those of `AsWritten`.
 
-    Several hypotheses of one sentence are to attention what several tokens of it would be, (B, K, D): they share what
-    is cached of the memory, and a mask says which of the sentence's tokens each may read. So no key or value moves
-    when hypotheses are chosen: those that come from the same one go on reading what it wrote.
+    Attention treats the hypotheses of a sentence like tokens of one sequence, (B, K, D): they share the cached keys and
+    values of the memory, and a mask says which target tokens each may read. A choice of hypotheses therefore moves no
+    keys and values: all extensions of a hypothesis read the entries that it wrote.
 
     Attributes:
-        cache: with what has been computed.
+        cache: the KV cache of all layers.
     """
 
     def __init__(self, model: Transformer, memory: Tensor, memory_mask: Any) -> None:
@@ -107,9 +107,9 @@ class OnArrays:
         self.layers = [_LayerOnArrays(layer, kept, memory)
                        for layer, kept in zip(layers, self.cache.layers, strict=True)]
         self._position = 0
-        self._seen: NDArray[np.bool_] | None = None  # whose tokens each hypothesis follows, (B, K, tokens); None: all
+        self._seen: NDArray[np.bool_] | None = None  # which tokens each hypothesis may read, (B, K, tokens); None: all
         self._collect_at = 0
-        self._logits: Any = None  # (R at first, V): the largest array of a step, and the same in each
+        self._logits: Any = None  # (R at first, V): the largest array of a step, which every step reuses
 
     def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
         """The logits of the token after each of `tokens`, see `AsWritten`."""
@@ -128,7 +128,7 @@ class OnArrays:
         return self.logits(x)
 
     def logits(self, x: Any) -> Any:
-        """(R, D) → (R, V), into the same memory every time."""
+        """(R, D) → (R, V), written to a buffer that every step reuses."""
         projection = self.model.projection
         weight = (self.model.decoder.embedding.table if projection is None else projection).weight.data
         if self._logits is None or len(self._logits) < len(x):
@@ -139,7 +139,7 @@ class OnArrays:
         return logits
 
     def select(self, rows: NDArray[np.int64]) -> None:
-        """Let these sentences, in this order, be the batch; any number of times each."""
+        """Make these sentences, in this order, the batch; a sentence may occur several times."""
         sent = Rows(rows)
         self.cache.select(sent)
         if self._seen is not None:
@@ -164,7 +164,7 @@ class OnArrays:
         return asarray_on(self.model.device, self._seen[:, None])
 
     def _collect(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Drop the keys and values that no hypothesis reads any more, since it has no descendants; the new `_seen`."""
+        """Drop the keys and values of hypotheses without descendants, which no mask shows; returns the new `_seen`."""
         used = seen.any(axis=1)  # (B, tokens)
         tokens = np.argsort(~used, axis=1, kind="stable")[:, :used.sum(axis=1).max()]  # those in use first, in order
         self.cache.keep(asarray_on(self.model.device, tokens))
@@ -205,7 +205,7 @@ class _LayerOnArrays:
         return self.attend(module, queries, memory[0], memory[1], mask)
 
     def attend(self, module: MultiHeadAttention, queries: Any, keys: Any, values: Any, mask: Any) -> Any:
-        """Of all heads, (B, H, K, D/H), and joined: (R, D)."""
+        """Attention of all heads, (B, H, K, D/H), joined and projected: (R, D)."""
         context = _fused(attention, queries, keys, values, mask, None, 0.0, queries.shape[-1] ** -0.5)
         return _linear(module.output, context.swapaxes(1, 2).reshape(-1, module.output.in_features))
 
@@ -227,7 +227,7 @@ def _norm(module: Any, x: Any) -> Any:
 
 def _fused(operation: Primitive, *arrays: Any) -> Any:
     """The forward of a fused operation on arrays, without what it saves for a backward."""
-    with jit(False):  # a step is too small for compiled bodies
+    with jit(False):  # a step is too small to gain from compiled kernels
         return operation.body_for(arrays).forward(*arrays)[0]
 
 

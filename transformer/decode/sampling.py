@@ -16,12 +16,12 @@ from minigrad.device import asarray_on, xp
 from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, read_back, remaining
 from transformer.model import Transformer
 
-# Given which hypotheses the rows are: the next token of each and its log-probability, host arrays (rows,).
+# (steps, numbers of the open hypotheses) -> the next token of each and its log-probability, host arrays (rows,).
 Choice = Callable[[Steps, NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 def greedy(model: Transformer, source: Any, max_length: int | None = None) -> list[Hypothesis]:
-    """The most probable token at each step.
+    """Greedy decoding: the most probable token at each step.
 
     Args:
         model: in any mode; it decodes in evaluation mode. Within `minigrad.parallel.threads`, threads divide the batch.
@@ -46,24 +46,24 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
 
 def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,
            top_k: int | None = None, top_p: float | None = None, num_samples: int = 1) -> list[list[Hypothesis]]:
-    """Tokens drawn from the model's distribution, sharpened and restricted as asked.
+    """Tokens drawn from the model's distribution, at a temperature, from all tokens or the most probable ones.
 
     ``minigrad.manual_seed`` makes the draws reproducible, and the same on every device up to rounding.
 
     Args:
         model, source, max_length: as for `greedy`.
-        temperature: the logits are divided by it: below 1 the probable becomes more probable. Positive.
+        temperature: positive; divides the logits. Below 1, it makes probable tokens more probable.
         top_k: draw from the k most probable tokens only.
         top_p: draw from the smallest set of most probable tokens that together have at least this probability (nucleus
             sampling, Holtzman et al. 2020), after `temperature` and `top_k`. In (0, 1].
-        num_samples: how many hypotheses to draw for each row, independently.
+        num_samples: the number of independent hypotheses to draw for each row.
 
     Returns:
         For each row its hypotheses in the order drawn; a score is the log-probability under the model itself, at
         temperature 1 and without restriction.
 
     Raises:
-        ValueError: as `greedy`, and options out of range.
+        ValueError: as for `greedy`; an option out of range.
     """
     if not (temperature > 0 and math.isfinite(temperature)):
         raise ValueError(f"sample: temperature must be positive and finite, got {temperature}; for 0, its limit, "
@@ -95,7 +95,7 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     """One token for each row, by inverting the cumulative distribution at `uniform`.
 
     Args:
-        log_probabilities: (rows, V), −inf for what must not be drawn.
+        log_probabilities: (rows, V), −inf for tokens that must not be drawn.
         uniform: numbers in [0, 1), (rows,).
         temperature, top_k, top_p: as for `sample`.
 
@@ -111,7 +111,7 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     if top_k is not None:
         probabilities[:, top_k:] = 0.0
     if top_p is not None:
-        before = probabilities.cumsum(axis=-1) - probabilities  # what the more probable tokens have together
+        before = probabilities.cumsum(axis=-1) - probabilities  # the total of the more probable tokens
         total = probabilities.sum(axis=-1, keepdims=True)
         probabilities = namespace.where(before < top_p * total, probabilities, 0.0)
     cumulative = probabilities.cumsum(axis=-1)
@@ -122,7 +122,7 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
 
 
 def _follow(steps: Steps, choose: Choice) -> list[Hypothesis]:
-    """Extend every row by the tokens that `choose` names, until each ends or reaches its limit."""
+    """Extend every row by the tokens that `choose` returns, until each ends or reaches its limit."""
     eos, limits = steps.model.config.eos_id, np.array(steps.limits, np.int64)
     rows = np.arange(len(limits))  # which hypotheses are still open
     ids: list[list[int]] = [[] for _ in rows]

@@ -1,4 +1,4 @@
-"""What every way of decoding needs: what may come next, for all hypotheses that are open, one step after the other."""
+"""The steps of decoding, which greedy decoding, sampling and beam search share: probabilities of the next token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from transformer.model import Transformer
 
 T = TypeVar("T")
 
-LEAST_ROWS = 8  # sentences of a part of a batch that has a thread of its own
+LEAST_ROWS = 8  # the fewest sentences of a part of a batch that gets its own thread
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Hypothesis:
 
     Attributes:
         ids: its tokens, without begin- and end-of-sentence.
-        score: what hypotheses are ranked by: the log-probability, normalised for length where beam search is asked to.
+        score: the log-probability, normalised for length in beam search, which ranks hypotheses by it.
         log_probability: natural logarithm of P(ids | source), end-of-sentence included if it was reached.
         finished: whether it ended in end-of-sentence, rather than at the greatest length.
     """
@@ -46,23 +46,23 @@ class Hypothesis:
 
 
 class Steps:
-    """A batch of sentences being decoded: encoded once, then one token of each hypothesis at every step.
+    """A batch of sentences that is encoded once, then decoded by one token of each hypothesis at every step.
 
-    Which tokens were chosen is known on the host, where hypotheses are kept. So where the model is on a GPU, each step
-    waits for it once, to read them back; and sends it at most two small arrays: the tokens, (B, K), and, in beam
-    search, who reads whose tokens or, in sampling, the random numbers. Sentences that end cost two more, in all layers
-    together. Nothing else goes to and fro once the source is encoded.
+    Hypotheses are kept on the host. With the model on a GPU, each step synchronises once, to read back the chosen
+    tokens. It uploads at most two small arrays: the tokens, (B, K), and the mask of the hypotheses in beam search, or
+    the random numbers in sampling. Sentences that end add two uploads for all layers together. Nothing else is
+    transferred after the source is encoded.
 
     Args:
-        model: in evaluation mode, under ``no_grad``: see `decoding`.
+        model: a model in evaluation mode, under ``no_grad``: see `decoding`.
         source: ids (B, S), padded.
         max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`.
 
     Attributes:
-        limits: the most tokens of each sentence's translation, (B,). They depend on the sentence alone, never on the
-            padding, so that a sentence is translated alike alone and in a batch.
-        length: how many tokens each hypothesis has so far.
-        last: the last token of each hypothesis, (B, K); all sentences have as many hypotheses, one at first.
+        limits: the most tokens of each sentence's translation, (B,). They do not depend on padding, so that a sentence
+            has the same translation alone and in a batch.
+        length: the number of tokens of each hypothesis so far.
+        last: the last token of each hypothesis, (B, K); all sentences have the same number K, 1 at first.
     """
 
     def __init__(self, model: Transformer, source: Any, max_length: int | None) -> None:
@@ -73,16 +73,16 @@ class Steps:
         self.length = 0
         self.last: NDArray[np.int64] = np.full((len(lengths), 1), config.bos_id)
         self._never = sorted({config.pad_id, config.bos_id})  # tokens that no translation contains
-        self._parents: NDArray[np.int64] | None = None  # which hypotheses those in `last` extend, see `go_on`
+        self._parents: NDArray[np.int64] | None = None  # the `parents` of `go_on`
         if lengths.size:  # an empty batch is never decoded
             self._decoder = decoder_of(model, model.encode(ids), model.memory_mask(ids))
 
     def logits(self) -> Any:
-        """Of the token that comes next: a raw array (B · K, V) on the model's device, good until the next step."""
+        """The logits of the next token: a raw array (B · K, V) on the model's device, valid until the next step."""
         return self._decoder(self.last, self._parents)
 
     def log_probabilities(self) -> Any:
-        """As `logits`, but log-probabilities; −inf for tokens that no translation contains."""
+        """The log-probabilities of the next token, as `logits`; −inf for tokens that no translation contains."""
         out = F.log_softmax(self.logits())
         for token in self._never:
             out[:, token] = -math.inf
@@ -98,17 +98,17 @@ class Steps:
         return tokens.reshape(*self.last.shape, -1), log_probabilities.reshape(*self.last.shape, -1)
 
     def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
-        """Let each sentence have these hypotheses, one token longer.
+        """Replace the hypotheses of each sentence by extensions of one token.
 
         Args:
-            tokens: the tokens that they end in, (B, K).
-            parents: which of the sentence's hypotheses so far each one extends, (B, K); None: each its own.
+            tokens: the last token of each new hypothesis, (B, K).
+            parents: the number of the hypothesis that each one extends, (B, K); None: its own number.
         """
         self.length += 1
         self.last, self._parents = tokens, parents
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Let these sentences, in this order, be the batch; any number of times each."""
+        """Make these sentences, in this order, the batch; a sentence may occur several times."""
         self.last = self.last[rows]
         if len(rows):
             self._decoder.select(rows)
@@ -117,20 +117,20 @@ class Steps:
 def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The most probable tokens of each row, best first, and their log-probabilities.
 
-    For beams of the usual size, a pass of argmax for each token is faster than a partition; and of equally probable
-    tokens the smaller id is certain to come first. Only the log-probabilities that are asked for are computed, from the
-    sum over the others and themselves: ``log softmax(x)ᵢ = (xᵢ - top) - log Σ exp(x - top)``.
+    For beams of the usual size, one argmax for each token is faster than a partition, and of equally probable tokens
+    the smaller id comes first. Only the log-probabilities of the result are computed:
+    ``log softmax(x)ᵢ = (xᵢ - top) - log Σ exp(x - top)``.
 
     Args:
         logits: a raw array (rows, V), which is overwritten.
-        count: how many.
-        never: tokens that are not chosen, though they have their share of the probability.
+        count: the number of tokens.
+        never: tokens that are not chosen, though they have a share of the probability.
 
     Returns:
         Two host arrays (rows, min(count, V)); −inf marks tokens that are excluded.
     """
     namespace = xp(logits)
-    excluded = [logits[:, token:token + 1].copy() for token in never]  # (rows, 1) each; a list as index would be sent
+    excluded = [logits[:, token:token + 1].copy() for token in never]  # (rows, 1) each, without an upload of indices
     for token in never:
         logits[:, token] = -math.inf
     tokens, found = [], []
@@ -139,7 +139,7 @@ def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[N
         tokens.append(token)
         found.append(namespace.take_along_axis(logits, token, axis=-1))
         namespace.put_along_axis(logits, token, -math.inf, axis=-1)
-    apart = namespace.concatenate([*found, *excluded], axis=-1)  # what is no longer among the logits
+    apart = namespace.concatenate([*found, *excluded], axis=-1)  # the values that −inf replaced in the logits
     top = apart.max(axis=-1, keepdims=True)
     top = namespace.where(top == -math.inf, top.dtype.type(0), top)
     logits -= top
@@ -151,9 +151,9 @@ def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[N
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The rows where `stay` is True, in an order that moves few: rows from the end take the places of those that leave.
+    """The rows where `stay` is True, in an order that moves few: rows from the end fill the places of those that leave.
 
-    Example: of five rows the second and third leave: [0, 4, 3].
+    Example: the result is [0, 4, 3] if the second and third of five rows leave.
     """
     left = np.flatnonzero(stay)
     order = np.arange(len(left))
@@ -162,9 +162,9 @@ def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
-    """How many tokens each row of `source`, ids (B, S), has; ValueError for a row without any.
+    """The number of tokens in each row of `source`, ids (B, S); ValueError for a row without tokens.
 
-    Ids that are on the host are counted there, though the model may be on a GPU: others are read back.
+    Ids on the host are counted there, even if the model is on a GPU; ids on a GPU are read back.
     """
     raw = source.data if isinstance(source, Tensor) else source
     ids = to_numpy(raw) if is_array(raw) else np.asarray(raw)
@@ -176,10 +176,10 @@ def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
 
 
 def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) -> list[T]:
-    """What `decode` gives for each row of `source`, (B, S); parts of the batch run at the same time, if they may.
+    """The results of `decode` for all rows of `source`, (B, S); within `minigrad.parallel.threads`, in several threads.
 
-    They may within `minigrad.parallel.threads`, where the model is on the host. Sentences of like length go together,
-    and each part is without the last columns, where they are padding in all of its rows.
+    A batch is divided if the model is on the host. Sentences of like length form a part, and a part drops the last
+    columns that are padding in all of its rows.
     """
     if model.device != "cpu" or parallel.thread_count() < 2:
         return decode(source)
@@ -197,7 +197,7 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 
 @contextmanager
 def decoding(model: Transformer) -> Iterator[None]:
-    """Evaluation mode without recording, on the model's device; afterwards every module is in the mode it was in."""
+    """A block in evaluation mode, under ``no_grad``, on the model's device; it restores the mode of every module."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -209,7 +209,7 @@ def decoding(model: Transformer) -> Iterator[None]:
 
 
 def default_max_length(source_length: int, positions: int) -> int:
-    """The most tokens of a translation if nobody says: ``2 · source_length + 10``, but not more than the positions."""
+    """The default length limit of a translation, in tokens: ``2 · source_length + 10``, at most `positions`."""
     return min(2 * source_length + 10, positions)
 
 
@@ -235,7 +235,7 @@ def at_least_one(name: str, value: Any) -> int:
 
 
 def read_back(tokens: Any, log_probabilities: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Two arrays of one shape on the host. From a GPU they come as one, so that each step waits for it once."""
+    """Copy two arrays of one shape to the host; from a GPU as one array, so that a step synchronises once."""
     if is_host(tokens):
         return tokens.astype(np.int64, copy=False), log_probabilities.astype(np.float64)
     both = to_numpy(xp(tokens).stack([tokens.astype(np.float64), log_probabilities.astype(np.float64)]))

@@ -63,19 +63,19 @@ class Calls:
         """The derivative of `loss` as one tensor inside an attention moves along `direction`, by a central difference.
 
         ``(L(T + h·direction) − L(T − h·direction)) / 2h``: what ``(attention.gradient(tap) * direction).sum()`` must
-        be. Only float64 leaves digits enough to compare. Dropout masks are those of the block, if `loss` draws what
-        the block drew.
+        be. Only float64 has enough digits for the comparison. Dropout masks are those of the block, if `loss` draws
+        the same random numbers in the same order.
 
         Args:
             loss: computes the loss of the block again, from the start: a scalar Tensor.
-            name: of the attention; of several calls, the latest moves.
-            tap: which tensor, a name of `traced.TAPS`.
-            direction: of the tensor's shape, an array or Tensor.
+            name: the attention; of several calls, the latest moves.
+            tap: the tensor, a name of `traced.TAPS`.
+            direction: an array or Tensor of the tensor's shape.
             step: h.
 
         Raises:
             UnknownAttention (a KeyError): `name` was not traced.
-            ValueError: `tap` is unknown or did not happen there, or `direction` has another shape.
+            ValueError: `tap` is unknown or did not occur there, or `direction` has another shape.
         """
         traced = self[name]
         shape = traced.value(tap).shape
@@ -90,7 +90,7 @@ class Calls:
     def _loss_at(self, loss: Callable[[], Any], name: str, number: int, tap: str, change: Tensor) -> float:
         """The loss when `change` is added to one tensor of call `number` of an attention.
 
-        That call alone runs on compositions, so that the rest of the model is as fast as ever.
+        That call alone runs on compositions, so the rest of the model keeps its speed.
         """
         module, calls, moved = self[name].module, 0, 0
 
@@ -120,5 +120,5 @@ class Calls:
                     handle.remove()
         if not moved:
             raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
-                             "was traced, and take the step that was asked for")
+                             "was traced, with that tensor")
         return value

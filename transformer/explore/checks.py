@@ -1,11 +1,11 @@
-"""Gradients held to finite differences of the whole model's loss, tensor by tensor or cell by cell.
+"""Gradients compared with finite differences of the whole model's loss, tensor by tensor or cell by cell.
 
 A tensor T of the forward is moved along a direction, and everything after it is computed again:
 
     ⟨dT, direction⟩   must be   (L(T + h·direction) − L(T − h·direction)) / 2h
 
-No gradient rule takes part in the right side. Symbols are those of transformer/explore/traced.py; "Xq", "Xk" and "Xv"
-are the paths on which an attention reads X, or M, each moved alone.
+The right side uses no gradient rule. Symbols are those of transformer/explore/traced.py; "Xq", "Xk" and "Xv" are the
+paths on which an attention reads X, or M, each moved alone.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class Check(NamedTuple):
 def relative_error(analytic: float, numeric: float, smallest: float) -> float:
     """``|analytic − numeric| / max(|analytic|, |numeric|, smallest)``.
 
-    Of a derivative that is 0, as that along a key's bias, only the rounding of the difference is left, and its ratio to
-    0 says nothing. So what is below `smallest` is measured by `smallest`: here, the derivative of a tensor that changes
-    the loss by a thousandth of it as it moves by its own size. Rounding comes to less than a millionth of that.
+    If a derivative is 0, as along a key's bias, the difference is rounding alone, and its ratio to 0 means nothing. An
+    error is therefore relative to at least `smallest`. In this module that is the derivative of a tensor whose move by
+    its own size changes the loss by a thousandth; rounding is less than a millionth of that.
     """
     largest = max(abs(analytic), abs(numeric), smallest)
     return abs(analytic - numeric) / largest if largest else 0.0
 
 
 def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, list[Check]]:
-    """Hold every tensor of an attention, its weights and its biases to differences along random directions.
+    """Compare the gradient of every tensor, weight and bias of an attention with differences along random directions.
 
     Args:
-        trace: after the backward.
-        name: of the attention.
-        loss: of the trace's block, computed again.
-        seed: of the directions; tensors of one shape share theirs, so that the derivatives along paths add up.
+        trace: a trace, after the backward.
+        name: the attention.
+        loss: computes the loss of the trace's block again.
+        seed: the seed of the directions. Tensors of one shape share them, so that derivatives along paths add up.
 
     Returns:
-        By symbol, a check for each of the `DIRECTIONS` directions.
+        For each symbol, a check for each of the `DIRECTIONS` directions.
     """
     attention, found = trace[name], dict[str, list[Check]]()
     with _differences(trace, name, loss) as differences:
@@ -79,13 +79,13 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
 
 def measure_cell(trace: Calls, name: str, symbol: str, row: int, column: int, loss: Loss, item: int = 0,
                  head: int = 0) -> Check:
-    """Hold one cell of one matrix of a head to a difference.
+    """Compare the gradient of one cell of one matrix of a head with a difference.
 
     Args:
         trace, name, loss: as for `measure`.
-        symbol: of the matrix, or of its gradient, which is the same question.
+        symbol: the matrix or its gradient; both mean the same cell.
         row, column: counted from 0; a bias is one row.
-        item, head: of the batch, and of the attention.
+        item, head: the batch item and the head of the attention.
 
     Raises:
         IndexError: there is no such item, head or cell.
@@ -118,7 +118,7 @@ def replay(trace: Calls, loss: Loss) -> float:
 
 
 def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
-    """By symbol, what can be moved: a tap, or a parameter."""
+    """The tensors that a check can move, by symbol: each a tap or a parameter."""
     module, places = attention.module, dict[str, str | nn.Parameter](TAPPED)
     for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
         for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
@@ -128,7 +128,7 @@ def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
 
 
 def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
-    """The inputs that are read on several paths: what is moved is moved on each."""
+    """The inputs that are read on several paths, and those paths: such an input moves on each of them."""
     memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
     return {"X": ("Xq", *memory)} if attention.is_self else {"X": ("Xq",), "M": memory}
 
@@ -157,7 +157,7 @@ class _Differences:
         self.now = replay(self.trace, self.loss)
 
     def along(self, place: str | nn.Parameter, direction: Host) -> Check:
-        """The derivative as the tensor moves along `direction`, of its shape."""
+        """The derivative as the tensor moves along `direction`, an array of its shape."""
         tensor = _tensor(self.attention, place)
         gradient = self.attention.gradient(place) if isinstance(place, str) else place.grad
         analytic = float((to_numpy(gradient._data) * direction).sum())
@@ -172,7 +172,7 @@ class _Differences:
         return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
 
     def sum_of(self, paths: tuple[str, ...], checks: Any) -> Check:
-        """The derivative as one tensor moves on all its paths at once: the sum of those on each."""
+        """The derivative as one tensor moves on all its paths at once: the sum over the paths."""
         analytic, numeric = (sum(values) for values in list(zip(*checks, strict=True))[:2])
         size = _size(_tensor(self.attention, _places(self.attention)[paths[0]]))
         return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
@@ -195,10 +195,10 @@ class _Differences:
 
 @contextmanager
 def _differences(trace: Calls, name: str, loss: Loss) -> Iterator[_Differences]:
-    """The differences of a model whose relus stay on the side of 0 on which they are.
+    """Finite differences in a block in which every relu keeps its pattern of active units.
 
-    A step across the kink of a relu would measure the mean of two slopes, where the gradient is the one that holds. A
-    large model has so many units that one is nearly always within the step.
+    A step across the kink of a relu would measure the mean of two slopes, but the gradient is one of them. In a large
+    model, some unit is nearly always within a step of its kink.
     """
     layers = [module for module in trace.model.modules()
               if isinstance(module, FeedForward) and module.activation is F.relu]
@@ -216,9 +216,9 @@ def _differences(trace: Calls, name: str, loss: Loss) -> Iterator[_Differences]:
 
 
 class _HeldRelu:
-    """relu that remembers which units are on, and then keeps them on: linear in what it is given.
+    """A relu that records which units are active, and then applies that pattern, so that it is linear in its input.
 
-    The first evaluation of the loss records one pattern for each call; the evaluations after it go through them again.
+    The first evaluation of the loss records one pattern for each call; later evaluations repeat them in order.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class _HeldRelu:
 
 
 def _size(tensor: Tensor) -> float:
-    """The root of the mean square of the finite entries: what is masked is −∞. 1 for a tensor of zeros."""
+    """The root mean square of the finite entries (masked scores are −∞); 1 for a tensor of zeros."""
     host = to_numpy(tensor._data)
     finite = host[np.isfinite(host)].astype(np.float64)
     return float(np.sqrt(np.mean(finite * finite))) or 1.0 if finite.size else 1.0

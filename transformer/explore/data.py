@@ -1,14 +1,14 @@
-"""What the page is given: JSON whose arrays are bytes in base64.
+"""The data of the page: JSON whose arrays are bytes in base64.
 
-The weights are embedded in their float32, the inputs of an attention and the gradient of its output in float64; the
-page recomputes everything between them, forward and backward, so it shows the numbers of the engine and can show what
-they would be otherwise. `page_data` gives the whole, `attention_data` one attention:
+Weights are stored in float32 where that is exact, the inputs of an attention and the gradient of its output in float64.
+The page recomputes everything between them, forward and backward, so it shows the numbers of the engine and can also
+show those of changed values. `page_data` returns the data of a page, `attention_data` that of one attention:
 
-    x, m            X and M, what queries and what keys and values are made of; m is null where M is X
+    x, m            X and M, the inputs of queries and of keys and values; m is null where M is X
     g               dY, the gradient of the output
     weights         of the four projections as the module has them, (out, in)
     mask, dropped   1 = may attend, 1 = kept; null where there is none
-    residual        the connection around it: its input, what that gets as gradient, what arrives at its output
+    residual        the connection around it: its input, the gradient of that, the gradient of its output
     checks          by symbol, finite differences beside the engine's gradient (transformer/explore/checks.py)
     history         weights and gradients of the scaled scores at checkpoints of the training, oldest first
 """
@@ -37,12 +37,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tokens:
-    """What stands beside rows and columns: for each batch item a list of tokens, all of one length.
+    """The labels of rows and columns: a list of tokens for each batch item, all of one length.
 
     Attributes:
-        source: what the encoder reads.
-        target: what the decoder reads, begin-of-sentence first.
-        following: what it is to write after each of those; empty texts where nobody knows.
+        source: the tokens that the encoder reads.
+        target: the tokens that the decoder reads, begin-of-sentence first.
+        following: the right next token after each of those; an empty text where it is unknown.
     """
 
     source: list[list[str]]
@@ -56,10 +56,10 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a checkpoint of the training made of the same sentence, by attention.
+    """The attentions of a checkpoint of the training on the same sentence, by name.
 
     Attributes:
-        step: updates before it.
+        step: the number of updates before the checkpoint.
         weights, gradients: A and dS, float32 (B, H, T, S).
     """
 
@@ -75,7 +75,7 @@ def encode_array(array: Any, dtype: str) -> Json:
 
 
 def decode_array(entry: Json) -> np.ndarray[Any, Any]:
-    """The array that `encode_array` wrote; ValueError if it is none."""
+    """The array that `encode_array` wrote; ValueError for malformed entries."""
     if entry["dtype"] not in DTYPES:
         raise ValueError(f"decode_array: dtype {entry['dtype']!r} is none of {', '.join(DTYPES)}")
     stored = np.frombuffer(base64.b64decode(entry["data"], validate=True), np.dtype(entry["dtype"]).newbyteorder("<"))
@@ -84,7 +84,7 @@ def decode_array(entry: Json) -> np.ndarray[Any, Any]:
 
 def page_data(title: str, loss: float | None, loss_name: str, precision: str, tokens: Tokens,
               attentions: Sequence[Json], left_out: Sequence[str]) -> Json:
-    """All that the page is given; `attentions` are from `attention_data`."""
+    """The data of a page; `attentions` come from `attention_data`."""
     return {"format": FORMAT, "title": title, "loss": loss, "lossName": loss_name, "precision": precision,
             "tokens": {"source": tokens.source, "target": tokens.target, "next": tokens.following},
             "attentions": list(attentions), "leftOut": list(left_out)}
@@ -92,15 +92,15 @@ def page_data(title: str, loss: float | None, loss_name: str, precision: str, to
 
 def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]],
                    history: Sequence[Snapshot] = ()) -> Json:
-    """One attention.
+    """The data of one attention.
 
     Args:
-        attention: after the backward.
-        checks: from `measure`; empty where nothing was measured.
-        history: snapshots in which this attention is.
+        attention: a traced attention, after the backward.
+        checks: checks from `measure`; empty if nothing was measured.
+        history: snapshots that contain this attention.
 
     Raises:
-        ValueError: there is no gradient yet, keys and values are made of two inputs, or the loss uses the weights.
+        ValueError: there is no gradient yet, keys and values have two inputs, or the loss uses the weights.
     """
     check_formulas(attention)
     queries, keys = sides(attention)
@@ -155,7 +155,7 @@ def _doubles(tensor: Tensor) -> Json:
 
 
 def _lossless(parameter: Tensor) -> Json:
-    """In float32 if that holds every value: what was trained in float32 is half as long."""
+    """A parameter in float32 if that is exact, as after training in float32; else in float64."""
     host = to_numpy(parameter._data)
     with np.errstate(over="ignore"):
         short = host.astype(np.float32)
@@ -163,11 +163,11 @@ def _lossless(parameter: Tensor) -> Json:
 
 
 def _of_all_heads(mask: Any) -> np.ndarray[Any, Any]:
-    """(B, 1, T, S) of a mask (B, H, T, S) that is the same for each head."""
+    """A mask (B, H, T, S), reduced to (B, 1, T, S) if it is the same for each head."""
     host = to_numpy(mask)
     return host[:, :1] if (host == host[:, :1]).all() else host
 
 
 def _finite(check: Check) -> Json:
-    """JSON knows no NaN and no infinity: null."""
+    """A check as JSON, which has no NaN and no infinity: null stands for both."""
     return {name: value if math.isfinite(value) else None for name, value in check._asdict().items()}

@@ -18,23 +18,23 @@ from transformer.explore.steps import step_named
 from transformer.explore.text import one_step, overview, printable
 from transformer.explore.worked import number, worked_cell
 
-# Bytes of a page, unless what is asked for by name is larger: for a sentence of 12 tokens, and for each one more. All
-# attentions of the model that learns dates take 1.2 MB for a sentence of 12 tokens, 2.2 MB for one of 60.
+# The bytes of a page for a sentence of 12 tokens, and for each further token; attentions chosen by name may take more.
+# All attentions of the model that learns dates take 1.2 MB for a sentence of 12 tokens, 2.2 MB for one of 60.
 LIMIT, LIMIT_TOKENS, LIMIT_PER_TOKEN = 2_000_000, 12, 20_000
 CHECKS = 6_000  # bytes that the checks of an attention take, at most
 
 
 @dataclass
 class Explanation:
-    """A backward pass through every attention of a model, to be looked at.
+    """A backward pass through every attention of a model, for display.
 
     Attributes:
-        trace: after the backward.
+        trace: the trace, after the backward.
         tokens: the labels of rows and columns.
-        title: of the page.
-        loss: its value, or None if it is not known.
-        loss_name: what it is, in words.
-        again: computes the loss again, so that gradients can be held to differences; None: they are not.
+        title: the title of the page.
+        loss: the value of the loss, or None if it is not known.
+        loss_name: a description of the loss.
+        again: computes the loss again, to compare gradients with finite differences; None: no comparison.
         history: the same sentence at checkpoints of the training, oldest first.
     """
 
@@ -52,7 +52,7 @@ class Explanation:
         """The attentions that a gradient has reached, in the order in which they ran.
 
         Raises:
-            ValueError: it has reached none.
+            ValueError: a gradient has reached none.
         """
         reached = [name for name in self.trace.names if self.trace[name].reached]
         if not reached:
@@ -62,20 +62,20 @@ class Explanation:
         return reached
 
     def preferred(self) -> list[str]:
-        """The attentions, those first that a page with little room should show.
+        """The attentions in the order in which a page with little room takes them.
 
-        From the loss downwards, as the gradient runs: the last decoder layer first, of a layer the cross-attention,
-        where the two sentences meet, then the decoder's attention to itself; the encoder after the decoder.
+        The order follows the gradient from the loss downwards: the decoder before the encoder, the last layer first,
+        and within a layer the cross-attention, where the two sentences meet, before the self-attention.
         """
         kinds = {"cross": 0, "decoder self": 1}
         return sorted(self.names, key=lambda name: (name.startswith("encoder"), -layer_of(name),
                                                     kinds.get(self.trace[name].kind, 2)))
 
     def matching(self, wanted: Iterable[str]) -> list[str]:
-        """The attentions that are named, each whole or by the beginning of its dotted name.
+        """The attentions whose dotted names are wanted, in full or by their beginning.
 
         Raises:
-            ValueError: there is none of a name; names those there are.
+            ValueError: a wanted name matches none; the message lists the known ones.
         """
         names, found = self.names, set[str]()
         for beginning in wanted:
@@ -86,7 +86,7 @@ class Explanation:
         return [name for name in names if name in found]
 
     def labels(self, name: str, item: int = 0) -> tuple[list[str], list[str]]:
-        """The tokens of the queries and of the keys of an attention: as many as it has, if another has more."""
+        """The tokens of the queries and of the keys of an attention, cut to the number that it has."""
         attention = self.trace[name]
         counts = attention.scores.shape[-2:]
         queries, keys = (self.tokens.of(side, item)[:count]
@@ -96,7 +96,7 @@ class Explanation:
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
 
-        They are measured when they are first asked for.
+        They are measured at the first call.
         """
         if name not in self._checks:
             self._checks[name] = {} if self.again is None else measure(self.trace, name, self.again)
@@ -108,16 +108,16 @@ class Explanation:
             raise ValueError("a finite difference needs the loss: give one that can be computed again")
         return measure_cell(self.trace, name, symbol, row, column, self.again, item, head)
 
-    # ------------------------------------------------------------------ how it is shown
+    # ------------------------------------------------------------------ page and text
 
     def page(self, attentions: Sequence[str] = (), limit: int | None = None) -> Page:
-        """The page.
+        """The explanation as an HTML page.
 
         Args:
-            attentions: those to show, by name or by the beginning of it; if none is named, as many as `limit` has room
-                for, in the order of `preferred`, and at least one.
-            limit: bytes; None: 2 MB for a sentence of 12 tokens, 20 kB more for each token more. History is left out,
-                evenly, where it would not fit.
+            attentions: names, or beginnings of names, of the attentions to show; by default as many as fit into
+                `limit`, in the order of `preferred`, and at least one.
+            limit: bytes; None: 2 MB for a sentence of 12 tokens, 20 kB more for each further token. Snapshots of the
+                history are left out, evenly, where they do not fit.
 
         Raises:
             ValueError: an unknown attention, or no gradient yet.
@@ -144,9 +144,9 @@ class Explanation:
 
         Args:
             attention: its name; the first of `preferred` if None.
-            item, head: which, counted from 0.
-            step: a symbol such as "dS" (transformer/explore/steps.py), or as it is shown, "dW_Q"; None: all.
-            cell: row and column of the cell of that step to work out, and to hold to a finite difference.
+            item, head: the batch item and the head, counted from 0.
+            step: a symbol such as "dS" (transformer/explore/steps.py), or a label such as "dW_Q"; None: all.
+            cell: row and column of a cell of that step, to work out and to compare with a finite difference.
             colour: whether to write ANSI colours.
             width: of the terminal, in columns.
 
@@ -164,7 +164,7 @@ class Explanation:
         facts = identities(traced.head(item, head))
         symbol = None if step is None else step_named(traced, step).symbol
         if symbol is not None and cell is not None:
-            worked_cell(traced, item, head, symbol, *cell)  # refuses a cell that is not there, before all is measured
+            worked_cell(traced, item, head, symbol, *cell)  # raises for a missing cell before the slow checks
         title = printable(" ".join(self.title.split()))
         lines = [title if self.loss is None else f"{title}    loss {number(self.loss)}"]
         if symbol is None:
@@ -181,7 +181,7 @@ class Explanation:
         return frame(self.page().html)
 
     def _fitting(self, limit: int) -> list[str]:
-        """As many attentions, in the order of `preferred`, as fit into a page without history; at least one."""
+        """The first attentions of `preferred` that fit into a page without history; at least one."""
         room = limit - len(self._html([], [], []).encode())
         chosen: list[str] = []
         for name in self.preferred():
@@ -197,7 +197,7 @@ class Explanation:
         return page_html(page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, left_out))
 
     def _snapshot_size(self, names: Sequence[str]) -> int:
-        """Bytes in the page of one checkpoint: A and dS in float32, in base64, and what stands around them."""
+        """The bytes of one checkpoint in the page: A and dS in float32, in base64, with their JSON."""
         return sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in names)
 
 
@@ -222,7 +222,7 @@ def tokens_of(trace: Calls, source: Any = None, target: Any = None) -> Tokens:
     """Labels for a trace.
 
     Args:
-        trace: of any model.
+        trace: a trace of any model.
         source, target: tokens, a list for each batch item, or one list if there is only one; None: positions.
 
     Raises:

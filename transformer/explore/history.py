@@ -1,4 +1,4 @@
-"""The same sentence at each checkpoint of a training run: how A and dS came to be what they are."""
+"""A and dS of the same sentence at each checkpoint of a training run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, 
 
 
 def snapshots(folder: Path, source: Any, labels: Any, device: str) -> list[Snapshot]:
-    """What each numbered checkpoint of the run in `folder` makes of a sentence, oldest first.
+    """The attentions of each numbered checkpoint of the run in `folder` on a sentence, oldest first.
 
     Raises:
         RunError: a checkpoint is damaged.
@@ -43,7 +43,7 @@ def snapshots(folder: Path, source: Any, labels: Any, device: str) -> list[Snaps
         except RunError:
             if (folder / "checkpoints" / name).exists():
                 raise
-            continue  # the training goes on, and has deleted this one since
+            continue  # the training is still running, and deleted this checkpoint meanwhile
         traced, _ = backward_pass(double(model), source, labels)
         found.append(Snapshot(int(name), {attention: _short(traced[attention].weights) for attention in traced},
                               {attention: _short(traced[attention].gradient("scaled")) for attention in traced}))

@@ -1,4 +1,4 @@
-"""Facts that hold in every attention, whatever its weights are: each with how far this one is from it.
+"""Identities that hold in every attention, whatever its weights are, each with the deviation of a given attention.
 
 They follow from the derivation in docs/backprop_through_attention.md, and a wrong backward breaks them.
 """
@@ -25,8 +25,8 @@ class Identity:
     Attributes:
         key: a short name.
         statement: the fact.
-        residual: the largest deviation, in proportion to the terms that cancel; where 0 is exact, as it is.
-        holds: whether that is rounding.
+        residual: the largest deviation, relative to the terms that cancel; absolute for a value that is exactly 0.
+        holds: whether the residual is no more than rounding.
     """
 
     key: str
@@ -36,7 +36,7 @@ class Identity:
 
 
 def identities(head: HeadTrace) -> list[Identity]:
-    """Those that say something about `head`; ValueError before the backward."""
+    """The identities that apply to `head`; ValueError before the backward."""
     values, gradients = ({symbol: to_numpy(array) for symbol, array in found.items()}
                          for found in (head.values, head.gradients))
     rounding = 1e3 * float(np.finfo(values["A"].dtype).eps)
@@ -71,6 +71,6 @@ def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host])
 
 
 def _worst(deviation: Host, terms: Any) -> float:
-    """The largest deviation in proportion to the largest sum of terms."""
+    """The largest deviation, relative to the largest sum of terms."""
     largest = float(np.max(terms, initial=0.0))
     return float(abs(deviation).max(initial=0.0)) / largest if largest else 0.0

@@ -1,7 +1,7 @@
 """The page: one HTML file with its style, its scripts and its data inside, that opens from a disk without a network.
 
-The parts are the files in transformer/explore/page/. The scripts are plain: they share one scope and have no build
-step, so that what a browser's inspector shows is what a reader finds there.
+The parts are the files in transformer/explore/page/. The scripts share one scope and have no build step, so that the
+inspector of a browser shows the same text as those files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-# In the order in which they run: each may use, as it starts, what stands above it.
+# In the order in which they run: a script that starts may use those above it.
 SCRIPTS = (
     # mathematics, without a document
     "arrays", "attention", "compute", "rules", "tensors", "cells", "breakages", "checks", "identities",
@@ -32,7 +32,7 @@ def page_html(data: dict[str, Any]) -> str:
              "data": embedded_json(data), "scripts": "\n".join(_script(name) for name in SCRIPTS)}
     before, *pieces = _part("page.html").split("{{")
     found = [before]
-    for piece in pieces:  # one pass, so that nothing inside a part is taken for a place
+    for piece in pieces:  # one pass, so that braces inside a part are no placeholder
         name, _, after = piece.partition("}}")
         found += [parts[name], after]
     return "".join(found)
@@ -49,5 +49,5 @@ def _part(name: str) -> str:
 
 
 def _script(name: str) -> str:
-    """One file; the directive "use strict" counts for all of them where the first begins with it."""
+    """A script below its name; the directive "use strict" at the beginning of the first script applies to all."""
     return f"// {name}.js\n{_part(f'{name}.js')}"

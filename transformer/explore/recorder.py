@@ -1,7 +1,7 @@
-"""What fills a trace: it keeps every tensor that an attention shows, and knows whose it is.
+"""The recorder of a trace: it keeps every tapped tensor of every attention.
 
-`tapping` shows tensors by the names of their steps, an interpreter knows which module is under way: together they say
-which attention of the model a tensor belongs to, and which residual connection stands around it.
+`tapping` delivers tensors with the names of their steps, and an interpreter knows which module is running. Together
+they tell which attention of the model a tensor belongs to, and which residual connection is around it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Call = tuple[str, int]
 
 
 class Recorder(Interpreter):
-    """As an interpreter it knows which attention a tapped tensor belongs to.
+    """An interpreter that records each tapped tensor with the attention that it belongs to.
 
     Args:
-        model: the names of its attentions are those of the calls.
-        calls: by name, filled in place.
+        model: the traced model, whose dotted names identify the attentions.
+        calls: the calls by name, filled in place.
     """
 
     def __init__(self, model: nn.Module, calls: dict[str, list[AttentionTrace]]) -> None:
@@ -34,23 +34,23 @@ class Recorder(Interpreter):
         self._open: list[Any] = []
         self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
         self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
-        # Calls, by name and number: those inside each open checkpoint, those that a node computes again, those to come.
+        # Calls, by name and number: inside each open checkpoint; recomputed by a node; next to be replaced.
         self._checkpoints: list[list[Call]] = []
         self._again: WeakKeyDictionary[Any, list[Call]] = WeakKeyDictionary()
         self._replaced: list[Call] = []
 
     @property
     def attention(self) -> str | None:
-        """The name of the attention that is under way. Its projections are modules inside it."""
+        """The name of the attention that is running, also while a projection inside it runs."""
         return next((self._names[module] for module in reversed(self._open) if module in self._names), None)
 
     @property
     def innermost(self) -> Any:
-        """The module that is under way."""
+        """The innermost module that is running."""
         return self._open[-1] if self._open else None
 
     def module_begins(self, module: Any) -> None:
-        """A place for its tensors, if it is one to be kept."""
+        """Open a record for the tensors of an attention or a residual connection."""
         self._open.append(module)
         if module in self._names or isinstance(module, Residual):
             self._tensors.append({})
@@ -58,7 +58,7 @@ class Recorder(Interpreter):
             self._inside.append([])
 
     def tensor(self, name: str, tensor: Any) -> Any:
-        """The visitor of `tapping`."""
+        """Record a tapped tensor: the visitor of `tapping`."""
         residual = isinstance(self.innermost, Residual) and name in ("stream", "result")
         if not residual and (self.attention is None or name not in (*TAPS, RETURNED)):
             return None
@@ -73,14 +73,14 @@ class Recorder(Interpreter):
         return tensor
 
     def constant(self, name: str, array: Any) -> None:
-        """The reader of `tapping`."""
+        """Record a mask: the reader of `tapping`."""
         if self.attention is not None:
             self._tensors[-1][name] = array._data if isinstance(array, TensorBase) else array
 
     def module_ends(self, module: Any) -> None:
-        """What an attention or a residual connection showed is complete, unless it raised."""
+        """Close the record of an attention or a residual connection, and keep it unless the module raised."""
         while self._open and self._open.pop() is not module:
-            pass  # what is inside has no end, because another interpreter raised as it began
+            pass  # a module inside has no end, because another interpreter raised as it began
         if module in self._names:
             seen = self._tensors.pop()
             if "output" in seen:  # it did not raise
@@ -94,7 +94,7 @@ class Recorder(Interpreter):
                 attention.residual = ResidualTrace(module, seen["stream"], seen["result"])
 
     def _keep(self, attention: AttentionTrace) -> None:
-        """Add a call; what a backward computes again takes the place of what a checkpoint threw away."""
+        """Add a call; a call that a backward recomputes replaces the one that a checkpoint discarded."""
         calls = self._calls.setdefault(attention.name, [])
         if self._replaced and self._replaced[0][0] == attention.name:
             place = self._replaced.pop(0)
@@ -106,7 +106,7 @@ class Recorder(Interpreter):
             inside.append(place)
 
     def operation(self, op: Any, operands: Any, proceed: Any) -> Any:
-        """Of a checkpoint: the calls inside are thrown away; a backward that comes to its node computes them again."""
+        """Note the calls inside a gradient checkpoint, which discards them: its backward recomputes them."""
         if not op.recomputes:
             return proceed(operands)
         inside: list[Call] = []
@@ -120,7 +120,7 @@ class Recorder(Interpreter):
         return output
 
     def rules(self, node: Any, g: Any, proceed: Any) -> Any:
-        """Of a checkpoint: what it computes again takes the place of its calls."""
+        """Let the calls that the backward of a gradient checkpoint recomputes replace those that it discarded."""
         if node not in self._again:
             return proceed(g)
         self._replaced = list(self._again[node])
@@ -131,7 +131,7 @@ class Recorder(Interpreter):
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """A copy, whose gradient is what comes along one path alone; of data that needs no gradient, one that has one."""
+    """A copy whose gradient is that of one path alone; it requires a gradient even if `tensor` does not."""
     if tensor.requires_grad or not is_grad_enabled():
         return tensor.clone()
     return Tensor(tensor, requires_grad=True)

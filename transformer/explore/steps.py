@@ -1,7 +1,7 @@
-"""The steps of one head of attention, forwards and backwards: what each is called, its formula, and the sum of a cell.
+"""The steps of one head of attention, forward and backward: the name, the formula and the product of each.
 
-Symbols are those of transformer/explore/traced.py, a gradient has a "d" before the symbol of its tensor. Derivations
-stand in docs/backprop_through_attention.md.
+Symbols are those of transformer/explore/traced.py; a gradient has a "d" before the symbol of its tensor. The
+derivations are in docs/backprop_through_attention.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Matrices = Mapping[str, Any]  # NumPy arrays by symbol; biases are 1-D
 
 @dataclass(frozen=True)
 class Product:
-    """``left @ right``, of which `left` or `right` may be transposed, and a bias added to every row."""
+    """``left @ right``, where either may be transposed, plus an optional bias on every row."""
 
     left: str
     right: str
@@ -35,13 +35,13 @@ class Step:
     """One matrix of the forward or of the backward.
 
     Attributes:
-        symbol: in ASCII, as `--step` takes it.
-        label: as it is shown.
-        title: in words.
-        formula: how it is computed; of a gradient, what follows from `because`.
+        symbol: the symbol in ASCII, as `--step` takes it.
+        label: the symbol as it is shown.
+        title: a description.
+        formula: the formula; of a gradient, the consequence of `because`.
         because: of a gradient, the step of the forward that it comes from.
-        rows, columns: what is counted along them: "queries", "keys", "items" (of a sum over all), "features".
-        product: if it is one.
+        rows, columns: the kind of row and column: "queries", "keys", "items" (of a sum over all), "features".
+        product: the matrix product, if the step is one.
     """
 
     symbol: str
@@ -124,7 +124,7 @@ SUMMED_OVER_ITEMS = ("dWQ", "dWK", "dWV", "dWO", "dbQ", "dbK", "dbV", "dbO")
 
 
 def check_formulas(attention: AttentionTrace) -> None:
-    """Raise ValueError if the formulas of these tables are not those of `attention`."""
+    """Raise ValueError if the formulas of these tables do not hold for `attention`."""
     if not attention._one_memory:
         raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
                          "is attention whose keys and values share one")
@@ -134,13 +134,13 @@ def check_formulas(attention: AttentionTrace) -> None:
 
 
 def steps_of(attention: AttentionTrace) -> dict[str, Step]:
-    """The steps that happen in `attention`, the forward's first, by symbol.
+    """The steps of `attention` by symbol, the forward's first.
 
-    Without a mask there is no S̄, without dropout no A′, in self-attention no M, no biases where there are none, and no
-    gradients of what is frozen.
+    S̄ needs a mask, A′ needs dropout, and M needs cross-attention. Missing biases have no step, and frozen parameters
+    have no gradient.
 
     Raises:
-        ValueError: other formulas hold there (`check_formulas`).
+        ValueError: other formulas hold for `attention` (`check_formulas`).
     """
     check_formulas(attention)
     module, missing, frozen = attention.module, set[str](), set[str]()
@@ -159,7 +159,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
 
 
 def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
-    """The step in the words that hold here: without the symbols that are missing."""
+    """The step with formulas that fit `attention`, without the `missing` symbols."""
     def plain(text: str) -> str:
         for letter in "QKVO":
             if f"b{letter}" in missing:
@@ -181,10 +181,10 @@ def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
 
 
 def step_named(attention: AttentionTrace, name: str) -> Step:
-    """The step that `name` means: its symbol, "dWQ", or its label, "dW_Q", in any case.
+    """The step called `name`: by its symbol, "dWQ", or its label, "dW_Q", in upper or lower case.
 
     Raises:
-        ValueError: there is none; names those there are.
+        ValueError: the name is unknown; the message lists the known ones.
     """
     steps = steps_of(attention)
     if name in steps:
@@ -196,7 +196,7 @@ def step_named(attention: AttentionTrace, name: str) -> Step:
 
 
 def matrices(head: HeadTrace) -> dict[str, Any]:
-    """Every matrix of a head by symbol, on the host; M is X in self-attention, and "D" is the line of the softmax.
+    """Every matrix of a head by symbol, on the host; M is X in self-attention, and "D" holds the row sums of A∘dA.
 
     Raises:
         ValueError: no gradient has arrived yet.

@@ -1,7 +1,7 @@
 """The explorer in a terminal: the steps of one head with their norms and checks, or one step as a matrix.
 
-Signs have colours that the colour-blind can tell apart (orange positive, blue negative, as on the page), the size of a
-number is its weight (faint, normal, bold). Without colour the text has the same words and numbers.
+Colour shows the sign of a number (orange positive, blue negative, as on the page; the colour-blind can tell them
+apart), and weight its size (faint, normal, bold). Without colour the text has the same words and numbers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def overview(attention: AttentionTrace, item: int, head: int, checks: Checks, id
     """The steps of one head, the forward's and, numbered, the backward's: name, shape, norm, formula, check.
 
     Args:
-        attention: traced, after a backward.
-        item, head: which, counted from 0.
+        attention: a traced attention, after a backward.
+        item, head: the batch item and the head, counted from 0.
         checks: finite differences by symbol, empty if there are none.
-        identities: what holds for every attention, with residuals.
+        identities: the identities of the head, with residuals.
         colour: whether to write ANSI colours.
     """
     values, steps = matrices(attention.head(item, head)), steps_of(attention)
@@ -60,8 +60,8 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
 
     Args:
         attention, item, head, checks, identities, colour: as for `overview`.
-        symbol: of the step: "dS", "dWQ" or as it is shown, "dW_Q".
-        cell: (row, column) to work out; by default the largest.
+        symbol: the symbol of the step, such as "dS" or "dWQ", or its label, "dW_Q".
+        cell: (row, column) of the cell to work out; by default the largest.
         queries, keys: the tokens that label rows and columns.
         width: of the terminal, in columns; a wider matrix is written in several parts.
 
@@ -90,12 +90,12 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
 
 
 def printable(text: str) -> str:
-    """The text, with the number of each character that a terminal would obey in its place."""
+    """The text, with a code point in place of each unprintable character, which a terminal could obey."""
     return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
 
 
 def heading(attention: AttentionTrace, item: int, head: int) -> str:
-    """Which attention, item and head, and their sizes."""
+    """A line that names the attention, the item and the head, with their sizes."""
     _, _, queries, keys = attention.scores.shape
     width = attention.queries.shape[-1]
     dropout = f", dropout p = {attention.p:g}" if attention.p else ""
@@ -111,7 +111,7 @@ def _shape(array: Any) -> str:
 
 
 def _norm(array: Any) -> str:
-    """The root of the sum of squares of what is finite, as three digits."""
+    """The Euclidean norm of the finite entries, in three digits."""
     return f"{np.linalg.norm(array[np.isfinite(array)]):.3g}"
 
 
@@ -120,7 +120,7 @@ def _errors(checks: Sequence[Check]) -> str:
 
 
 def _facts(identities: Sequence[Identity]) -> list[str]:
-    """A tick for each fact, and by how much it is missed."""
+    """A line for each identity: whether it holds, and its residual."""
     return [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})" for fact in identities]
 
 
@@ -131,7 +131,7 @@ def _largest(array: Any) -> tuple[int, int]:
 
 
 def _masked(attention: AttentionTrace, item: int, head: int, step: Step) -> Any:
-    """Which cells of a queries × keys matrix the mask forbids; None of another matrix, or without a mask."""
+    """The cells of a queries × keys matrix that the mask forbids; None for another matrix, or without a mask."""
     if attention.mask is None or (step.rows, step.columns) != ("queries", "keys"):
         return None
     return ~to_numpy(attention.mask[item, head])
@@ -211,12 +211,12 @@ def _table(rows: Sequence[Sequence[str]], colour: bool) -> list[str]:
 
 
 def _visible(token: str) -> str:
-    """The token with signs for blanks; of a character that is not seen, or moves the cursor, its number."""
+    """The token with signs for blanks, and with code points for characters that a terminal does not print."""
     return printable(token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎"))
 
 
 def _columns(text: str) -> int:
-    """The columns of a terminal that a text takes: marks on another character none, Japanese characters two."""
+    """The columns that a text takes in a terminal: combining marks take none, wide characters two."""
     return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
                for c in text)
 

@@ -1,4 +1,4 @@
-"""See what goes on inside attention: every tensor of every head, and its gradient.
+"""The tensors inside attention: every tensor of every head, and its gradient.
 
     with trace(model) as t:
         model.loss(source, labels).backward()
@@ -6,7 +6,7 @@
     attention.weights, attention.gradient("weights")  # A and dA, each (B, H, T, S)
 
 The model inside the block runs on compositions (`minigrad.tapping`); outside it, nothing is kept and nothing is slower.
-No module holds a result. What was traced is in transformer/explore/traced.py.
+No module holds a result. transformer/explore/traced.py describes the recorded tensors.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ class Trace(Calls):
 
     def explanation(self, source_tokens: Any = None, target_tokens: Any = None,
                     loss: Callable[[], Any] | None = None) -> Explanation:
-        """What was traced with labels, to be shown as a page or as text. Arguments and errors as of `to_html`."""
+        """The trace with labels, for a page or a text. Arguments and errors are those of `to_html`."""
         tokens = tokens_of(self, source_tokens, target_tokens)
         value = None if loss is None else replay(self, loss)
         return Explanation(self, tokens, f"Attention of a {type(self.model).__name__}", value, loss)
 
     def to_html(self, path: str | PathLike[str], source_tokens: Any = None, target_tokens: Any = None,
                 loss: Callable[[], Any] | None = None) -> list[str]:
-        """Write the explorer of what was traced to `path`: one page that opens in a browser.
+        """Write the explorer of the trace to `path`: one page that opens in a browser.
 
         Args:
-            path: of the file.
-            source_tokens, target_tokens: what labels rows and columns: what the encoder and the decoder read, a list of
-                texts for each batch item, or one list if there is only one item. None: positions.
-            loss: computes the loss of the block again, from the start; then every gradient on the page is held to
-                finite differences of it. Only float64 leaves digits enough to compare.
+            path: the file.
+            source_tokens, target_tokens: the labels of rows and columns: the tokens that the encoder and the decoder
+                read, a list for each batch item, or one list if there is only one item. None: positions.
+            loss: computes the loss of the block again, from the start; the page then compares every gradient with
+                finite differences of it. Only float64 has enough digits for the comparison.
 
         Returns:
-            The attentions that the page, of about 2 MB, has no room for; none in a small model.
+            The attentions that do not fit into the page of about 2 MB; none for a small model.
 
         Raises:
             ValueError: there was no backward yet, or labels that do not fit.
@@ -62,7 +62,7 @@ class Trace(Calls):
         return self.explanation(source_tokens, target_tokens, loss).to_html(path)
 
     def _repr_html_(self) -> str | None:
-        """In a notebook, the explorer; before the backward, None: the notebook then shows the repr."""
+        """The explorer, for a notebook; None before the backward, so that the notebook shows the repr."""
         backward_done = any(attention.reached for attention in (self[name] for name in self))
         return frame(self.explanation().page().html) if backward_done else None
 
@@ -71,10 +71,10 @@ class Trace(Calls):
 def trace(model: nn.Module) -> Iterator[Trace]:
     """Record what every `MultiHeadAttention` of `model` computes inside the block: ``with trace(model) as t: …``.
 
-    The backward may come inside the block or after it; of a model with gradient checkpointing, inside. Gradients are
+    The backward may run inside the block or after it; with gradient checkpointing, it must run inside. Gradients are
     those of ``loss.backward()``; `minigrad.grad` fills none. Decoding inside the block runs the whole prefix at each
-    step, and each step is a call. Local to the current thread or task. The trace keeps the graph of the forward alive
-    until it is dropped.
+    step, and each step is a call. The block applies to the current thread or task alone. The trace keeps the graph of
+    the forward alive until it is dropped.
 
     Args:
         model: any module with attentions in it: a Transformer, a stack, one attention.

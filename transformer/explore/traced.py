@@ -1,7 +1,7 @@
-"""What `transformer.trace` gives: the tensors of one attention and their gradients, whole and by head.
+"""The results of `transformer.trace`: the tensors of one attention and their gradients, whole and by head.
 
 The names of the steps are those of the taps in transformer/model/attention.py and minigrad/functional/attention.py. A
-head's matrices go by the symbols of docs/backprop_through_attention.md, in ASCII:
+head's matrices have the symbols of docs/backprop_through_attention.md, in ASCII:
 
     Q = X·WQ + bQ   K = M·WK + bK   V = M·WV + bV      M is X in self-attention
     R = Q·Kᵀ        S = R/√d_k      Sm = S, -inf where the mask forbids
@@ -27,7 +27,7 @@ PER_HEAD = {"Q": "queries", "K": "keys", "V": "values", "R": "scores", "S": "sca
             "Ad": "dropped_weights", "O": "context"}  # each (B, H, ·, ·)
 SHARED = {"C": "concatenated", "Y": "output"}  # each (B, T, D)
 TAPS = (*INPUTS, *PER_HEAD.values(), *SHARED.values())
-RETURNED = "returned_weights"  # A again, where the caller asked for it: what the loss does with that alone
+RETURNED = "returned_weights"  # A as returned to the caller; its gradient is that of its use by the loss alone
 _SAME_WITHOUT = {"masked": "scaled", "dropped_weights": "weights"}  # steps that only happen with a mask, with dropout
 
 
@@ -40,8 +40,8 @@ class AttentionTrace:
     Attributes:
         name: the module's dotted name in the model.
         module: the attention itself; its parameters have the ``.grad`` of the backward.
-        query_input, key_input, value_input: X, M and M: (B, T, D), (B, S, ·), (B, S, ·). The gradient of each is what
-            comes along its path alone, though all three may be one tensor.
+        query_input, key_input, value_input: X, M and M: (B, T, D), (B, S, ·), (B, S, ·). The gradient of each is that
+            of its own path, even if all three are one tensor.
         queries, keys, values: Q, K, V: (B, H, T, D/H), (B, H, S, D/H), (B, H, S, D/H).
         scores, scaled, masked: Q Kᵀ, that over √(D/H), and that with -inf where the mask forbids: (B, H, T, S).
         weights, dropped_weights: the softmax, and that after dropout: (B, H, T, S).
@@ -91,22 +91,22 @@ class AttentionTrace:
 
     @property
     def reached(self) -> bool:
-        """Whether a gradient has reached it."""
+        """Whether a gradient has reached the attention."""
         return self._recorded["output"].grad is not None
 
     @property
     def weights_in_loss(self) -> bool:
-        """Whether dA has a second part: the weights were returned to the caller, and the loss uses them themselves."""
+        """Whether the loss also uses the weights that were returned to the caller, so that dA has a second part."""
         return self._returned is not None and self._returned.grad is not None
 
     @property
     def batch_size(self) -> int:
-        """B."""
+        """The number of batch items, B."""
         return int(self.scores.shape[0])
 
     @property
     def num_heads(self) -> int:
-        """H."""
+        """The number of heads, H."""
         return int(self.scores.shape[1])
 
     @property
@@ -115,7 +115,7 @@ class AttentionTrace:
         return 0.0 if self.dropped is None else self.module.p
 
     def taken(self, tap: str) -> str:
-        """The tap that happened: without a mask that of `scaled` for `masked`; likewise without dropout."""
+        """The tap that was recorded for `tap`: without a mask, `scaled` for `masked`; likewise without dropout."""
         return self._instead.get(tap, tap)
 
     def value(self, tap: str) -> Tensor:
@@ -162,12 +162,12 @@ class AttentionTrace:
 class HeadTrace:
     """One head of an attention, for one batch item: 2-D raw arrays by their symbols (see the top of this file).
 
-    The weights are the paper's, to stand right of what they multiply: WQ is (D, D/H), the head's columns of the whole;
-    WO is (D, D). Biases are 1-D. X, M, C, Y, WO and bO are of all heads, and the gradients of weights and biases sum
-    over the batch. What is not there is absent: M in self-attention, biases, the gradients of what is frozen.
+    Weights are laid out as in the paper, input @ weight: WQ is (D, D/H), the head's columns of the whole; WO is (D, D).
+    Biases are 1-D. X, M, C, Y, WO and bO belong to all heads, and the gradients of weights and biases sum over the
+    batch. M is absent in self-attention; missing biases and the gradients of frozen parameters are absent, too.
 
     Attributes:
-        attention, item, head: where it is from.
+        attention, item, head: the traced attention, and the numbers of the item and the head.
     """
 
     def __init__(self, attention: AttentionTrace, item: int, head: int) -> None:
@@ -186,7 +186,7 @@ class HeadTrace:
 
     @property
     def gradients(self) -> dict[str, Array]:
-        """The gradients by symbol: "A" is dA. That of X is the sum of all its paths, so in self-attention of three.
+        """The gradients by symbol: "A" is dA. The gradient of X is the sum over its paths, three in self-attention.
 
         Raises:
             ValueError: no gradient has arrived yet.
@@ -223,9 +223,9 @@ class ResidualTrace:
     """The residual connection around an attention.
 
     Attributes:
-        module: with its norm, and whether that comes first (``module.pre``).
-        stream: its input x, (B, T, D); after the backward ``stream.grad`` is all that x gets from here: along the
-            residual and through the sublayer.
+        module: the module, with its norm, and ``module.pre``, whether the norm comes first.
+        stream: its input x, (B, T, D); after the backward ``stream.grad`` is the whole gradient of x from here, along
+            the residual and through the sublayer.
         result: its output; ``result.grad`` is the gradient that arrives from above.
     """
 
@@ -235,7 +235,7 @@ class ResidualTrace:
 
 
 def _are_one(a: Tensor, b: Tensor, module: MultiHeadAttention) -> bool:
-    """Whether two inputs are one tensor; of a module with backward hooks, which gets copies, whether they are equal."""
+    """Whether two inputs are one tensor; or equal, if the module has backward hooks and therefore gets copies."""
     if module._hooks is None or not module._hooks.backward:
         return a is b
     return a is b or (a.shape == b.shape and bool((a._data == b._data).all()))

@@ -1,4 +1,4 @@
-"""``explain``: a trained model reads a sentence and its translation, and everything inside its attentions is kept."""
+"""``explain``: a trained model reads a sentence and its translation, and a trace records its attentions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     """Explain the gradients of a translation.
 
     The model is copied in float64, in evaluation mode. The loss is the cross-entropy per target token, without
-    smoothing. For Explanation.checks the loss is computed again in a form that keeps its digits where it is near 0.
+    smoothing. `Explanation.checks` computes it by a formula that keeps its digits near 0.
 
     Args:
         translator: a model with its tokenizers; it is not changed.
         source: a text, or several: a batch.
-        target: the translation, or one for each source; None: what the model writes itself.
+        target: the translation, or one for each source; None: the model's own translation.
         folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
 
     Raises:
@@ -60,11 +60,11 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:
-    """What ``model.loss(source, labels)`` is, by another formula.
+    """``model.loss(source, labels)`` by a formula that is accurate near 0.
 
     The loss of a token with logits z and label y is ``log Σⱼ exp(z_j − z_y)``. Where the model is sure, the sum is
-    1 + a little, and most digits of the little are lost to the 1. ``log1p`` of the sum without j = y keeps them, which
-    finite differences of a well trained model need.
+    1 + ε with a small ε, and the addition rounds away most digits of ε. ``log1p`` of the sum without j = y keeps them,
+    which finite differences of a well trained model need.
     """
     labels = model.target_ids(labels)
     with on_device_of(labels):

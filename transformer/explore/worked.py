@@ -1,4 +1,4 @@
-"""One cell of one matrix, worked out: the numbers that it is made of, and what they give."""
+"""One cell of one matrix, worked out: the numbers that it is computed from, and the result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHOWN = 3  # terms of a long sum that are written out
 
 @dataclass(frozen=True)
 class Worked:
-    """How a cell comes about.
+    """The computation of a cell.
 
     Attributes:
-        lines: to print, the cell's name first, the result last.
+        lines: the printed lines, the cell's name first, the result last.
         total: the result, computed from the numbers in the lines.
     """
 
@@ -54,7 +54,7 @@ def number(value: float) -> str:
 
 
 class _Worker:
-    """One cell; the methods are the kinds of steps."""
+    """The computation of one cell, with a method for each kind of step."""
 
     def __init__(self, attention: AttentionTrace, item: int, head: int, values: Matrices, step: Step, row: int,
                  column: int) -> None:
@@ -69,7 +69,7 @@ class _Worker:
 
     @property
     def left(self) -> str:
-        """The name of the cell: of a bias, which has one row, without the row."""
+        """The name of the cell, by row and column; a bias has one row, so its cell is named by the column."""
         return f"{self.step.label}[{self.column}]" if not self.step.rows else self.name(self.step.label)
 
     def work(self) -> Worked:
@@ -121,7 +121,7 @@ class _Worker:
         return self.of_parameter(groups)
 
     def of_parameter(self, groups: Sequence[tuple[str, Any, Any]]) -> Worked:
-        """The sum is what this call gave the parameter; in ``.grad`` there may be more."""
+        """The sum is the gradient from this call; the ``.grad`` of the parameter may hold more."""
         worked, held = self.summed(groups), self.at(self.step.symbol)
         terms = sum(float(abs(lefts if rights is None else lefts * rights).sum()) for _, lefts, rights in groups)
         if abs(held - worked.total) <= float(np.finfo(self.values["Y"].dtype).eps) ** 0.5 * terms:
@@ -130,7 +130,7 @@ class _Worker:
         return Worked([*worked.lines, more], worked.total)
 
     def over_heads(self) -> Worked:
-        """An input serves every head, and in self-attention queries, keys and values: it collects from each."""
+        """An input serves every head, and in self-attention queries, keys and values: its gradient sums over them."""
         paths = {"dX": "QKV" if self.attention.is_self else "Q", "dM": "KV"}[self.step.symbol]
         groups = []
         for head in self.attention.heads(self.item):
@@ -226,7 +226,7 @@ def _factor(value: float) -> str:
 
 
 def _joined(terms: Sequence[str]) -> str:
-    """A sum; of a long one the first terms and the last."""
+    """The terms as a sum; a long sum has its first terms and its last."""
     if len(terms) > SHOWN + 2:
         terms = [*terms[:SHOWN], f"… {len(terms) - SHOWN - 1} more …", terms[-1]]
     return " + ".join(terms).replace(" + −", " − ")

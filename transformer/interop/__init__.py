@@ -1,6 +1,6 @@
-"""Weights from PyTorch and to PyTorch, without PyTorch: it works on safetensors files and on arrays by name.
+"""Load weights from PyTorch and save them for PyTorch, without PyTorch: from safetensors files and arrays by name.
 
-Both sides compute the same functions, so this is a matter of names alone: see `names`, and docs/pytorch_weights.md.
+Both libraries compute the same functions, so only names differ: see `names`, and docs/pytorch_weights.md.
 """
 
 from transformer.interop.names import BARE, ModelNames, Pair, pytorch_names

@@ -1,8 +1,8 @@
-"""What PyTorch calls our parameters, from one attention to a model with embeddings around its ``nn.Transformer``.
+"""PyTorch's names of the parameters of a module: of one attention, up to a model with embeddings around its stacks.
 
-Every tensor of a PyTorch ``state_dict`` is one of ours, or several of ours one above the other: PyTorch packs W_Q, W_K
-and W_V into ``in_proj_weight``. A module's class says how its children are called there, in `CHILDREN`; `pytorch_names`
-walks over a module and makes the list of pairs that loading and saving follow.
+Every tensor of a PyTorch ``state_dict`` is one parameter of this model, or several stacked: PyTorch packs W_Q, W_K and
+W_V into ``in_proj_weight``. `CHILDREN` has PyTorch's names for the children of each class of modules; `pytorch_names`
+walks over a module and lists the pairs of names that loading and saving follow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from minigrad import nn
 
 from transformer.model import Decoder, DecoderLayer, Encoder, EncoderLayer, MultiHeadAttention, Transformer
 
-# Class -> what PyTorch calls each child -> where it is here.
+# Class -> PyTorch's name of each child -> its path here.
 CHILDREN: dict[type[nn.Module], dict[str, str]] = {
     EncoderLayer: {
         "self_attn": "self_attention",
@@ -42,15 +42,15 @@ _PACKED = ("query", "key", "value")  # in the order in which PyTorch stacks them
 
 @dataclass(frozen=True)
 class ModelNames:
-    """What the parts of a PyTorch model are called that has embeddings around its ``nn.Transformer``.
+    """The names of the parts of a PyTorch model with embeddings around its ``nn.Transformer``.
 
-    None says that it has no such part: ours is then neither loaded nor saved.
+    None stands for a part that the PyTorch model lacks: the part here is then neither loaded nor saved.
 
     Attributes:
         transformer: the ``nn.Transformer``; "" if that is the whole model.
-        source_embedding, target_embedding: ``nn.Embedding`` layers; one name for both where the model has one.
-        source_positions, target_positions: ``nn.Embedding`` layers; looked for only if ours learns positions, too.
-        generator: the ``nn.Linear`` that makes logits.
+        source_embedding, target_embedding: ``nn.Embedding`` layers; the same name twice for a shared one.
+        source_positions, target_positions: ``nn.Embedding`` layers; used only if the model here learns positions, too.
+        generator: the ``nn.Linear`` that computes logits.
     """
 
     transformer: str = "transformer"
@@ -66,11 +66,11 @@ BARE = ModelNames("", None, None, None, None, None)
 
 
 class Pair(NamedTuple):
-    """One tensor of PyTorch, and ours: one, or several that it holds stacked along the first axis.
+    """A tensor of PyTorch and the parameters here that it holds: one, or several stacked along the first axis.
 
     Attributes:
-        theirs: its name there.
-        ours: the names of what it holds, here.
+        theirs: PyTorch's name of the tensor.
+        ours: the names of the parameters here.
     """
 
     theirs: str
@@ -78,17 +78,17 @@ class Pair(NamedTuple):
 
 
 def pytorch_names(module: nn.Module, prefix: str = "", names: ModelNames | None = None) -> list[Pair]:
-    """What PyTorch calls each parameter of `module`.
+    """PyTorch's name of each parameter of `module`.
 
     Args:
         module: `MultiHeadAttention`, `EncoderLayer`, `DecoderLayer`, `Encoder`, `Decoder` or `Transformer`, or a layer
-            that has PyTorch's names (Linear, LayerNorm, Embedding). Of `Encoder` and `Decoder`, what
-            ``nn.TransformerEncoder`` and ``nn.TransformerDecoder`` have: the layers and the final norm.
+            that has PyTorch's names (Linear, LayerNorm, Embedding). An `Encoder` or `Decoder` has the parts of
+            ``nn.TransformerEncoder`` and ``nn.TransformerDecoder``: the layers and the final norm.
         prefix: the path of the module in PyTorch's model, such as "transformer.encoder"; "" for the whole.
-        names: of the parts around a ``nn.Transformer``; for a `Transformer` alone, where None means ``ModelNames()``.
+        names: the parts around a ``nn.Transformer``; only with a `Transformer`, where None means ``ModelNames()``.
 
     Returns:
-        A pair for each of PyTorch's tensors. A parameter that is tied has our first name for it in all its pairs.
+        A pair for each of PyTorch's tensors. A tied parameter has its first name here in all its pairs.
 
     Raises:
         TypeError: a module of another class; `names` for another module than a `Transformer`.
@@ -100,14 +100,14 @@ def pytorch_names(module: nn.Module, prefix: str = "", names: ModelNames | None 
         pairs = _walk(module, root, "")
     else:
         raise TypeError(f"names are those of the parts of a Transformer, but the module is a {type(module).__name__}")
-    first: dict[int, str] = {}  # a parameter -> our first name for it
+    first: dict[int, str] = {}  # id of a parameter -> its first name here
     canonical = {name: first.setdefault(id(parameter), name)
                  for name, parameter in module.named_parameters(remove_duplicate=False)}
     return [Pair(theirs, tuple(canonical[name] for name in ours)) for theirs, ours in pairs]
 
 
 def _walk(module: nn.Module, theirs: str, ours: str) -> Iterator[Pair]:
-    """The pairs of a module that stands at the path `theirs` on their side and at `ours` on ours."""
+    """The pairs of a module at the path `theirs` in PyTorch's model and `ours` in this one."""
     children = next((names for kind, names in CHILDREN.items() if isinstance(module, kind)), None)
     if isinstance(module, MultiHeadAttention):
         yield from _attention(module, theirs, ours)
@@ -127,7 +127,7 @@ def _walk(module: nn.Module, theirs: str, ours: str) -> Iterator[Pair]:
 
 
 def _attention(module: MultiHeadAttention, theirs: str, ours: str) -> Iterator[Pair]:
-    """W_Q, W_K, W_V in one tensor, unless keys or values have a width of their own; their biases always in one."""
+    """One tensor for W_Q, W_K and W_V, unless keys or values have another width; always one for their biases."""
     if len({_child(module, name).weight.shape for name in _PACKED}) == 1:
         yield Pair(_dotted(theirs, "in_proj_weight"), tuple(_dotted(ours, f"{name}.weight") for name in _PACKED))
     else:
@@ -139,7 +139,7 @@ def _attention(module: MultiHeadAttention, theirs: str, ours: str) -> Iterator[P
 
 
 def _model(model: Transformer, root: str, names: ModelNames) -> Iterator[Pair]:
-    """Both stacks, then what stands around them."""
+    """The pairs of both stacks, then of the embeddings, the positions and the projection."""
     for stack in ("encoder", "decoder"):
         yield from _walk(_child(model, stack), _dotted(_dotted(root, names.transformer), stack), stack)
     tables = [(names.source_embedding, "encoder.embedding.table.weight"),

@@ -1,4 +1,4 @@
-"""Loading and saving by PyTorch's names: everything is compared before anything changes."""
+"""Loading and saving by PyTorch's names. Loading checks all tensors before it changes one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     """Copy the weights of a PyTorch model into `module`.
 
     Args:
-        module, prefix, names: as in `pytorch_names`. What the state has outside of `prefix` is left alone.
-        source: a safetensors file, or a state by name: arrays, our tensors, or PyTorch's own on the CPU.
+        module, prefix, names: as in `pytorch_names`. Entries of the state outside of `prefix` are ignored.
+        source: a safetensors file, or a state by name: arrays, minigrad's tensors, or PyTorch's on the CPU.
         ignore: names under `prefix` that have no counterpart here and need none: a sinusoid's table, say.
 
-    What a ``state_dict`` does not tell must be known: the number of heads, ``norm_first``, the activation, the epsilon
-    of the norms. A tensor that is tied here may stand under one of its names or under all of them; names which
-    ``safetensors.torch.save_model`` has left out are found by its metadata.
+    A ``state_dict`` does not hold the number of heads, ``norm_first``, the activation and the epsilon of the norms:
+    `module` must have the same ones. A tensor that is tied here may have one of its names or all of them; the file's
+    metadata has the names that ``safetensors.torch.save_model`` left out.
 
     Raises:
         TypeError: as `pytorch_names`; a source that is neither file nor state; a value that is no array.
@@ -88,14 +88,14 @@ def save_pytorch(path: str | os.PathLike[str], module: nn.Module, prefix: str = 
 
 
 def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The state as raw arrays by name, and what to call it in messages."""
+    """The state as raw arrays by name, and its name in messages."""
     if isinstance(source, Mapping):
         return {name: _array(name, value) for name, value in source.items()}, "the state"
     if not isinstance(source, str | os.PathLike):
         raise TypeError("load_pytorch: the source must be the path of a safetensors file or a state_dict, got a "
                         f"{type(source).__name__}")
     arrays, metadata = load_tensors(source)
-    for left_out, kept in metadata.items():  # the note of `save_model` that two names share one tensor
+    for left_out, kept in metadata.items():  # `save_model` notes names that share one tensor
         if left_out not in arrays and kept in arrays:
             arrays[left_out] = arrays[kept]
     return arrays, os.fspath(source)
@@ -112,7 +112,7 @@ def _array(name: str, value: Any) -> Any:
 
 
 def _differences(pairs: list[Pair], state: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the names: of ours that none of its pairs finds, and of theirs that is in no pair."""
+    """The problems with names: parameters here that no entry of `state` gives, and entries that are in no pair."""
     found = {name for theirs, ours in pairs if theirs in state for name in ours}
     missing = [theirs for theirs, ours in pairs if theirs not in state and not found.issuperset(ours)]
     known = {pair.theirs for pair in pairs}
@@ -127,7 +127,7 @@ def _differences(pairs: list[Pair], state: Mapping[str, Any]) -> list[str]:
 def _unstack(
     pairs: list[Pair], state: Mapping[str, Any], own: Mapping[str, Tensor]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Our arrays by name, as blocks of rows of theirs, and what is wrong with the values."""
+    """The arrays by their names here, each a block of rows of a tensor of PyTorch, and the problems with values."""
     loaded: dict[str, Any] = {}
     source: dict[str, str] = {}  # ours -> theirs
     problems = []

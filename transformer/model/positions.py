@@ -30,7 +30,7 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
 
 
 class Positions(nn.Module):
-    """A vector for each position; how it is made is what `SinusoidalPositions` and `LearnedPositions` differ in."""
+    """A vector for each position; `SinusoidalPositions` and `LearnedPositions` define the table."""
 
     table: Tensor  # (max_length, d_model)
 

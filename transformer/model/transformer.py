@@ -128,7 +128,7 @@ class Transformer(nn.Module):
         return self.encoder(source, self.memory_mask(source))
 
     def decode(self, target: Any, memory: Tensor, memory_mask: Any = None) -> Tensor:
-        """Target ids (B, T), begin-of-sentence first, and what the encoder made of the source → logits (B, T, V).
+        """Target ids (B, T), begin-of-sentence first, and the encoder's output → logits (B, T, V).
 
         Args:
             target: ids (B, T)

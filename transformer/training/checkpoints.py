@@ -38,17 +38,17 @@ _OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial")  # names
 
 
 class RunError(ValueError):
-    """A folder that is no run, or a checkpoint that cannot be used; the message is one line."""
+    """A folder is not a run, or a checkpoint cannot be used; the message is one line."""
 
 
 @dataclass
 class Run:
-    """What a checkpoint knows beside its arrays.
+    """The contents of a checkpoint beside its arrays.
 
     Attributes:
-        config: the model's.
-        source_tokenizer, target_tokenizer: one and the same object if the vocabulary is shared.
-        data: where the examples came from, as JSON values.
+        config: the configuration of the model.
+        source_tokenizer, target_tokenizer: the same object if the vocabulary is shared.
+        data: the source of the examples, as JSON values.
         training: the training options, as JSON values.
         progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
     """
@@ -69,11 +69,11 @@ class Run:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
-        """The inverse of `to_json`. ValueError, KeyError or TypeError for what it did not write."""
+        """The inverse of `to_json`; ValueError, KeyError or TypeError for malformed values."""
         for name in ("data", "training", "progress"):
             if not isinstance(values[name], dict):
                 raise TypeError(f"{name!r} is not an object with entries")
-        Progress.from_json(values["progress"])  # these two raise for what is none
+        Progress.from_json(values["progress"])  # these two raise for malformed values
         TrainingOptions.from_json(values["training"])
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
@@ -110,14 +110,14 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
     save_tensors(temporary / MODEL, model, metadata)
     if optimizer is not None:
         save_tensors(temporary / OPTIMIZER, arrays, metadata)
-    if final.exists():  # left by a run that was killed before it pointed here: nothing refers to it
+    if final.exists():  # a run left it that was killed before a pointer named it
         _remove(final)
     os.replace(temporary, final)
     _sync_folder(final.parent)
 
 
 def point(folder: Path, pointer: str, name: str) -> None:
-    """Let the pointer file ("latest" or "best") name the checkpoint `name`, replacing it in one step."""
+    """Write the name of a checkpoint to a pointer file, "latest" or "best", in one atomic step."""
     temporary = folder / f".{pointer}.tmp"
     _write_text(temporary, name + "\n")
     os.replace(temporary, folder / pointer)
@@ -127,7 +127,7 @@ def point(folder: Path, pointer: str, name: str) -> None:
 def pointed(folder: Path, pointer: str) -> str | None:
     """The name of the checkpoint that a pointer file names, or None.
 
-    Without a "latest" (the run was killed between its first checkpoint and the pointer to it), that is the newest.
+    A run that was killed before it wrote "latest" has its newest checkpoint as the latest.
     """
     try:
         return (folder / pointer).read_text(encoding="utf-8", errors="replace").strip()
@@ -137,9 +137,9 @@ def pointed(folder: Path, pointer: str) -> str | None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep` numbered checkpoints and those pointed at, and what killed runs left behind.
+    """Keep the newest `keep` numbered checkpoints and those that a pointer names; remove the others.
 
-    What is newer than the latest was left behind, too: the run will write it again.
+    Leftovers of killed runs are removed, too. Checkpoints newer than "latest" are such: the run writes them again.
     """
     latest = pointed(folder, "latest") or ""
     newest = [name for name in numbered(folder) if name <= latest][-keep:]
@@ -159,7 +159,7 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
     """Read a checkpoint of a run.
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
         which: "best", "latest", or the name of a checkpoint.
 
     Returns:
@@ -204,7 +204,7 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
 
 
 def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> tuple[Transformer, Run]:
-    """The trained model of a run, in evaluation mode, on `device`; and its run. RunError as `load_run`."""
+    """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which)
     model = Transformer(run.config)
     try:
@@ -215,7 +215,7 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> 
 
 
 def _check_size(folder: Path, config: TransformerConfig, arrays: dict[str, np.ndarray]) -> None:
-    """RunError if the arrays are too few or too small for the model, before anybody builds one of immense size."""
+    """Raise RunError if the arrays are too few or too small for `config`, before a huge model is allocated."""
     wrong = [name for name in ("source_vocab_size", "target_vocab_size", "d_model")
              if not any(getattr(config, name) in array.shape for array in arrays.values())]
     wrong += [name for name in ("num_encoder_layers", "num_decoder_layers") if getattr(config, name) > len(arrays)]
@@ -255,7 +255,7 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_line(error: Exception) -> str:
-    """What an exception says, for a message of one line."""
+    """The message of an exception, on one line."""
     text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
     return " ".join(text.split())
 
@@ -274,7 +274,7 @@ def _checksum(text: bytes) -> str:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint. It loses its name first, so that a run killed here leaves no half of it under that name."""
+    """Rename a checkpoint, then remove it, so that a killed run leaves no incomplete checkpoint under that name."""
     if path.suffix != ".partial":
         hidden = path.with_name(f".{path.name}.removed.partial")
         shutil.rmtree(hidden, ignore_errors=True)

@@ -12,7 +12,7 @@ COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate
 
 
 class Log:
-    """``log.csv``: losses are in nats per target token, the metric as in `Validation`; tokens and seconds count up."""
+    """``log.csv``: losses in nats per target token, the metric as in `Validation`, tokens and seconds as totals."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,7 +22,7 @@ class Log:
         self._write([])
 
     def add(self, **values: Any) -> None:
-        """Add a line; a value for each column."""
+        """Add a line, with a value for each column."""
         with open(self.path, "a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerow([_text(values[name]) for name in COLUMNS])
 
@@ -34,7 +34,7 @@ class Log:
             return [row for row in csv.DictReader(file) if tuple(row) == COLUMNS and _is_whole(row)]
 
     def cut_after(self, step: int) -> None:
-        """Drop the lines of steps after `step`: what a run that was killed did after its last checkpoint."""
+        """Drop the lines of steps after `step`, which a killed run wrote after its last checkpoint."""
         self._write([row for row in self.rows() if int(row["step"]) <= step])
 
     def _write(self, rows: list[dict[str, str]]) -> None:
@@ -46,7 +46,7 @@ class Log:
         os.replace(temporary, self.path)
 
     def draw(self, metric: str) -> Path | None:
-        """Draw the curve as ``history.png`` beside the log, if there is anything to draw and matplotlib to draw it."""
+        """Draw the curve as ``history.png`` beside the log; None if the log is empty or matplotlib is missing."""
         if not self.rows() or not can_draw():
             return None
         from transformer.explore.plots import plot_history
@@ -57,7 +57,7 @@ class Log:
 
 
 def can_draw() -> bool:
-    """Whether there is matplotlib."""
+    """Whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 

@@ -1,4 +1,4 @@
-"""The training loop: one, for every task."""
+"""The training loop, the same for every task."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 from transformer.translator import Translator
 
-REPORT_EVERY = 10  # steps between looks at the loss: on a GPU each look waits for the device
+REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
 LINE_EVERY = 30.0  # seconds between the lines of progress in a file
 
 T = TypeVar("T")
 
 
 class TrainingError(RuntimeError):
-    """Training cannot go on; the message is one line, and the last checkpoint is as it was."""
+    """Training cannot continue; the message is one line, and the last checkpoint is intact."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
 
     def problem(error: BaseException) -> str:
         described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
-        return f"{described} ({_kept(trainer.out)})"
+        return f"{described} ({_last_checkpoint(trainer.out)})"
 
     _with_memory(work, problem)
 
 
 def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
-    """What `work` returns; TrainingError with the `problem` if memory runs out."""
+    """Return ``work()``; if memory runs out, raise a TrainingError that describes the `problem`."""
     try:
         return work()
     except (MemoryError, RuntimeError) as error:
         if not ran_out(error):
             raise
-        told = problem(error)
-    # Out here nothing refers to the frames in which it happened: their arrays are free again.
-    raise TrainingError(told)
+        message = problem(error)
+    # Outside the except clause nothing refers to the frames of `work`, so that their arrays are free again.
+    raise TrainingError(message)
 
 
 def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
@@ -97,11 +97,11 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
         while True:
             finished = _finished(trainer)
             if interrupted.is_set():
-                _look_at_loss(trainer)
+                _read_losses(trainer)
                 trainer.save_interrupted()
                 raise KeyboardInterrupt
             if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
-                _look_at_loss(trainer)
+                _read_losses(trainer)
                 with profiling.paused(), span("validation"):
                     validation = trainer.validate_and_save()
                 bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
@@ -112,10 +112,10 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                 profiling.step()
                 with span("update"):
                     trainer.update(group or next(groups))
-                    # The GPU computes on while the host prepares the next group: see transformer.training.prefetch.
+                    # Prefetch: the host prepares the next group while the GPU computes, see `prefetch`.
                     group = next(groups) if ahead and not _finished(trainer) else None
                 if progress.step % REPORT_EVERY == 0:
-                    scale = _look_at_loss(trainer)
+                    scale = _read_losses(trainer)
                 progress.seconds += time.perf_counter() - start
                 bar.update(1)
                 if progress.step % REPORT_EVERY == 0:
@@ -123,7 +123,7 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
 
 
 def _state(trainer: Trainer, scale: float) -> str:
-    """How it goes, for the bar; nothing waits for it."""
+    """The figures beside the progress bar, without a synchronisation."""
     progress = trainer.progress
     parts = [f"loss {progress.mean_loss:.3f}", f"{progress.tokens / progress.seconds:,.0f} tokens/s"]
     if trainer.scaler.is_enabled():
@@ -134,30 +134,30 @@ def _state(trainer: Trainer, scale: float) -> str:
     return ", ".join(parts)
 
 
-def _kept(out: Path) -> str:
-    """What is left of a run that cannot go on."""
+def _last_checkpoint(out: Path) -> str:
+    """The checkpoint that a failed run leaves, in words."""
     last = pointed(out, "latest")
     return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
 
 
-def _look_at_loss(trainer: Trainer) -> float:
-    """Read the sum of the losses, for which a GPU is waited for, and return the last update's loss scale, 1 for none.
+def _read_losses(trainer: Trainer) -> float:
+    """Read the loss meter into the progress, which synchronises a GPU; returns the last update's loss scale, or 1.
 
-    A scale that is too large is halved until it is not; below 1, it is not the scale that makes gradients overflow.
+    A scale that is too large is halved until it fits. Gradients that overflow at a scale below 1 have another cause.
     """
     progress, losses = trainer.progress, trainer.losses
     total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, losses.scale)
     if not math.isfinite(total):
         raise TrainingError(f"the loss became {total} by step {progress.step}; begin anew with a lower learning rate "
-                            f"or a longer warm-up ({_kept(trainer.out)})")
+                            f"or a longer warm-up ({_last_checkpoint(trainer.out)})")
     if skipped >= REPORT_EVERY and scale < 1:
         resumable = is_run(trainer.out)
         remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
-        if skipped < progress.step:  # else the parameters are those of the beginning, whatever the rate
+        if skipped < progress.step:  # else no update changed the parameters, and the rate had no effect
             remedy += f"{', or begin anew with' if resumable else ' or'} a lower learning rate"
         raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
                             f"not finite in float16, even at a loss scale of {scale:g}; {remedy} "
-                            f"({_kept(trainer.out)})")
+                            f"({_last_checkpoint(trainer.out)})")
     progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
     progress.skipped = int(skipped)
     return scale
@@ -206,16 +206,16 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
-        out: the run's folder; see `transformer.training.checkpoints` for what is in it.
+        out: the run's folder; `transformer.training.checkpoints` describes its files.
         config: the model's sizes and options.
-        source_tokenizer, target_tokenizer: between text and ids; one object if the vocabulary is shared.
+        source_tokenizer, target_tokenizer: the tokenizers; one object if the vocabulary is shared.
         train_pairs, valid_pairs: (source, target) texts.
         options: how to train.
-        data: where the pairs came from, to be saved with the model.
-        device: where to train.
-        resume: go on from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
+        data: the source of the pairs, which is saved with the model.
+        device: the device to train on.
+        resume: continue from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
         progress: show a progress bar on standard error.
-        started: called when everything is checked and the first update is next.
+        started: a function to call after all checks, before the first update.
         profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
 
     Returns:
@@ -227,8 +227,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             cannot be used. Nothing was changed.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
-        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out: in
-            training, or before; or after the run had ended, when its best model was loaded.
+        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out: in setup,
+            in training, or in loading the best model at the end.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
     out = Path(out)
@@ -257,14 +257,14 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     finally:
         trainer.log.draw(options.valid_metric)
     best, reached = trainer.best, trainer.progress
-    del trainer  # and its memory, which the best model may need
+    del trainer  # frees its memory, which the best model may need
     translator = _with_memory(lambda: Translator.load(out, device),
                               lambda error: describe_loading(error, device, pointed(out, "best") or ""))
     return TrainingResult(out, translator, best, reached)
 
 
 def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
-    """The trainer, where the run begins or goes on."""
+    """The trainer of a new or a resumed run."""
     def work() -> Trainer:
         trainer = Trainer(out, run, train_pairs, valid_pairs, device)
         if resume:
@@ -272,11 +272,11 @@ def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device:
         return trainer
 
     options = TrainingOptions.from_json(run.training)
-    return _with_memory(work, lambda error: f"{describe_setup(error, options, device, resume)} ({_kept(out)})")
+    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resume)} ({_last_checkpoint(out)})")
 
 
 def _check_changes(out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
-    """RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
+    """Raise RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
     earlier, _, _ = load_run(out, "latest")
     changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
     changed += options.changed_from(TrainingOptions.from_json(earlier.training))
@@ -285,7 +285,7 @@ def _check_changes(out: Path, config: TransformerConfig, options: TrainingOption
 
 
 def _check_precision(precision: str, device: str) -> None:
-    """DeviceError, with the way out, if TF32 is asked for and `device` has none."""
+    """Raise DeviceError, with the remedy, if the precision is TF32 and `device` does not have it."""
     if precision != "tf32":
         return
     if device == "cpu":

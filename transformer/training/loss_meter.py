@@ -1,4 +1,4 @@
-"""The losses of updates, added up on the model's device: nobody waits for them until somebody looks."""
+"""The loss meter: it sums the losses of updates on the model's device, and synchronises only when it is read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from minigrad.device import is_host, on_device_of, to_numpy, xp
 
 
-class Losses:
-    """The sum of the losses since the last validation, and of what it leaves out: updates that were skipped.
+class LossMeter:
+    """The sum of the losses since the last validation, without skipped updates, whose losses need not be finite.
 
-    Losses are added one by one, so that the sum does not depend on when somebody looked, or stopped and resumed.
+    Losses are added one by one, so that the sum does not depend on readings, or on a stop and a resume.
 
     Attributes:
         total: a raw float64 number or 0-d array, the sum.
-        left_out: how many tokens the skipped updates had, whose losses, which need not be finite, are not in it.
-        skipped: how many updates in a row were skipped, up to the last.
+        left_out: the number of tokens in skipped updates.
+        skipped: the number of updates skipped in a row, up to the last one.
         scale: the loss scale of the last update; 1 before the first.
     """
 
@@ -28,7 +28,7 @@ class Losses:
         self.scale: Any = 1.0
 
     def add(self, loss: Any, tokens: int, skipped: Any, scale: Any = 1.0) -> None:
-        """Add the loss of an update, a raw number or 0-d array, unless `skipped`, a bool or such an array, is true."""
+        """Add the loss of an update, a raw number or 0-d array, unless `skipped`, a bool or 0-d array, is true."""
         self.scale = scale
         if skipped is False:
             self.total, self.skipped = self.total + loss, 0
@@ -40,7 +40,7 @@ class Losses:
 
 
 def read(*values: Any) -> list[float]:
-    """Raw numbers and 0-d arrays, of one device, as numbers: a GPU is waited for once."""
+    """Raw numbers and 0-d arrays of one device, as numbers; a GPU is synchronised once."""
     on_gpu = [value for value in values if not is_host(value)]
     if len(on_gpu) < 2:
         return [float(value) for value in values]

@@ -1,4 +1,4 @@
-"""A setting of the C library that training profits from."""
+"""Settings of the C library's allocator that make training faster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NEVER = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
-    """Let the process keep the memory of freed arrays for the next ones; returns whether it could be asked for.
+    """Make the process keep the memory of freed arrays for later ones; returns whether glibc accepted the settings.
 
-    Every training step allocates the same large arrays again. By default glibc gives such memory back to the kernel
-    when it is freed, and every first touch of fresh memory is then a page fault: a tenth to a fifth of a step on a CPU.
-    And it gives each thread a heap of its own, where the others cannot use what one has freed; now they share one.
-    Elsewhere than on Linux with glibc nothing is done.
+    Every training step allocates the same large arrays again. By default glibc returns freed memory of such arrays to
+    the kernel, and every first access to new memory is a page fault: a tenth to a fifth of a step on a CPU. By default,
+    too, each thread has its own heap, whose free memory the others cannot use; with these settings they share one.
+    On systems other than Linux with glibc the function does nothing.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -1,11 +1,11 @@
-"""Metrics: how good hypotheses are, given one reference each."""
+"""Metrics, which compare each hypothesis with one reference."""
 
 from collections.abc import Sequence
 
 from transformer.data.extras import require
 
 BLEU_TOKENIZERS = ("none", "13a", "intl", "char", "zh")
-"""The tokenizers of sacrebleu that come with it; its others need further packages or download a model."""
+"""The tokenizers that sacrebleu contains; its others need further packages or download a model."""
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -51,7 +51,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     for clarity in reporting BLEU scores", 2018.
 
     Args:
-        tokenize: one of ``BLEU_TOKENIZERS``; ``"none"`` takes the texts as tokenized, by blanks.
+        tokenize: one of ``BLEU_TOKENIZERS``; ``"none"`` splits the texts at blanks.
 
     Raises:
         ValueError: the two differ in number, there are none, or the tokenizer is unknown.
@@ -60,7 +60,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     _check("bleu", hypotheses, references)
     if tokenize not in BLEU_TOKENIZERS:
         raise ValueError(f"bleu: unknown tokenize={tokenize!r}; there are {', '.join(BLEU_TOKENIZERS)}")
-    # force: sacrebleu would warn that the text looks tokenized, which with "none" it should be.
+    # force: no warning that the text looks tokenized, which "none" expects.
     metric = require("sacrebleu.metrics", "BLEU").BLEU(tokenize=tokenize, force=tokenize == "none")
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return float(score.score), str(metric.get_signature())

@@ -1,4 +1,4 @@
-"""The choices of a training run that are not the model's."""
+"""The options of a training run, beside the model's."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ class TrainingOptions:
         steps: updates of the parameters to make, or None.
         epochs: passes over the data to make, or None. One of the two must be given; the first reached ends the run.
         batch_tokens: size of a batch, sentences × longest side, padding included.
-        accumulate: batches whose gradients are summed for one update.
+        accumulate: gradient accumulation: the number of batches whose gradients are summed for one update.
         micro_batches: parts of each batch, divided by rows, that are computed one after the other, in less memory: the
-            same updates, but for the masks of dropout and the rounding of sums.
-        threads: how many work on each batch, which is divided over them (`ParallelGradients`; of a small model, see
-            `shards_of`, its matrix products are): the masks of dropout and the rounding of sums depend on it. None: as
-            many as the BLAS takes, for matrix products alone. On a GPU it is not divided either.
-        precision: of updates. "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
+            updates are the same, but for the masks of dropout and the rounding of sums.
+        threads: threads that work on each batch. `ParallelGradients` divides the batch over them; those of a small
+            model (see `shards_of`) share its matrix products instead. The masks of dropout and the rounding of sums
+            depend on the number. None: as many as the BLAS takes, for matrix products alone. No effect on a GPU.
+        precision: of updates: "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
             (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
             updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
-        jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: as the caller has it.
+        jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: the caller's setting stays.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
-        schedule: what it does then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
-        label_smoothing: ε of the loss in training; validation losses are without.
-        clip_norm: the longest gradient, over all parameters; None for no clipping.
-        weight_decay: decoupled, as in AdamW.
+        schedule: the rate then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
+        label_smoothing: ε of the loss in training; it is 0 in validation.
+        clip_norm: the largest norm of the gradient over all parameters; None for no clipping.
+        weight_decay: decoupled weight decay, as in AdamW.
         adam_beta2: decay of the second moment; the first moment's is 0.9.
-        seed: of the parameters, the order of the data and dropout.
+        seed: the seed of the parameters, the order of the data and dropout.
         valid_every: updates between validations, each of which also saves a checkpoint.
-        valid_sentences: how many validation sentences are decoded for the metric (the loss uses all).
+        valid_sentences: the number of validation sentences to decode for the metric (the loss uses all).
         valid_metric: "exact_match" or "bleu".
         patience: end after this many validations in a row without a better one; None: never.
-        keep: how many checkpoints to keep, beside the best.
-        average: at the end, average the weights of the last so many checkpoints, and keep that if it validates better;
-            1: do not.
+        keep: the number of checkpoints to keep, beside the best.
+        average: at the end, average the weights of this many last checkpoints, and keep the average if it validates
+            better; 1: no average.
         minutes: end after this much training time; None: no limit.
 
     Raises:
@@ -74,9 +74,9 @@ class TrainingOptions:
     average: int = 1
     minutes: float | None = None
 
-    #: What a resumed run may change: none of it has an effect on the updates already made. With a schedule that ends at
-    #: the last step, another length gives the later updates the rates of the longer schedule; another number of threads
-    #: or parts of a batch gives them other masks of dropout; another precision, and kernels, or none, another rounding.
+    #: The options that a resumed run may change, since they have no effect on earlier updates. With a schedule that
+    #: ends at the last step, another length gives later updates the rates of that schedule; another number of threads
+    #: or micro-batches changes their masks of dropout; another precision or `jit` changes their rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
                   "micro_batches", "threads", "precision", "jit")
 
@@ -128,6 +128,6 @@ class TrainingOptions:
         return cls(**values)
 
     def changed_from(self, earlier: Self) -> list[str]:
-        """Of the options that differ from an earlier run's, those that a resumed run may not change."""
+        """The options that differ from an earlier run's, though a resumed run may not change them."""
         fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]
         return [name for name in fixed if getattr(self, name) != getattr(earlier, name)]

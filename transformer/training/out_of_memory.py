@@ -1,8 +1,7 @@
-"""Memory ran out: what did not fit, what there is, and what helps, in one line.
+"""Messages for a lack of memory: what did not fit, how much memory the device has, and a remedy, in one line.
 
-The array libraries raise MemoryError, NumPy's with the shape of the array that it could not make, CuPy's with the bytes
-that it had; CUDA itself has other names for it, see `ran_out`. Who knows what the memory was for says so:
-``with memory_or(UpdateDoesNotFit()): …``.
+The array libraries raise MemoryError, NumPy with the shape of the array, CuPy with the bytes in use; CUDA itself raises
+other errors, see `ran_out`. A block names what its memory is for: ``with memory_or(UpdateDoesNotFit()): …``.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from minigrad.inspect.table import size
 from transformer.model import Transformer
 from transformer.training.options import TrainingOptions
 
-# A GPU's memory is not for arrays alone. Where there is none for page-locked buffers, for a kernel or for a handle,
-# CuPy raises RuntimeErrors that begin with the status: cudaError_t of NVIDIA's driver_types.h, CUresult of cuda.h,
-# cublasStatus_t of cublas_api.h.
+# CUDA also needs memory for page-locked buffers, kernels and handles. Without it, CuPy raises RuntimeErrors that begin
+# with the status: cudaError_t of NVIDIA's driver_types.h, CUresult of cuda.h, cublasStatus_t of cublas_api.h.
 _STATUSES = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 def ran_out(error: BaseException | None) -> bool:
-    """Whether that is what an exception says: that there is too little memory, on the host or a GPU."""
+    """Whether an exception means that memory ran out, on the host or on a GPU."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and str(error).startswith(_STATUSES))
 
 
@@ -38,12 +36,12 @@ class ModelDoesNotFit(MemoryError):
 
 
 class DoesNotFit(MemoryError):
-    """There is too little memory for something in training; the text says for what."""
+    """There is too little memory for a part of training, which the message names."""
 
-    updating = False  # whether it is within an update
+    updating = False  # whether that part belongs to an update
 
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
-        """Options that a run may be given when it goes on, "" for none; and what only a new run may have."""
+        """The options that help a resumed run, "" for none; and the remedies that need a new run."""
         return "", []
 
 
@@ -53,7 +51,7 @@ class BatchDoesNotFit(DoesNotFit):
     Args:
         source: ids (B, S).
         labels: ids (B, T).
-        whole: the sentences of the batch; more than B if this is a part of it.
+        whole: the number of sentences in the batch; more than B for a part of it.
     """
 
     updating = True
@@ -66,7 +64,7 @@ class BatchDoesNotFit(DoesNotFit):
                          "tokens did not fit")
 
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
-        """Smaller parts, down to single sentences."""
+        """More micro-batches, down to single sentences."""
         if self.sentences == 1:
             return "", ["shorter sentences"]
         parts = min(2 * options.micro_batches, self.whole)
@@ -75,7 +73,7 @@ class BatchDoesNotFit(DoesNotFit):
 
 
 class UpdateDoesNotFit(DoesNotFit):
-    """There is too little memory for what follows the gradients: clipping, and the step and state of the optimizer."""
+    """There is too little memory for the end of an update: clipping, and the step and state of the optimizer."""
 
     updating = True
 
@@ -91,7 +89,7 @@ class LossDoesNotFit(DoesNotFit):
         super().__init__(f"the loss of the validation: {batch}")
 
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
-        """Its batches have up to batch_tokens / micro_batches tokens: so many parts that this one has half of them."""
+        """More micro-batches, which halve this batch: it has at most batch_tokens / micro_batches tokens."""
         if self.batch.sentences == 1:
             return "", ["shorter sentences"]
         parts = math.ceil(options.batch_tokens / (self.batch.sentences // 2 * self.batch.longest))
@@ -107,7 +105,7 @@ class DecodingDoesNotFit(DoesNotFit):
                          "not fit")
 
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
-        """Fewer."""
+        """Fewer validation sentences."""
         if self.sentences == 1:
             return "", ["shorter sentences"]
         return f"--valid-sentences {self.sentences // 2} (it is {options.valid_sentences:,})", []
@@ -120,13 +118,13 @@ class AverageDoesNotFit(DoesNotFit):
         super().__init__("the average of the last checkpoints did not fit")
 
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
-        """None is made of one."""
+        """No average, which is ``--average 1``."""
         return f"--average 1 (it is {options.average:,})", []
 
 
 @contextmanager
 def memory_or(problem: MemoryError) -> Iterator[None]:
-    """Raise `problem` where memory runs out within."""
+    """Raise `problem` if memory runs out inside the block."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -136,7 +134,7 @@ def memory_or(problem: MemoryError) -> Iterator[None]:
 
 
 def shortage(error: BaseException) -> str:
-    """What the library that had no memory says about it, in brackets; "" where it says nothing."""
+    """The message of the library that ran out of memory, in brackets; "" if it has none."""
     while error.__cause__ is not None and ran_out(error.__cause__):
         error = error.__cause__
     text = " ".join(str(error).split()).rstrip(".")
@@ -144,14 +142,14 @@ def shortage(error: BaseException) -> str:
 
 
 def describe(error: BaseException, model: Transformer, options: TrainingOptions, step: int, resumable: bool) -> str:
-    """One line about what a training run had no memory for.
+    """One line on a training run that ran out of memory.
 
     Args:
-        error: what was raised.
-        model: in training.
-        options: of the run.
-        step: how many updates were made.
-        resumable: whether there is a checkpoint to go on from.
+        error: the exception.
+        model: the model in training.
+        options: the options of the run.
+        step: the number of updates so far.
+        resumable: whether there is a checkpoint to resume from.
     """
     when, what, now, anew = f"after step {step:,}", "", "", list[str]()
     if isinstance(error, DoesNotFit):
@@ -163,25 +161,25 @@ def describe(error: BaseException, model: Transformer, options: TrainingOptions,
     if use is not None and least > use.total:
         now, anew = "", []
     return (f"out of memory {when}{what}{shortage(error)}; the model has {count:,} parameters, which with their "
-            f"gradients and Adam's two moments take {size(least)}{_held(model.device)}; "
+            f"gradients and Adam's two moments take {size(least)}{_gpu_memory(model.device)}; "
             f"{_remedy(now, anew, options, model.device, resumable)}")
 
 
 def describe_setup(error: BaseException, options: TrainingOptions, device: str, resumable: bool) -> str:
-    """One line about a run that had no memory to begin with, or to go on from its checkpoint."""
-    return (f"out of memory in setting up the run{shortage(error)}{_held(device)}; "
+    """One line on a run that ran out of memory before its first update, in setup or in loading its checkpoint."""
+    return (f"out of memory in setting up the run{shortage(error)}{_gpu_memory(device)}; "
             f"{_remedy('', [], options, device, resumable)}")
 
 
 def describe_loading(error: BaseException, device: str, best: str) -> str:
-    """One line about a run that has ended, and had no memory for its best model, which is the checkpoint `best`."""
+    """One line on a finished run that ran out of memory in loading its best model, the checkpoint `best`."""
     where = "where there is more memory" if device == "cpu" else "with --device cpu"
     return (f"the run is finished, and its best checkpoint, {best}, is intact; but there is too little memory to load "
-            f"it{shortage(error)}{_held(device)}; use it {where}")
+            f"it{shortage(error)}{_gpu_memory(device)}; use it {where}")
 
 
-def _held(device: str) -> str:
-    """What there is on a GPU."""
+def _gpu_memory(device: str) -> str:
+    """The memory of a GPU in words; "" for the CPU."""
     use = memory_use(device)
     return "" if use is None else (f", {parse_device(device)} has {size(use.total)}, of which the pool held "
                                    f"{size(use.held)}, with {size(use.used)} in use")
@@ -193,7 +191,7 @@ def _lower(options: TrainingOptions) -> str:
 
 
 def _remedy(now: str, anew: list[str], options: TrainingOptions, device: str, resumable: bool) -> str:
-    """What to do: with the options `now`, and if there are none on the host; or with what is for a new run alone."""
+    """The remedy: the options `now`, by default a move from a GPU to the CPU; or `anew`, the remedies of a new run."""
     if not now and device != "cpu":
         now = "--device cpu" + " --precision float32" * (options.precision == "tf32")
     other = " or ".join([*anew, "a smaller model"])

@@ -1,9 +1,9 @@
 """The loss of a padded batch without its padding: what `Transformer.loss` computes, in less time and memory.
 
-A batch of sentences of unequal length is padded to (B, T). Attention needs it so. Projections, norms, feed-forward,
-dropout and the loss work on each token alone. So between the attentions the real tokens of all sentences stand end to
-end, as (N, D), and are laid out as (B, T, D) where heads attend. The last layer and the loss are one operation, which
-needs no gradient of the logits' shape.
+A batch of sentences of unequal length is padded to (B, T). Attention needs this layout. Projections, norms,
+feed-forward, dropout and the loss work on each token alone. So between the attentions the real tokens of all sentences
+are packed end to end, as (N, D), and are unpacked to (B, T, D) where heads attend. The last layer and the loss are one
+operation, which needs no gradient of the logits' shape.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from transformer.known import unknown_part
 from transformer.model import FeedForward, MultiHeadAttention, Residual, Transformer, shift_right
 from transformer.model.masks import target_mask
 
-MOST = 0.9  # of all places: with more real tokens, laying them out costs more than leaving out the others saves
+MOST = 0.9  # the largest share of real tokens: above it, packing and unpacking cost more than the padding
 
 
 def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: float = 0.0,
                 reduction: str = "mean") -> Tensor:
     """``model.loss(source, labels, label_smoothing, reduction)``, up to rounding; dropout draws the same masks.
 
-    A model with parts that are not those of `transformer.model` (see `transformer.known`) runs as written, and within
-    ``minigrad.fused(False)`` every model does. `minigrad.explain_path` tells which way was taken and why. On a GPU the
-    padding stays, since to count the tokens would be to wait for it.
+    A model with parts that are not those of `transformer.model` (see `transformer.known`) runs `Transformer.loss`, and
+    within ``minigrad.fused(False)`` every model does. `minigrad.explain_path` reports which function ran and why. On a
+    GPU the padding stays, since counting the tokens would synchronise.
 
     Arguments and errors are those of `Transformer.loss`.
     """
@@ -76,31 +76,31 @@ class RealTokens:
 
     Args:
         shape: (B, T)
-        places: of the real tokens, as indices into the B·T places, ascending.
+        places: the indices of the real tokens among the B·T places, ascending.
     """
 
     def __init__(self, shape: tuple[int, int], places: np.ndarray) -> None:
         self.shape, self.places = shape, places
 
     def pack(self, x: Any) -> Any:
-        """Real tokens alone: (B, T, …), a tensor or a raw array → (N, …)."""
+        """Take the real tokens alone: (B, T, …), a tensor or a raw array → (N, …)."""
         return gather_rows(x.reshape((math.prod(self.shape), *x.shape[2:])), self.places)
 
     def unpack(self, x: Tensor) -> Tensor:
-        """Each token in its place, zeros where there is none: (N, D) → (B, T, D)."""
+        """Put each token in its place, with zeros elsewhere: (N, D) → (B, T, D)."""
         return scatter_rows(x, self.places, math.prod(self.shape)).reshape((*self.shape, *x.shape[1:]))
 
 
 def real_tokens(is_real: np.ndarray) -> RealTokens | None:
-    """The places where `is_real`, booleans (B, T), is true; None where that is nearly everywhere."""
+    """The places where `is_real`, booleans (B, T), is true; None if it is true nearly everywhere."""
     places = np.flatnonzero(is_real)
     return RealTokens(is_real.shape, places) if len(places) <= MOST * is_real.size else None
 
 
 def needed_by(labels: np.ndarray, target: np.ndarray, pad_id: int) -> np.ndarray:
-    """Which places of `target` (B, T), what a decoder reads, count for the loss of `labels`: booleans.
+    """The places of `target` (B, T), the decoder's input, that affect the loss of `labels`: booleans.
 
-    A place counts if it has a label, or a token which a later place with a label may attend to.
+    A place does if it has a label, or a token to which a later place with a label may attend.
     """
     has_label = labels != pad_id
     before_a_label = np.logical_or.accumulate(has_label[:, ::-1], axis=1)[:, ::-1]
@@ -109,8 +109,8 @@ def needed_by(labels: np.ndarray, target: np.ndarray, pad_id: int) -> np.ndarray
 
 # --------------------------------------------------------------------------- the modules, on packed tokens
 #
-# Each function does what the forward of its module does, of (N, D) instead of (B, T, D); with None for `tokens`, of
-# (B, T, D) as well. `in_place_of` lets a profile, say, see a call of the module.
+# Each function computes the forward of its module on (N, D) instead of (B, T, D); with None for `tokens`, on (B, T, D).
+# `in_place_of` reports it as a call of the module, to a profile, say.
 
 
 def _encoder(encoder: Any, source: Any, mask: Any, tokens: RealTokens) -> Tensor:
@@ -164,7 +164,7 @@ def _feed_forward(module: FeedForward, x: Tensor, tokens: RealTokens | None) -> 
 
 def _attention(module: MultiHeadAttention, query: Tensor, key: Tensor, mask: Any, tokens: RealTokens | None,
                key_tokens: RealTokens | None) -> Tensor:
-    """Projections of packed tokens; queries, keys and values are laid out as (B, ·, D) to attend."""
+    """Project packed tokens, and unpack queries, keys and values to (B, ·, D) to attend."""
     keys, values, queries = module.key(key), module.value(key), module.query(query)
     if tokens is not None:
         queries = tokens.unpack(queries)
@@ -176,7 +176,7 @@ def _attention(module: MultiHeadAttention, query: Tensor, key: Tensor, mask: Any
 
 
 def _dropout(module: nn.Dropout, x: Tensor, tokens: RealTokens | None) -> Tensor:
-    """The mask is drawn for all places, so that a token meets the same one with and without padding."""
+    """Dropout whose mask is drawn for all places, so that a token has the same mask with and without padding."""
     if tokens is None or not module.training or not module.p:
         return module(x)
     mask = dropout_mask((*tokens.shape, x.shape[-1]), module.p, x.device)

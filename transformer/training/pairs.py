@@ -20,9 +20,9 @@ class PairTooLong(RunError):
 
     Attributes:
         kind: "training" or "validation".
-        index: of the pair, counted from 0.
-        side: 0 if it is the source that is too long, else 1.
-        problem: how long it is, and the remedy.
+        index: the number of the pair, counted from 0.
+        side: 0 if the source is too long, else 1.
+        problem: its length and the remedy, in words.
     """
 
     def __init__(self, kind: str, index: int, pair: tuple[str, str], example: Example, positions: int,
@@ -37,7 +37,7 @@ class PairTooLong(RunError):
 
 
 def encode(pairs: Pairs, kind: str, run: Run) -> list[Example]:
-    """The token ids of `pairs`, by the tokenizers of `run`; PairTooLong, which calls them by their `kind`."""
+    """The token ids of `pairs`, by the tokenizers of `run`; PairTooLong names the `kind` of the pairs."""
     examples = encode_pairs(pairs, run.source_tokenizer, run.target_tokenizer)
     limit = run.config.max_length
     too_long = [i for i, (source, target) in enumerate(examples) if len(source) > limit or len(target) + 1 > limit]
@@ -48,6 +48,6 @@ def encode(pairs: Pairs, kind: str, run: Run) -> list[Example]:
 
 
 def checksum(*sides: list[Example]) -> int:
-    """Of the token ids of all examples: tells other pairs, and other tokenizers, from those a run began with."""
+    """A checksum of the token ids of all examples, which changes with the pairs and with the tokenizers."""
     parts = ((len(ids), *ids) for examples in sides for example in examples for ids in example)
     return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())

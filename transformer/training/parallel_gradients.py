@@ -1,9 +1,9 @@
 """Data parallelism over threads: the gradient of a batch, from parts of it that run at the same time.
 
-The rows of a batch are divided into shards; each runs forward and backward in a thread of its own, with one thread for
-its matrix products, so that everything, not the products alone, keeps all cores busy. The gradients are summed in the
-order of the shards, and each shard draws its dropout masks by keys of its own: a function of the seed, the step and the
-shard. So the same seed and number of threads give the same bits, whichever thread is faster.
+The rows of a batch are divided into shards. Each shard runs forward and backward in its own thread, with one thread for
+its matrix products, so that all operations, not the products alone, use all cores. The gradients are summed in the
+order of the shards, and each shard draws its dropout masks from its own seed, a function of the run's seed, the step
+and the shard. The same seed and number of threads therefore give the same bits, whichever thread is faster.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class ParallelGradients:
     """Gradients of a model's loss, by `threads` threads: ``with ParallelGradients(model, 2) as gradients: …``.
 
     Inside the block the matrix products have one thread each (with ``threads=1``, as many as before), and optimizers
-    use the threads, too. All of them end with the block.
+    use the threads, too. The threads end with the block.
 
     Args:
-        model: with parameters on a GPU, `threads` is taken as 1.
-        threads: shards of a batch. 1: a batch is one ordinary forward and backward.
+        model: the model; if it is on a GPU, `threads` counts as 1.
+        threads: the number of shards of a batch. 1: a batch is one ordinary forward and backward.
 
     Raises:
         TypeError: `threads` is no integer.
@@ -80,7 +80,7 @@ class ParallelGradients:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End them."""
+        """End the threads."""
         if self._stack is not None:
             self._stack.close()
             self._stack = None
@@ -89,22 +89,22 @@ class ParallelGradients:
                  scale: Any = None) -> Any:
         """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
 
-        It is written once all shards have succeeded; an exception in one is raised when the others have ended, and no
-        gradient has changed. Hooks of parameters run once, on the sum.
+        ``.grad`` changes after all shards have succeeded; an exception in one is raised after the others have ended,
+        and changes no gradient. Hooks of parameters run once, on the sum.
 
         Args:
             source: ids (B, S), padded.
             labels: ids (B, T), as for `Transformer.loss`.
-            label_smoothing: of the loss.
+            label_smoothing: ε of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
-            scale: multiplies the gradients, which are then those of a forward in mixed precision (`minigrad.autocast`);
-                the `factor` of a `minigrad.optim.GradScaler`. None: the forward is in the parameters' precision.
+            scale: the `factor` of a `minigrad.optim.GradScaler`, which multiplies the gradients; the forward then runs
+                in mixed precision (`minigrad.autocast`). None: the forward has the parameters' precision.
 
         Returns:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
 
         Raises:
-            RuntimeError: several threads, and the ``with`` block was not entered.
+            RuntimeError: a call with several threads outside the ``with`` block.
         """
         if self.threads == 1:
             loss = self._loss(Shard(source, labels), label_smoothing, scale)
@@ -141,11 +141,11 @@ class ParallelGradients:
 
 
 def _objective(loss: Tensor, denominator: float, scale: Any) -> Tensor:
-    """What is differentiated."""
+    """The scalar that is differentiated."""
     return loss / denominator if scale is None else scale_loss(loss / denominator, scale)
 
 
 def _number(loss: Tensor) -> Any:
-    """A raw float64 number, where the loss is."""
+    """The loss as a raw float64 number, on its device."""
     with on_device_of(loss.data):
         return loss.data.astype(np.float64)

@@ -1,10 +1,10 @@
-"""The data of an update, ready where the model is before the update asks for it.
+"""Prefetch: the data of an update is on the model's device before the update begins.
 
-To collate sentences and to check their ids is work for the host, an update is work for the device. So when a GPU has
-been given one update, the host prepares the data of the next, and only then waits, if it has to, for the loss of what
-is under way (`transformer.training.loop.fit`). It takes no thread: to give work to a GPU is not to wait for it, and
-neither is an upload, which copies the ids into page-locked memory and returns; they follow in the order of the GPU's
-other work. On the CPU, host and device are one, and nothing is prepared ahead.
+The host collates sentences and checks their ids; a GPU computes updates. After the host has queued one update on a GPU,
+it prepares the data of the next, and only then reads the loss, if a reading is due (`transformer.training.loop.fit`).
+This needs no thread: queued work runs on the GPU while the host continues. An upload copies the ids into page-locked
+memory and returns, and the GPU receives them in the order of its other work. A model on the CPU has no prefetch, since
+host and device are the same.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Group:
     """The batches of one update.
 
     Attributes:
-        parts: those batches, or parts of them, on the model's device; what is computed at a time, one after another.
-        sentences: of each part, how many its batch has.
-        tokens: how many real target tokens they have together.
-        epoch, batch: the batch that comes after them, as in `Progress`: where the run is once the update is made. What
-            was prepared, and is then not used, leaves no trace.
+        parts: the batches, or parts of them, on the model's device; they are computed one after another.
+        sentences: for each part, the number of sentences in its batch.
+        tokens: the number of real target tokens in all parts.
+        epoch, batch: the next batch after the update, as in `Progress`. A group that is prepared and not used changes
+            no state.
     """
 
     parts: list[Shard]
@@ -40,10 +40,10 @@ def prepare(model: Transformer, batches: Sequence[Batch], epoch: int, batch: int
     """Send batches to the device of `model`.
 
     Args:
-        model: whose ids they are. They are checked while they are on the host, where that waits for nothing.
-        batches: of one update.
-        epoch, batch: the next one's place; see `Group`.
-        micro_batches: into how many parts each is divided, by rows; fewer rows give fewer parts.
+        model: the model of the ids, which are checked on the host, without a synchronisation.
+        batches: the batches of one update.
+        epoch, batch: the next batch after the update; see `Group`.
+        micro_batches: the number of parts of each batch, by rows; fewer rows give fewer parts.
 
     Raises:
         IndexError: an id outside the vocabulary.

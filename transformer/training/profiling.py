@@ -1,4 +1,4 @@
-"""The profile of some updates of a training run: what ``train --profile`` prints and writes."""
+"""The profile of some updates of a training run, which ``train --profile`` prints and writes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import minigrad
 if TYPE_CHECKING:
     from minigrad.inspect import Profile
 
-WARM_UP = 5  # updates that are not measured: they start threads, get memory, and find out the names of modules
+WARM_UP = 5  # first updates, which are not measured: they start threads, allocate memory and look up module names
 MEASURED = 10
 
 
 class StepProfile:
-    """``with StepProfile(model, path) as p:``, and ``p.step()`` before each update; without a path, nothing.
+    """A profile of `MEASURED` updates: ``with StepProfile(model, path) as p:``, with ``p.step()`` before each update.
 
-    At the end of the last update that it measures, or of the block, its tables go to standard error and the trace to
-    the file.
+    After the last measured update, or at the end of the block, it writes tables to standard error and the trace to the
+    file. Without a path it does nothing.
 
     Args:
-        model: whose modules have their dotted names.
-        path: of the trace.
+        model: the model, whose modules have dotted names in the profile.
+        path: the file for the trace, or None.
     """
 
     def __init__(self, model: Any, path: Path | None) -> None:
@@ -43,11 +43,11 @@ class StepProfile:
             _say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """A block in which nothing is measured: what is no update."""
+        """A block that is not measured, for work between updates."""
         return contextlib.nullcontext() if self._profile is None else self._profile.pause()
 
     def step(self) -> None:
-        """An update is next."""
+        """Note that an update begins."""
         self._steps += 1
         if self._path is not None and self._steps == WARM_UP + 1:
             self._profile = self._block.enter_context(minigrad.profile(self._model))
@@ -61,7 +61,7 @@ class StepProfile:
             _say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             try:
                 profile.save(self._path)
-            except OSError as error:  # a disk that is full is no reason to lose the training
+            except OSError as error:  # a full disk must not end the training
                 _say(f"no trace: {self._path}: {error.strerror}")
             else:
                 _say(f"wrote {self._path}: open it in https://ui.perfetto.dev")

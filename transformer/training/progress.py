@@ -1,4 +1,4 @@
-"""Where a training run is, and lines in a file that say so."""
+"""The progress of a training run, and a progress bar for files."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Self, TextIO
 
 @dataclass
 class Progress:
-    """Where a run is. All of it is saved in every checkpoint.
+    """The progress of a run, which every checkpoint saves.
 
     Attributes:
         step: updates made.
-        epoch, batch: the batch to come next: its epoch, and its number in it.
+        epoch, batch: the epoch of the next batch, and its number in the epoch.
         seconds: training time so far, validations included.
         tokens: real target tokens trained on.
         validated: the step of the last validation.
         stale: validations since the best one.
-        loss_sum, loss_tokens: of the training losses since the last validation; of updates that a loss scale skipped
-            neither.
-        skipped: how many updates in a row it skipped, up to the last.
+        loss_sum, loss_tokens: the sum of the training losses since the last validation and the number of their tokens,
+            without skipped updates.
+        skipped: the number of updates that the loss scale skipped in a row, up to the last one.
 
     Raises:
-        TypeError: a value that is no number of at least 0, or not whole where it counts something.
+        TypeError: a value is not a number of at least 0, or a count is not whole.
     """
 
     step: int = 0
@@ -39,12 +39,12 @@ class Progress:
 
     @property
     def mean_loss(self) -> float:
-        """Of the updates since the last validation, per token; NaN if there was none."""
+        """The training loss per token since the last validation; NaN before the first update."""
         return self.loss_sum / self.loss_tokens if self.loss_tokens else math.nan
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """From those of the attributes that `values`, a checkpoint's progress, has; it has others, too."""
+        """The progress in a checkpoint's entries `values`; others than the attributes are ignored."""
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Progress:
 
 
 class Lines:
-    """What the bar writes into where it is no terminal, a file or a pipe: a line for each of its states.
+    """A stream for a progress bar outside a terminal, in a file or a pipe: it has a line for each state of the bar.
 
     Args:
         stream: the file or the pipe.
@@ -65,7 +65,7 @@ class Lines:
         self.stream = stream
 
     def write(self, text: str) -> None:
-        """One state, which begins with a carriage return, or only blanks to wipe it out, or the newline after it."""
+        """Write a state of the bar as a line; drop carriage returns, and the blanks that would erase a state."""
         line = text.strip()
         if line:
             self.stream.write(f"{line}\n")

@@ -38,11 +38,11 @@ class Recipe:
         return config
 
     def data(self, task: str, seed: int) -> dict[str, Any]:
-        """What ``run.json`` keeps of where the pairs of `task_pairs` come from, so that a run can be gone on with."""
+        """The entry of ``run.json`` on the source of the pairs of `task_pairs`, which a resumed run reads."""
         return {"task": task, "train_count": self.train_count, "valid_count": self.valid_count, "seed": seed}
 
 
-# The generated tasks have one right answer each, and a run sees an example a few times only: nothing to smooth or drop.
+# A generated example has one right answer, and a run sees it a few times only: no smoothing and no dropout are needed.
 SYMBOLS = TrainingOptions(steps=1, batch_tokens=512, learning_rate=1.5e-3, warmup_steps=200, label_smoothing=0.0,
                           valid_every=500)
 SMALL_VOCABULARY: dict[str, Any] = {"dropout": 0.0, "max_length": 64}

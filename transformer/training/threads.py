@@ -1,4 +1,4 @@
-"""How many threads: what the user decides, or else what suits the model and the machine."""
+"""The number of threads: the user's choice, or by default one that suits the model and the machine."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from minigrad import parallel
 
 from transformer.model import TransformerConfig
 
-SMALL = 128  # d_model up to which threads wait for each other, and for the interpreter, as long as they compute
-MOST = 8  # threads that are taken without being asked for
-SHARD_TOKENS = 256  # of a batch; a shard with fewer has little to compute between two calls of the interpreter
+SMALL = 128  # the largest d_model at which threads wait, for each other and the interpreter, as long as they compute
+MOST = 8  # the largest default number of threads
+SHARD_TOKENS = 256  # the fewest tokens of a shard, so that it computes long enough between calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 _decided: ContextVar[bool] = ContextVar("transformer.training.threads", default=False)
 
 
 def usable_threads() -> int:
-    """The cores that this process may use, at most `MOST`; or what a variable such as OPENBLAS_NUM_THREADS says."""
+    """The cores that this process may use, at most `MOST`; or the value of OPENBLAS_NUM_THREADS or the like."""
     for name in SETTINGS:
         value = os.environ.get(name, "")
         if value.isdecimal() and int(value) > 0:
@@ -31,10 +31,10 @@ def usable_threads() -> int:
 
 
 def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
-    """How many threads a training run takes if nobody says.
+    """The default number of threads of a training run.
 
-    One for a small model: others would gain it little, and lose it much where another program keeps a core busy. Else
-    all that can be used, as long as each has work enough. A function of the sizes and the machine, not of any timing.
+    A small model gets one: more would gain little, and lose much where another program keeps a core busy. Another model
+    gets all usable threads, as long as each has enough work. The number depends on sizes and the machine, not on times.
     """
     if config.d_model <= SMALL:
         return 1
@@ -42,18 +42,18 @@ def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
 
 
 def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
-    """Over how many threads to divide each batch of training, of the `threads` there are; see `ParallelGradients`.
+    """The number of shards of each training batch, at most `threads`; see `ParallelGradients`.
 
-    Over all of them, as long as each has work enough: the gradients of all parameters are summed for it. And of a small
-    model operations are so short that the threads would wait for the interpreter's lock. Where a batch is not divided,
-    the threads share each matrix product.
+    Each shard needs enough work, since it adds a sum of the gradients of all parameters. The batch of a small model is
+    one shard: its operations are so short that threads would wait for the interpreter's lock. If a batch is not
+    divided, the threads share each matrix product.
     """
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
 
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Within the block, `threads` threads for matrix products, whatever the model."""
+    """Within the block, matrix products use `threads` threads, whatever the model."""
     token = _decided.set(True)
     try:
         with threadpool_limits(threads):
@@ -64,10 +64,10 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def decoding_threads(config: TransformerConfig, threads: int | None, device: str = "cpu") -> Iterator[None]:
-    """Within the block, decoding uses `threads` threads; None: all that can be used, and one for a small model.
+    """Within the block, decoding uses `threads` threads; None: all usable ones, or one for a small model.
 
-    Each decodes a part of the batch, with one thread for its products, where a batch has sentences enough
-    (`minigrad.parallel`); those of a small model share each matrix product. Of models on a GPU no batch is divided.
+    Each thread decodes a part of the batch, if the batch has enough sentences (`minigrad.parallel`), and computes its
+    products alone. With a small model the threads share each matrix product. On a GPU no batch is divided.
     """
     if config.d_model > SMALL and device == "cpu":
         with limit_threads(1), parallel.threads(threads or usable_threads()):
@@ -81,11 +81,11 @@ def decoding_threads(config: TransformerConfig, threads: int | None, device: str
 
 @contextmanager
 def suitable_products(config: TransformerConfig) -> Iterator[None]:
-    """Within the block, one thread for the matrix products of a small model; else all cores, as the BLAS has it.
+    """Within the block, matrix products use one thread for a small model; otherwise the BLAS decides (all cores).
 
-    The threads of a BLAS wait for each other at every product. With small ones that costs more than is gained, and much
-    more where another program keeps one of the cores busy. What `limit_threads` or an environment variable such as
-    OPENBLAS_NUM_THREADS decided stands.
+    The threads of a BLAS wait for each other at every product. With small products the wait costs more than the threads
+    gain, and much more where another program keeps a core busy. A number from `limit_threads`, or from an environment
+    variable such as OPENBLAS_NUM_THREADS, takes precedence.
     """
     if config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS):
         yield

@@ -1,4 +1,4 @@
-"""One training run: the model, the optimizer, the schedule, the progress, and what changes them.
+"""One training run: the model, the optimizer, the schedule, the progress, and the steps that change them.
 
 A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
 and the number of threads that a batch is divided over, which is an option; a checkpoint holds everything else. So a run
@@ -38,7 +38,7 @@ from transformer.training.checkpoints import (
     save_checkpoint,
 )
 from transformer.training.log import Log
-from transformer.training.loss_meter import Losses
+from transformer.training.loss_meter import LossMeter
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
 from transformer.training.pairs import Pairs, checksum, encode
@@ -54,9 +54,9 @@ class Trainer:
     """One run: model, optimizer, schedule and progress, and the steps that change them.
 
     Attributes:
-        gradients: computes the gradients of a batch; with several threads, updates are made within its block.
-        losses: what `Progress.loss_sum` and `loss_tokens` will be told when somebody looks.
-        scaler: of float16, the scale of the loss, and which updates it skips.
+        gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
+        losses: the loss meter, which the loop reads into `Progress.loss_sum` and `loss_tokens`.
+        scaler: the loss scale of float16, and the updates that it skips.
         best: the best validation so far.
     """
 
@@ -64,7 +64,7 @@ class Trainer:
         self.out, self.run = out, run
         self.options = TrainingOptions.from_json(run.training)
         if self.options.valid_metric == "bleu":
-            # rather now than at the first validation
+            # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
@@ -78,7 +78,7 @@ class Trainer:
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()
-        self.losses = Losses()
+        self.losses = LossMeter()
         self.scaler = optim.GradScaler(enabled=self.options.precision == "float16")
         self.log = Log(self.out / "log.csv")
         self.best = Validation(math.inf, 0.0)
@@ -90,7 +90,7 @@ class Trainer:
         return batches_by_length(self.examples, self.options.batch_tokens, self.options.seed, epoch)
 
     def _total_steps(self) -> int | None:
-        """The number of updates of the whole run, if steps or epochs say so."""
+        """The number of updates of the whole run, if the options limit steps or epochs."""
         limits = [] if self.options.steps is None else [self.options.steps]
         if self.options.epochs is not None:
             batches = [len(self.plan(epoch)) for epoch in range(self.options.epochs)]
@@ -109,7 +109,7 @@ class Trainer:
         return optim.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
 
     def groups(self) -> Iterator[Group]:
-        """From where the run is, the batches of each update, epoch after epoch."""
+        """The batches of each update from the present position on, epoch after epoch."""
         epoch, start = self.progress.epoch, self.progress.batch
         while True:
             plan = self.plan(epoch)
@@ -124,15 +124,15 @@ class Trainer:
     # ----------------------------------------------------------------- one update
 
     def update(self, group: Group) -> None:
-        """One step of the optimizer, on the mean loss of all target tokens in these batches; moves the position on.
+        """Make one step of the optimizer on the mean loss of all target tokens in the group; advances the progress.
 
-        With float16 it changes no parameter where a gradient is not finite. It counts as a step all the same: the
-        learning rate goes on, and so do the masks of dropout.
+        With float16, an update with a gradient that is not finite changes no parameter. It counts as a step all the
+        same: the learning rate and the masks of dropout advance.
         """
         progress = self.progress
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
-        with on_device_of(group.parts[0].source), self._arithmetic():
+        with on_device_of(group.parts[0].source), self._precision():
             loss = self._gradients(group)
             with memory_or(UpdateDoesNotFit()):
                 self.scaler.unscale_(self.optimizer)
@@ -148,7 +148,7 @@ class Trainer:
         progress.loss_tokens += group.tokens
 
     def _gradients(self, group: Group) -> Any:
-        """Compute the gradients, which with float16 are multiplied by the loss scale; returns the sum of the losses."""
+        """Compute the gradients, with float16 multiplied by the loss scale; returns the sum of the losses."""
         scale = self.scaler.factor if self.scaler.is_enabled() else None
         total: Any = 0.0
         for part, sentences in zip(group.parts, group.sentences, strict=True):
@@ -156,32 +156,32 @@ class Trainer:
                 total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
         return total
 
-    def _arithmetic(self) -> AbstractContextManager[Any]:
-        """What updates are computed within."""
+    def _precision(self) -> AbstractContextManager[Any]:
+        """A block in which updates have the precision of the options."""
         if self.options.precision == "tf32":
             return minigrad.tf32(self.model.device)
         if self.options.precision == "float32":
             return nullcontext()
         if self.model.device != "cpu":
             return float32_sums(self.model.device)
-        return np.errstate(over="ignore", invalid="ignore")  # what overflows is skipped: no reason for NumPy to warn
+        return np.errstate(over="ignore", invalid="ignore")  # no warning: an update that overflows is skipped
 
     # ----------------------------------------------------------------- checkpoints
 
     def save(self) -> None:
-        """Write the checkpoint of a validation; let "latest" name it, and "best" if it was the best."""
+        """Write the checkpoint of a validation; "latest" then names it, and "best" if it is the best."""
         self._save(f"{self.progress.step:08d}", best=self.progress.stale == 0)
 
     def save_interrupted(self) -> None:
-        """Write a checkpoint of this moment, if there is none, and let "latest" name it.
+        """Write a checkpoint of the present step, if there is none; "latest" then names it.
 
-        Its name sets it apart: the checkpoints that are kept and averaged are those of a run without interruptions.
+        Its name has a suffix, so that a run keeps and averages the same checkpoints as one without interruptions.
         """
         if self.progress.step != self.progress.validated:
             self._save(f"{self.progress.step:08d}-interrupted", best=False)
 
     def _save(self, name: str, best: bool) -> None:
-        if pointed(self.out, "latest") == name:  # the one that was resumed from
+        if pointed(self.out, "latest") == name:  # the run was resumed from this checkpoint
             return
         self._write(name, self.optimizer.state_dict())
         point(self.out, "latest", name)
@@ -201,10 +201,10 @@ class Trainer:
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
 
     def restore(self) -> None:
-        """Go back to the latest checkpoint of the folder, and cut the log back to it.
+        """Restore the latest checkpoint of the folder, and drop later lines of the log.
 
         Raises:
-            RunError: the checkpoint cannot be used, or was made with other pairs; the folder is as it was.
+            RunError: the checkpoint cannot be used, or was made with other pairs; the folder is unchanged.
         """
         saved, arrays, optimizer = load_run(self.out, "latest")
         if optimizer is None:
@@ -224,9 +224,9 @@ class Trainer:
             self.scheduler.load_state_dict(scheduler)
             if scaler is not None and self.scaler.is_enabled():
                 self.scaler.load_state_dict(scaler)
-            else:  # a run of another precision begins with a new one
+            else:  # after a change of precision, the scaler is new
                 self.progress.skipped = 0
-            self.losses = Losses(self.progress.loss_sum, self.progress.skipped)
+            self.losses = LossMeter(self.progress.loss_sum, self.progress.skipped)
             self._restore_best()
         except RunError:
             raise
@@ -236,14 +236,14 @@ class Trainer:
         self.log.cut_after(self.progress.validated)
 
     def _check_position(self) -> None:
-        """ValueError if the epoch has no such batch; `groups` would look for it for ever."""
+        """Raise ValueError if the epoch has no batch of the number that comes next."""
         batch, epoch = self.progress.batch, self.progress.epoch
         count = len(self.plan(epoch))
         if batch >= count:
             raise ValueError(f"the progress has batch {batch} to come next, and epoch {epoch} has {count}")
 
     def _restore_best(self) -> None:
-        """Make up for what a killed run left undone about "best", and go on from the average of one that had ended."""
+        """Write the "best" pointer that a killed run left out; take the validation of an average that is the best."""
         name, step = pointed(self.out, "best"), self.progress.step
         if name is not None and name.startswith(f"{step:08d}-average"):
             self.best = Validation.from_json(load_run(self.out, name)[0].progress["best"])
@@ -261,7 +261,7 @@ class Trainer:
         return validate(self.translator(), self.valid_pairs, self.options)
 
     def validate_and_save(self) -> Validation:
-        """Validate, add a line to the log, save a checkpoint, and let "best" name it if it is."""
+        """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
         progress, start = self.progress, time.perf_counter()
         validation = self.validate()
         if validation.better_than(self.best):

@@ -1,4 +1,4 @@
-"""How good a model is on pairs that it was not trained on."""
+"""Validation: the loss and the metric of a model on pairs that it was not trained on."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Validation:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """From its two numbers; KeyError, TypeError or ValueError for what is none."""
+        """From two numbers by name; KeyError, TypeError or ValueError for malformed values."""
         return cls(float(values["loss"]), float(values["metric"]))
 
     def better_than(self, other: Validation) -> bool:
-        """A higher metric, or the same with a lower loss."""
+        """Whether the metric is higher, or the same with a lower loss."""
         return (self.metric, -self.loss) > (other.metric, -other.loss)
 
     def describe(self, metric: str) -> str:
-        """One line for people."""
+        """The loss and the metric, in one line of text."""
         value = f"{100 * self.metric:.2f} %" if metric == "exact_match" else f"{self.metric:.2f}"
         return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
 
@@ -41,7 +41,7 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
     The metric is the one that `Translator.evaluate` reports. Modes, random state and gradients stay as they are.
 
     Raises:
-        LossDoesNotFit, DecodingDoesNotFit: for one of the two there is too little memory.
+        LossDoesNotFit, DecodingDoesNotFit: there is too little memory for one of the two.
     """
     try:
         loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches))

@@ -30,8 +30,8 @@ def order(monkeypatch):
 
 
 def test_on_a_gpu_the_next_group_is_prepared_before_anybody_waits(stand_in, order, tmp_path, monkeypatch):
-    look = transformer.training.loop._look_at_loss
-    monkeypatch.setattr(transformer.training.loop, "_look_at_loss",
+    look = transformer.training.loop._read_losses
+    monkeypatch.setattr(transformer.training.loop, "_read_losses",
                         lambda trainer: (order.append("look"), look(trainer)))
     steps = REPORT_EVERY + 2
     fit(runs.new_trainer(tmp_path, device="cuda", steps=steps, valid_every=100), show_progress=False)

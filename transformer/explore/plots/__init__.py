@@ -1,6 +1,6 @@
-"""Pictures: the curves of a training run, who attends to whom, and how much gradient reaches each layer.
+"""Plots: the curves of a training run, attention weights, and the gradient norm of each layer.
 
-The figures belong to no window: ``figure.savefig("picture.png")`` works without a display, and a notebook shows them.
+The figures need no window: ``figure.savefig("picture.png")`` works without a display, and a notebook shows them.
 """
 
 from transformer.explore.plots.attention import cross_attention, plot_attention

@@ -1,4 +1,4 @@
-"""Who attends to whom."""
+"""Plots of attention weights."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
     """Attention weights as grey squares, one panel for each head, counted from 0: black is 1.
 
     Args:
-        weights: (H, T, S), or (T, S) for a single panel: an array or a Tensor. Of a trace, those of one batch item:
-            ``t["decoder.layers.0.cross_attention"].weights[0]``.
+        weights: (H, T, S), or (T, S) for a single panel: an array or a Tensor. A trace has those of a whole batch; take
+            one item: ``t["decoder.layers.0.cross_attention"].weights[0]``.
         source_tokens: labels of the S columns, the keys; None: their numbers.
         target_tokens: labels of the T rows, the queries; None: their numbers.
 
@@ -43,7 +43,7 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of that shape or "
                          f"(H, T, S) expected, got {weights.shape}{of_a_batch}")
     heads = weights if weights.ndim == 3 else weights[None]
-    # A blank would not be seen; and a dollar sign is no formula here.
+    # Signs make blanks visible; below, parse_math=False keeps a dollar sign from beginning a formula.
     across, down = ([token.replace(" ", "␣") for token in tokens or ()] for tokens in (source_tokens, target_tokens))
     columns = math.ceil(math.sqrt(len(heads)))
     rows = math.ceil(len(heads) / columns)
@@ -70,13 +70,13 @@ def _numbers(count: int) -> list[str]:
 
 def cross_attention(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int],
                     layer: int = -1) -> NDArray[np.floating[Any]]:
-    """Which source tokens the decoder attends to when it writes each token of a sentence.
+    """The weights with which the decoder attends to the source tokens when it writes each token of a sentence.
 
     Args:
-        model: in evaluation mode.
+        model: a model in evaluation mode.
         source_ids: (S,), end-of-sentence last.
-        target_ids: (T,), without begin-of-sentence; with end-of-sentence last if its row is wanted too.
-        layer: of the decoder; -1 is the last.
+        target_ids: (T,), without begin-of-sentence; ending in end-of-sentence to include its row.
+        layer: the decoder layer; -1 is the last.
 
     Returns:
         The weights of each head, on the host: (H, T, S). Row t belongs to the step that predicts ``target_ids[t]``.
@@ -92,7 +92,7 @@ def cross_attention(model: Transformer, source_ids: Sequence[int], target_ids: S
         return tensor
 
     source = [list(source_ids)]
-    read = [[model.config.bos_id, *target_ids][:-1]]  # at each step the decoder reads the token before
+    read = [[model.config.bos_id, *target_ids][:-1]]  # teacher forcing
     with no_grad():
         memory = model.encode(source)
         with tapping(keep):

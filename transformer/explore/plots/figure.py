@@ -1,6 +1,6 @@
-"""Figures that belong to no window, and the font for characters that the usual one lacks.
+"""Figures that need no window, and a font for Japanese characters.
 
-matplotlib is imported when a figure is made; the extra ``plot`` brings it.
+matplotlib is imported when a figure is made; the extra ``plot`` installs it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_figure(size: tuple[float, float]) -> Iterator[Figure]:
-    """A new figure, ``size`` in inches; text made inside the block may be Japanese.
+    """A new figure of ``size`` in inches; texts that the block draws may be Japanese.
 
-    Nothing is shown, and matplotlib's settings are left as they were.
+    Nothing is shown, and matplotlib's settings do not change.
 
     Raises:
         ImportError: matplotlib is not installed.

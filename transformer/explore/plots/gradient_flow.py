@@ -1,4 +1,4 @@
-"""How much gradient reaches each layer: the first thing to look at when a deep model does not learn."""
+"""The gradient norm of each layer: the first plot to make when a deep model does not learn."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from transformer.explore.plots.figure import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The palette of Okabe and Ito, which the colour-blind tell apart. Each map of an attention has a colour; the line of
-# the self-attention is drawn through, that of the cross-attention is dashed.
+# The palette of Okabe and Ito, which the colour-blind can tell apart. Each projection of an attention has a colour; the
+# lines of self-attention are solid, those of cross-attention dashed.
 _COLOURS = {"query": "#0072B2", "key": "#D55E00", "value": "#009E73", "output": "#CC79A7"}
 _STYLES: dict[str, dict[str, Any]] = {  # by kind, in the order of the legend
     **{f"self-attention {part}": {"color": colour, "marker": "o"} for part, colour in _COLOURS.items()},
@@ -38,8 +38,8 @@ def gradient_norms(model: nn.Module) -> dict[str, dict[str, float]]:
 
     Returns:
         ``{"encoder.layers.0": {"self-attention query": 0.031, …, "feed-forward": 0.4, "norms": 0.02}, …}``, in the
-        order of the model. The norm is the Euclidean one, of a kind's weights and biases together: √Σ (∂L/∂θ)², in
-        float64. What has no gradient is left out; an output layer that is tied to the embeddings counts as those.
+        order of the model. The norm is the Euclidean norm of a kind's weights and biases together: √Σ (∂L/∂θ)², in
+        float64. Parameters without a gradient are left out; an output layer tied to the embeddings counts as those.
 
     Raises:
         TypeError: not a module.
@@ -66,13 +66,13 @@ def gradient_norms(model: nn.Module) -> dict[str, dict[str, float]]:
 def plot_gradient_flow(model: nn.Module) -> Figure:
     """The norm of the gradient in each layer, on a logarithmic scale: a line for each kind of parameter.
 
-    A norm of exactly 0, which no logarithm has, is an open marker on the line at the bottom.
+    A norm of exactly 0, which has no logarithm, is an open marker on the line at the bottom.
 
     Args:
         model: a Transformer, after ``loss.backward()``.
 
     Raises:
-        TypeError, ValueError: as `gradient_norms` says.
+        TypeError, ValueError: as for `gradient_norms`.
         ImportError: matplotlib is not installed.
     """
     norms = gradient_norms(model)
@@ -98,7 +98,7 @@ def plot_gradient_flow(model: nn.Module) -> Figure:
 
 
 def _draw(axes: Any, kind: str, points: list[tuple[int, float]], stacks: list[str], bottom: float) -> None:
-    """The points (place, norm) of one kind, those of one stack joined; what is 0 at the bottom."""
+    """Draw the points (place, norm) of one kind, joined by a line in each stack; points of norm 0 are at the bottom."""
     label: str | None = kind
     for stack in dict.fromkeys(stacks):
         here = [(number, norm) for number, norm in points if stacks[number] == stack]
@@ -112,7 +112,7 @@ def _draw(axes: Any, kind: str, points: list[tuple[int, float]], stacks: list[st
 
 
 def _place(name: str) -> str:
-    """The layer of a parameter, or what stands beside the layers: "encoder.layers.0", "encoder.norm", "projection"."""
+    """The layer of a parameter, or its module outside of layers: "encoder.layers.0", "encoder.norm", "projection"."""
     parts = name.split(".")
     for number, part in enumerate(parts, start=1):
         if part.isdecimal() or part in ("embedding", "norm", "projection"):
@@ -133,7 +133,7 @@ def _kind(name: str) -> str:
 
 
 def _stack(place: str) -> str:
-    """What a line connects: the layers of one stack. What stands beside them stands alone."""
+    """The group of places that a line connects: the layers of one stack, or a single module outside of layers."""
     return place.rstrip("0123456789")
 
 

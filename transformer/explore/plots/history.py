@@ -20,8 +20,8 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
     """The losses and the validation metric of a training run, over its steps.
 
     Args:
-        log: the folder of a run, the path of its ``log.csv``, or the rows of that.
-        metric: what the column "metric" holds, "exact_match" or "bleu".
+        log: the folder of a run, the path of its ``log.csv``, or its rows.
+        metric: the metric in the column "metric", "exact_match" or "bleu".
 
     Raises:
         ValueError: the log is empty, or the metric unknown.
