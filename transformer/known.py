@@ -49,24 +49,35 @@ PARTS: dict[type[nn.Module], Kinds] = {
 _LAYERS = (EncoderLayer, DecoderLayer)
 
 
-def _methods(cls: type) -> tuple[int, list[tuple[str, object]]]:
-    """The number of attributes that a class defines, and its methods and properties."""
-    methods = [(name, value) for name, value in vars(cls).items() if isinstance(value, FunctionType | property)]
-    return len(vars(cls)), methods
+def _methods(cls: type) -> dict[str, object]:
+    """The methods and properties that a class itself defines."""
+    return {name: value for name, value in vars(cls).items() if isinstance(value, FunctionType | property)}
 
 
-# The methods of these classes and of their base classes at import, before anything can replace them.
+# What the classes of the modules, and those that they inherit from, define as they are imported, and how many
+# attributes each has: another number shows that one was added.
 _METHODS = {cls: _methods(cls) for known in PARTS for cls in known.__mro__ if cls is not object}
-_NAMES = frozenset(name for _, methods in _METHODS.values() for name, _ in methods)
+_COUNTS = {cls: len(vars(cls)) for cls in _METHODS}
+_NAMES = frozenset(name for methods in _METHODS.values() for name in methods)
+
+
+def _is_patched(cls: type) -> bool:
+    """Whether a method of the class was replaced, or one that it inherits overridden, since it was defined."""
+    own, methods = vars(cls), _METHODS[cls]
+    if any(own.get(name) is not method for name, method in methods.items()):
+        return True
+    if len(own) == _COUNTS[cls]:
+        return False
+    inherited = {name: value for base in reversed(cls.__mro__[1:]) for name, value in _methods(base).items()}
+    return any(inherited.get(name) is not value for name, value in _methods(cls).items() if name not in methods)
 
 
 def unknown_part(model: nn.Module) -> str | None:
     """The first part of `model` that the fast paths do not support, in words; None if they support all parts."""
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}"
-    for cls, (count, methods) in _METHODS.items():
-        own = vars(cls)
-        if len(own) != count or any(own.get(name) is not method for name, method in methods):
+    for cls in _METHODS:
+        if _is_patched(cls):
             return f"methods of {cls.__name__} were replaced"
     unseen: list[tuple[str, nn.Module]] = [("", model)]
     while unseen:

@@ -45,6 +45,10 @@ def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: f
         report_choice("packed_loss", "Transformer.loss", __name__, declined)
         return model.loss(source, labels, label_smoothing, reduction)
     report_choice("packed_loss", __name__)
+    return in_place_of(model, _loss, source, labels, label_smoothing, reduction)
+
+
+def _loss(model: Transformer, source: Any, labels: Any, label_smoothing: float, reduction: str) -> Tensor:
     source, labels = model.source_ids(source), model.target_ids(labels)
     if source.shape[0] != labels.shape[0]:
         raise ValueError(f"source and labels must be of the same batch, got ids of shapes {tuple(source.shape)} and "
