@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import sys
 import tempfile
 from pathlib import Path
@@ -36,15 +37,19 @@ def origin(checkout: Path) -> dict[str, str]:
     return {"file": files[0]}
 
 
+def of(checkout: Path, name: str, before: str | None = None) -> Any:
+    """A module of ``transformer.training``, or of ``transformer`` in a checkout that has no such folder."""
+    has_folder = (checkout / "transformer/training").is_dir()
+    return importlib.import_module(f"transformer.training.{name}" if has_folder else f"transformer.{before or name}")
+
+
 def training(options: argparse.Namespace, answers: turns.Answers) -> None:
     """Let `transformer.training.loop.fit`, the loop of the command ``train``, make updates whenever there is a turn."""
     from transformer.data import Vocabulary, WordTokenizer
-    from transformer.training.checkpoints import Run
-    from transformer.training.loop import fit
-    from transformer.training.options import TrainingOptions
-    from transformer.training.threads import limit_threads
-    from transformer.training.trainer import Trainer
 
+    checkout = options.checkout
+    fit, Run = of(checkout, "loop", "train").fit, of(checkout, "checkpoints").Run
+    Trainer: Any = of(checkout, "trainer").Trainer
     imported, workload = resident.now(), options.workload
     laps = answers.laps()
 
@@ -74,15 +79,16 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
 
     losses: list[float] = []
     tokenizer = WordTokenizer(Vocabulary([str(i) for i in range(FIRST + 1, workload.vocabulary)]))  # FIRST is <unk>
-    chosen = TrainingOptions(steps=WITHOUT_END, valid_every=WITHOUT_END, batch_tokens=workload.batch * workload.length,
-                             learning_rate=LEARNING_RATE, schedule="constant", threads=options.threads)
+    chosen = of(checkout, "options").TrainingOptions(
+        steps=WITHOUT_END, valid_every=WITHOUT_END, batch_tokens=workload.batch * workload.length,
+        learning_rate=LEARNING_RATE, schedule="constant", threads=options.threads)
     pairs = [(text(source), text(labels)) for batch in workload.batches(BATCHES)
              for source, labels in zip(*batch, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, chosen.to_json()),
                         pairs, pairs[:1], "cpu")
         resident.forget_peak()
-        with limit_threads(1 if trainer.gradients.threads > 1 else options.threads):
+        with of(checkout, "threads").limit_threads(1 if trainer.gradients.threads > 1 else options.threads):
             fit(trainer, show_progress=False)
 
 
@@ -94,7 +100,6 @@ def text(ids: np.ndarray) -> str:
 def decoding(options: argparse.Namespace, answers: turns.Answers) -> None:
     """Translate the first batch greedily."""
     from transformer.decode import greedy
-    from transformer.training.threads import decoding_threads
 
     workload = options.workload
     model = workload.model(endless=True).eval()
@@ -103,7 +108,7 @@ def decoding(options: argparse.Namespace, answers: turns.Answers) -> None:
     def decode() -> list[list[int]]:
         return [best.ids for best in greedy(model, source, workload.length)]
 
-    with decoding_threads(model.config, options.threads):
+    with of(options.checkout, "threads").decoding_threads(model.config, options.threads):
         answers.give({"translations": decode(), **origin(options.checkout)})
         answers.serve(decode)
 
