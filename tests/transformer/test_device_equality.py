@@ -79,18 +79,6 @@ def test_float32_agrees_to_its_own_precision(device):
     assert_same(there, here, 1e-3)
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-def test_a_training_step_never_waits_for_the_device(stand_in, fused):
-    model = tiny_model(np.float32, "cuda", dropout=0.2)
-    optimizer = optim.Adam(list(model.parameters()), lr=0.01)
-    source, labels = asarray_on("cuda", SOURCE), asarray_on("cuda", LABELS)
-    stand_in.synchronizations.clear()
-    with minigrad.fused(fused), minigrad.random.fork(6):
-        model.loss(source, labels, 0.1).backward()
-    optimizer.step()
-    assert not stand_in.synchronizations
-
-
 def decode(device, options):
     """Logits of two steps by the KV cache, the second of other rows, and of all tokens at once; copied to the host."""
     model = tiny_model(np.float64, device, **options).eval()
@@ -113,15 +101,6 @@ def test_decoding_gives_the_same_logits_everywhere_and_with_the_cache(place, opt
     here, there = decode("cpu", options), decode(place, options)
     assert_same(there, here)
     np.testing.assert_allclose(there["second"], there["whole"][:, 1], rtol=0, atol=1e-12)
-
-
-def test_moving_a_model_there_and_back_changes_nothing(device):
-    model = tiny_model(np.float32)
-    before = {name: t.numpy().copy() for name, t in model.state_dict().items()}
-    model.to(device).to("cpu")
-    after = model.state_dict()
-    for name, value in before.items():
-        np.testing.assert_array_equal(after[name].numpy(), value, err_msg=name)
 
 
 def test_an_array_as_mask_is_sent_to_the_model_and_a_tensor_elsewhere_is_refused(stand_in):

@@ -14,15 +14,13 @@ from minigrad.func import checkpoint
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer.model import EncoderLayer, TransformerConfig
 
-FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-
 
 def live_nodes():
     return sum(type(thing) is Node for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize("after", ["nothing", "backward", "grad", "grad of grad"])
-@FUSED
+@pytest.mark.parametrize(("after", "fused"), [("nothing", True), ("backward", True), ("backward", False),
+                                              ("grad of grad", True), ("grad of grad", False)])
 def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(after, fused):
     model = tiny_model(dropout=0.2)
     gc.collect()
@@ -34,11 +32,10 @@ def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(after, fused
             assert live_nodes() > before + 50
             if after == "backward":
                 loss.backward()
-            elif after != "nothing":
+            elif after == "grad of grad":
                 parameters = list(model.parameters())
-                gradients = minigrad.grad(loss, parameters, create_graph=after == "grad of grad")
-                if after == "grad of grad":
-                    minigrad.grad(gradients[0].sum(), parameters[1:3])
+                gradients = minigrad.grad(loss, parameters, create_graph=True)
+                minigrad.grad(gradients[0].sum(), parameters[1:3])
                 del gradients
         del loss
         assert live_nodes() == before
@@ -127,8 +124,7 @@ def test_a_checkpointed_layer_keeps_its_output_alone():
     assert 4 * TOKENS * D <= array_bytes_of(lambda: checkpoint(layer, x)) <= 4 * TOKENS * D + 256
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_checkpointing_every_layer_changes_no_gradient(fused):
+def test_checkpointing_every_layer_changes_no_gradient():
     """First and second order, in training with dropout, masked."""
     layer, x = encoder_layer(0.1)
     layer.to(dtype=np.float64)
@@ -136,7 +132,7 @@ def test_checkpointing_every_layer_changes_no_gradient(fused):
     mask = np.arange(5) < np.array([[[[5]]], [[[3]]]])
 
     def second_order(call):
-        with minigrad.random.fork(1), minigrad.fused(fused):
+        with minigrad.random.fork(1):
             out = call(layer, call(layer, x, mask), mask)
         parameters = [x, *layer.parameters()]
         first = minigrad.grad((out * out).sum(), parameters, create_graph=True)

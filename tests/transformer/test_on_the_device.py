@@ -11,7 +11,7 @@ from minigrad import optim
 from minigrad.device import asarray_on, device_of
 
 from tests.transformer import runs
-from tests.transformer.decoding_models import BOS, EOS, PAD, peaked_model, prefer, random_sources
+from tests.transformer.decoding_models import peaked_model, prefer, random_sources
 from tests.transformer.digits import PAIRS, translated
 from tests.transformer.tiny import LABELS, SOURCE, assert_same, tiny_model
 from transformer.decode import beam_search, greedy, sample
@@ -199,21 +199,6 @@ def test_the_same_translations(way, options, device):
     assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
     scores = [[h.score for row in rows for h in row] for rows in (found, expected)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-9)
-
-
-def test_the_cache_changes_no_token(device):
-    """Greedy decoding once more without it, by the logits of the whole prefix at each step."""
-    model, sources, steps = prefer(peaked_model(4), eos=1.0).to(device), random_sources(4), 8
-    target = np.full((len(sources), 1), BOS)
-    with minigrad.no_grad():
-        model.eval()
-        for _ in range(steps):
-            logits = np.array(model(sources, target)[:, -1].numpy())
-            logits[:, [PAD, BOS]] = -np.inf  # which are never a translation's
-            target = np.concatenate([target, logits.argmax(axis=-1)[:, None]], axis=1)
-    for row, found in zip(target[:, 1:].tolist(), greedy(model, sources, steps), strict=True):
-        ended = row.index(EOS) if EOS in row else steps
-        assert found.ids == row[:ended]
 
 
 def test_the_same_text_scores_and_loss(run, device):

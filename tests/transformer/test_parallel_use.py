@@ -2,7 +2,6 @@
 
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,17 +191,6 @@ def test_hooks_on_parameters_see_the_sum_and_hooks_on_modules_every_shard():
     assert len(threads) == 2
 
 
-def test_a_profile_sees_both_threads():
-    model = tiny_model()
-    with minigrad.profile() as one:
-        computed(model, 1)
-    with minigrad.profile() as two, both_at_work(model):
-        computed(model, 2)
-    undivided, divided = one.operations["layer_norm"], two.operations["layer_norm"]
-    assert divided.forward_calls == divided.backward_calls == 2 * undivided.forward_calls > 0
-    assert len(two.threads) == 2
-
-
 # ----------------------------------------------------------------- in training
 
 
@@ -235,17 +223,6 @@ def test_an_update_that_is_interrupted_leaves_the_model_and_no_thread(tmp_path, 
     assert trainer.progress.step == 0
     for name, value in trainer.model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name])
-
-
-def test_two_threads_learn_what_one_learns(tmp_path):
-    """Without dropout the updates are those of one thread, up to rounding (of which Adam makes key biases)."""
-    one, two = (runs.new_trainer(tmp_path / str(threads), {"dropout": 0.0}, threads=threads) for threads in (1, 2))
-    for trainer in (one, two):
-        trainer.model.to(dtype=np.float64)
-        trainer.options = replace(trainer.options, steps=3, valid_every=3)
-        fit(trainer, show_progress=False)
-    for name, value in one.model.state_dict().items():
-        np.testing.assert_allclose(two.model.state_dict()[name].numpy(), value.numpy(), rtol=0, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -2,8 +2,6 @@
 
 import pkgutil
 import re
-from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,77 +11,12 @@ from minigrad.checkpoint import load_tensors
 from minigrad.compat.names import IN_TRANSFORMER
 
 from tests.transformer.pytorch_models import make, same, snapshot
-from transformer import MultiHeadAttention, Transformer, TransformerConfig
+from transformer import MultiHeadAttention, Transformer
 from transformer.interop import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
 from transformer.interop.names import CHILDREN
-from transformer.model import DecoderLayer, EncoderLayer
-
-PAGE = Path(__file__).parents[2] / "docs" / "pytorch_weights.md"
-
+from transformer.model import DecoderLayer
 
 # --- The tables of the page ---------------------------------------------------------------------------------
-
-
-def tables(heading):
-    """The tables under a heading, each as {their name: our names}, without what follows a comma in words."""
-    section = re.split(r"^##+ ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    (text,) = [part for part in section if part.startswith(heading)]
-    found = []
-    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
-        cells = [line.strip("|").split("|") for line in table.splitlines()[2:]]
-        rows = [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in cells]
-        found.append({left[0]: tuple(right) for left, right in rows})
-    return found
-
-
-def parts(pairs):
-    """{their part: our part}, both with an asterisk for what is below, from the pairs of a module."""
-    found = {}
-    for theirs, ours in pairs:
-        their_part, our_part = theirs.partition(".")[0], ours[0].rpartition(".")[0]
-        for inner in (".query", ".output"):
-            our_part = our_part.removesuffix(inner)
-        found[f"{their_part}.*"] = (f"{our_part}.*",)
-    return found
-
-
-def test_the_tables_of_attention():
-    packed, apart = tables("nn.MultiheadAttention is")
-    assert dict(pytorch_names(MultiHeadAttention(4, 2))) == packed
-    assert dict(pytorch_names(MultiHeadAttention(4, 2, kdim=3, vdim=5))) == apart
-
-
-@pytest.mark.parametrize(("heading", "kind"), [("nn.TransformerEncoderLayer is", EncoderLayer),
-                                               ("nn.TransformerDecoderLayer is", DecoderLayer)])
-def test_the_tables_of_the_layers(heading, kind):
-    (table,) = tables(heading)
-    assert parts(pytorch_names(kind(make().config))) == table
-
-
-def test_the_table_of_the_stacks():
-    (table,) = tables("nn.Transformer is")
-    found = {pair.theirs: pair.ours[0] for pair in pytorch_names(make(), names=BARE)}
-    for theirs, (ours,) in table.items():
-        their_part, our_part = (name.replace("N", "0").removesuffix("*") for name in (theirs, ours))
-        assert any(name.startswith(their_part) and found[name].startswith(our_part) for name in found)
-    known = tuple(re.sub(r"\.N\.\*|\*", "", theirs) for theirs in table)
-    assert [name for name in found if not name.startswith(known)] == []
-
-
-def test_the_table_of_a_whole_model():
-    (table,) = tables("A model around")
-    found = {theirs: ours[0] for theirs, ours in pytorch_names(make()) if not theirs.startswith("transformer.")}
-    assert found == {theirs: ours[0] for theirs, ours in table.items() if theirs != "transformer.*"}
-    defaults = {getattr(ModelNames(), field.name) for field in fields(ModelNames)}
-    assert defaults == {name.partition(".")[0] for name in table}
-
-
-def test_the_options_the_page_names_are_those_of_the_configuration():
-    text = PAGE.read_text(encoding="utf-8").partition("## What a state_dict")[2].partition("\n\n`nn.Multihead")[0]
-    right = [line.split("|")[2] for line in text.splitlines() if line.startswith("|")][2:]
-    named = {name.partition("=")[0] for cell in right for name in re.findall(r"`([^`]+)`", cell) if name[0] != '"'}
-    assert len(named) >= 10
-    assert named <= {field.name for field in fields(TransformerConfig)}
 
 
 # --- There and back -----------------------------------------------------------------------------------------
@@ -102,16 +35,6 @@ def test_a_whole_model_comes_back_bit_for_bit(options, tmp_path, device):
     assert same(snapshot(model), snapshot(other))
     _, metadata = load_tensors(tmp_path / "model.safetensors")
     assert metadata == {"format": "pt"}
-
-
-def test_every_parameter_has_a_name_and_none_has_two():
-    for options in OPTIONS:
-        model = make(**options)
-        ours = [name for pair in pytorch_names(model) for name in pair.ours]
-        assert set(ours) == {name for name, _ in model.named_parameters()}
-        assert len(ours) - len(set(ours)) == (("tie_output" in options) + ("share_embeddings" in options))
-        theirs = [pair.theirs for pair in pytorch_names(model)]
-        assert len(theirs) == len(set(theirs))
 
 
 def test_to_pytorch_gives_copies():
