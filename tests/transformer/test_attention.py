@@ -8,7 +8,7 @@ import pytest
 import minigrad
 from minigrad import Tensor
 
-from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
+from tests.transformer.differences import check_gradients, one_direction
 from tests.transformer.tiny import jitter
 from transformer import MultiHeadAttention, causal_mask, padding_mask
 
@@ -114,25 +114,6 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 # ------------------------------------------------------------------ gradients
-
-
-def problem(kind, device):
-    """A scalar function of attention, and every tensor that it depends on by name."""
-    module = made(dropout=0.3, device=device)
-    if kind == "self":
-        x = sequence(QUERIES, requires_grad=True, device=device)
-        return (lambda: weighted_sum(module(x, x, x, SELF_MASK).tanh())), {"x": x, **dict(module.named_parameters())}
-    inputs = cross_inputs(requires_grad=True, device=device)
-    names = dict(zip(("query", "key", "value"), inputs, strict=True))
-    return (lambda: weighted_sum(module(*inputs, REAL).tanh())), {**names, **dict(module.named_parameters())}
-
-
-@pytest.mark.parametrize(("kind", "fused"), [("self", True), ("cross", True), ("cross", False)])
-def test_gradients_of_finite_differences_to_second_order(kind, fused, computing_device):
-    with minigrad.fused(fused):
-        function, tensors = problem(kind, computing_device)
-        check_gradients(function, tensors)
-        check_hessian_vector_product(function, tensors)
 
 
 def test_gradients_flow_through_weights_that_were_returned(computing_device):

@@ -32,7 +32,7 @@ def loss_and_gradients(made):
     return loss.item(), {name: p.grad.numpy() for name, p in made.named_parameters()}
 
 
-@pytest.mark.parametrize("options", [{}, {"norm": "post"}, {"activation": "gelu_tanh"}, {"dropout": 0.0}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"norm": "post", "activation": "gelu_tanh", "dropout": 0.0}], ids=str)
 def test_the_loss_and_every_gradient(options):
     made = model(**options)
     loss, gradients = loss_and_gradients(made)
@@ -60,21 +60,3 @@ def test_in_threads_they_compute_what_they_compute_in_one():
     assert ours == pytest.approx(total, rel=1e-13)
     for name, gradient in expected.items():
         np.testing.assert_allclose(gradients[name], gradient, rtol=0, atol=1e-12 * max(1, np.abs(gradient).max()))
-
-
-def test_training_twice_with_kernels_gives_the_same_bits():
-    def train():
-        made = model()
-        optimizer = mg.optim.AdamW(made.parameters())
-        mg.random.manual_seed(1)
-        with jit():
-            for step in range(3):
-                mg.random.set_step(step)
-                optimizer.zero_grad()
-                made.loss(SOURCE, LABELS).backward()
-                mg.optim.clip_grad_norm_(made.parameters(), 1.0)
-                optimizer.step()
-        return [p.numpy() for p in made.parameters()]
-
-    for one, other in zip(train(), train(), strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -7,7 +7,6 @@ switched on with masks that are drawn from the same keys at every evaluation.
 import contextlib
 import functools
 
-import numpy as np
 import pytest
 
 import minigrad
@@ -22,7 +21,7 @@ from minigrad.functional.normalization import layer_norm
 
 from tests.conftest import DEVICES
 from tests.transformer.differences import check_gradients, check_hessian_vector_product, directions, one_direction
-from tests.transformer.tiny import LABELS, PAD, SOURCE, assert_same, backward, gradients, tiny_model
+from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, tiny_model
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}
 MODELS = {
@@ -120,53 +119,6 @@ def break_rule(body, which, factor, monkeypatch):
         monkeypatch.setitem(body.adding, which, added_to(body.adding[which], factor))
     else:
         monkeypatch.setitem(body.rules, which, scaled(body.rules[which], None, factor))
-
-
-# ------------------------------------------------------------------ accumulation
-
-
-def test_two_backward_calls_accumulate_twice_the_gradient():
-    model = tiny_model(dropout=0.2, **THREE_WAY)
-    once = backward(model, loss_of(model))
-    for _ in range(2):
-        with minigrad.random.fork(6):
-            loss = loss_of(model)()
-        loss.backward()
-    thrice = gradients(model)
-    assert_same(thrice, {name: 3 * gradient for name, gradient in once.items()}, 1e-15)
-
-    model.zero_grad()
-    with minigrad.random.fork(6):
-        loss = loss_of(model)()
-    loss.backward(retain_graph=True)
-    loss.backward()
-    for name, gradient in gradients(model).items():
-        np.testing.assert_array_equal(gradient, 2 * once[name], err_msg=name)
-
-
-def test_the_gradients_of_tied_weights_add_up_over_their_three_places():
-    tied = tiny_model(**THREE_WAY)
-    untied = tiny_model()
-    state = tied.state_dict()
-    state["projection.weight"] = state["decoder.embedding.table.weight"]
-    untied.load_state_dict(state)
-    apart = backward(untied, loss_of(untied))
-    assert tied.loss(SOURCE, LABELS).item() == untied.loss(SOURCE, LABELS).item()
-    places = ("encoder.embedding.table.weight", "decoder.embedding.table.weight", "projection.weight")
-    expected = {**apart, places[0]: sum(apart[place] for place in places)}
-    del expected[places[1]], expected[places[2]]
-    assert_same(backward(tied, loss_of(tied)), expected)
-
-
-def test_a_batch_has_the_sum_of_the_gradients_of_its_sentences_alone():
-    """No padding, no batch: what a rule divided by the batch size, or a leak through padding, would change."""
-    model = tiny_model()
-    batched = backward(model, lambda: model.loss(SOURCE, LABELS, 0.1, reduction="sum"))
-    alone = []
-    for source, labels in zip(SOURCE, LABELS, strict=True):
-        source, labels = source[source != PAD][None], labels[labels != PAD][None]
-        alone.append(backward(model, lambda s=source, t=labels: model.loss(s, t, 0.1, reduction="sum")))
-    assert_same(batched, {name: alone[0][name] + alone[1][name] for name in batched})
 
 
 # ------------------------------------------------------------------ fused twins, second order
