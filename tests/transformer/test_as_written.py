@@ -166,3 +166,6 @@ def test_explain_path_tells_which_way_was_taken_and_why():
     decoding = [step for step in minigrad.explain_path(greedy, model, SOURCE).steps if step.operation == "decoding"]
     assert "decoder.layers.0 is a HalfDecoderLayer" in decoding[0].declined[0]
     assert minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0].declined == ()
+    with minigrad.fused(False):
+        composed = minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0]
+    assert composed.declined == (("transformer.training.packed", "steps are composed"),)

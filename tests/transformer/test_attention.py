@@ -1,6 +1,7 @@
-"""Multi-head attention: the formula, masks, weights, gradients, and the identities that hold for every attention."""
+"""Multi-head attention: masks, weights, dropout, and the identities that hold for every attention.
 
-import math
+The formula itself is in by_hand.py and, as PyTorch computes it, in test_pytorch.py.
+"""
 
 import numpy as np
 import pytest
@@ -41,42 +42,6 @@ def cross_inputs(requires_grad=False, device="cpu"):
     return [sequence(n, seed, requires_grad, device) for n, seed in ((QUERIES, 1), (KEYS, 2), (KEYS, 3))]
 
 
-# ------------------------------------------------------------------ the formula
-
-
-def one_head(query, key, value, allowed):
-    """Attention of one head of one sentence, with loops: (T, d), (S, d), (S, d), (T, S) → context and weights."""
-    context, weights = np.zeros_like(query), np.zeros(allowed.shape)
-    for t, q in enumerate(query):
-        exponentials = [math.exp(q @ k / math.sqrt(len(q))) if a else 0.0 for k, a in zip(key, allowed[t], strict=True)]
-        if sum(exponentials):
-            weights[t] = np.array(exponentials) / sum(exponentials)
-        context[t] = weights[t] @ value
-    return context, weights
-
-
-def test_it_is_the_formula_of_the_paper_for_each_sentence_and_head(device):
-    module = made(device=device)
-    query, key, value = cross_inputs(device=device)
-    mask = REAL & (np.random.default_rng(0).random((BATCH, HEADS, QUERIES, KEYS)) > 0.3)
-    out, weights = module(query, key, value, mask, return_weights=True)
-
-    def project(name, x):
-        linear = getattr(module, name)
-        return x @ linear.weight.numpy().T + linear.bias.numpy()
-
-    size = FEATURES // HEADS
-    for b in range(BATCH):
-        heads = []
-        for h in range(HEADS):
-            part = slice(h * size, (h + 1) * size)
-            parts = (project(n, x.numpy()[b])[:, part] for n, x in (("query", query), ("key", key), ("value", value)))
-            context, expected = one_head(*parts, mask[b, h])
-            heads.append(context)
-            np.testing.assert_allclose(weights.numpy()[b, h], expected, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(out.numpy()[b], project("output", np.hstack(heads)), rtol=0, atol=1e-13)
-
-
 def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weights_before_dropout():
     module = made(dropout=0.5)
     inputs = cross_inputs()
@@ -91,6 +56,11 @@ def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weig
     np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs, REAL, return_weights=True)[1].numpy())
 
 
+def test_heads_that_do_not_divide_the_features_are_refused():
+    with pytest.raises(ValueError, match=r"d_model \(8\).*num_heads \(3\)"):
+        MultiHeadAttention(8, 3)
+
+
 def test_a_mask_of_every_broadcastable_shape_means_the_same():
     module, (query, key, value) = made(), cross_inputs()
     full = np.broadcast_to(CAUSAL[:, :1] & (np.arange(KEYS) < 4), (BATCH, HEADS, QUERIES, KEYS))
@@ -101,39 +71,16 @@ def test_a_mask_of_every_broadcastable_shape_means_the_same():
     np.testing.assert_array_equal(ones, module(query, key, value).numpy())
 
 
-def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"d_model \(8\).*num_heads \(3\)"):
-        MultiHeadAttention(8, 3)
-    module = made()
-    with pytest.raises(ValueError, match=r"\(5, 4\).*\(2, 2, 4, 5\)"):
-        module(*cross_inputs(), np.ones((KEYS, QUERIES), bool))
-    with pytest.raises(ValueError, match=r"linear.*\(2, 4, 6\).*\(8, 8\)"):
-        module(Tensor(np.zeros((2, 4, 6))), sequence(KEYS), sequence(KEYS))
-    with pytest.raises(ValueError, match=r"\(2, 5, 8\), \(2, 4, 8\)"):
-        module(sequence(QUERIES), sequence(KEYS), sequence(QUERIES))
-
-
-# ------------------------------------------------------------------ gradients
-
-
 def test_gradients_flow_through_weights_that_were_returned(computing_device):
     module = made(dropout=0.3, device=computing_device)
     inputs = cross_inputs(requires_grad=True, device=computing_device)
-    names = dict(zip(("query", "key"), inputs[:2], strict=True))
-    parts = {name: p for name, p in module.named_parameters() if name.startswith(("query", "key"))}
+    names = dict(zip(("query", "key", "value"), inputs, strict=True))
 
-    def loss_on_weights():
-        return weighted_sum(module(*inputs, REAL, return_weights=True)[1])
-
-    def loss_on_both():
+    def loss():
         out, weights = module(*inputs, REAL, return_weights=True)
         return weighted_sum(out) + weighted_sum(weights)
 
-    check_gradients(loss_on_weights, {**names, **parts}, one_direction)
-    check_gradients(loss_on_both, {**names, "value": inputs[2], **dict(module.named_parameters())}, one_direction)
-
-
-# ------------------------------------------------------------------ what masks promise
+    check_gradients(loss, {**names, **dict(module.named_parameters())}, one_direction)
 
 
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
@@ -150,9 +97,6 @@ def test_a_query_that_may_attend_to_nothing_gives_zero_and_zero_gradient(fused, 
         np.testing.assert_array_equal(tensor.grad.numpy()[1], 0)
         assert abs(tensor.grad.numpy()[0]).max() > 0
     assert all(np.isfinite(p.grad.numpy()).all() for p in module.parameters())
-
-
-# ------------------------------------------------------------------ identities that hold for every attention
 
 
 @pytest.mark.parametrize(("kind", "dropout"), [("self", 0.0), ("cross", 0.4)])
@@ -178,9 +122,6 @@ def test_rows_of_the_score_gradient_sum_to_zero(kind, dropout):
     for name in ("scaled", "scores", "masked"):
         assert (inner[name].grad.numpy()[masked] == 0).all(), name
     assert abs(module.key.bias.grad.numpy()).max() < 1e-14
-
-
-# ------------------------------------------------------------------ dropout
 
 
 def test_dropout_works_on_weights_in_training_only_and_by_the_formula():

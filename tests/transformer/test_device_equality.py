@@ -77,5 +77,5 @@ def test_an_array_as_mask_is_sent_to_the_model_and_a_tensor_elsewhere_is_refused
     source = asarray_on("cuda", SOURCE)
     np.testing.assert_array_equal(model.encoder(source, mask).numpy(),
                                   model.encoder(source, asarray_on("cuda", mask)).numpy())
-    with pytest.raises(ValueError, match=r"operands on cpu and cuda:0; move one with \.to\("):
+    with pytest.raises(ValueError, match=r"cpu and cuda:0"):
         model.encoder(source, Tensor(mask))

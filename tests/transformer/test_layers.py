@@ -18,8 +18,6 @@ SOURCE_IDS = np.array([[5, 5, 5, 5], [5, 5, 0, 0]])
 TARGET_IDS = np.array([[5, 5, 0], [5, 5, 5]])
 SOURCE_MASK = padding_mask(SOURCE_IDS)
 TARGET_MASK = padding_mask(TARGET_IDS) & causal_mask(3)
-
-
 BOTH_WAYS = pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)],
                                     ids=["pre-norm, fused", "post-norm, by steps"])
 
@@ -37,9 +35,6 @@ def features(*shape, seed=0, requires_grad=False):
 
 def weighted_sum(out):
     return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape))).sum()
-
-
-# ------------------------------------------------------------------ the formulas
 
 
 ACTIVATIONS = {

@@ -61,12 +61,6 @@ def test_masks_are_made_where_the_ids_are(device):
         np.testing.assert_array_equal(to_numpy(mask), target_mask(to_numpy(ids)))
 
 
-def test_ids_on_a_gpu_are_not_read_back_to_look_for_padding(stand_in):
-    mask = source_mask(stand_in.cupy.asarray(np.array([[5, 6]])))
-    assert not stand_in.synchronizations
-    assert to_numpy(mask).all()
-
-
 # --- One convention -------------------------------------------------------------------------------
 
 

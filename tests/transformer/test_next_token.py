@@ -8,10 +8,10 @@ import pytest
 import minigrad
 from minigrad.engine.interpreters import Interpreter, interpreting
 
-from tests.transformer.decoding_models import BOS, EOS, LETTERS, peaked_model, prefer, random_sources
+from tests.transformer.decoding_models import BOS, peaked_model, random_sources
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
-from transformer.decode import beam_search, greedy
+from transformer.decode import greedy
 from transformer.decode.kv_cache import LayerCache
 from transformer.decode.next_token import AsWritten, OnArrays
 from transformer.decode.steps import Steps, remaining
@@ -151,43 +151,19 @@ def test_any_rows_can_be_selected(rows):
 
 def test_each_hypothesis_follows_its_own_past():
     """Random parents for 30 steps, between one and five hypotheses; what none descends from is dropped."""
-    model, sources, rng = model_with({}), random_sources(3, (5, 2, 7)), np.random.default_rng(3)
-    past = np.full((3, 1, 1), BOS)  # (sentences, hypotheses, tokens)
-    lengths = []
+    model, rng, lengths, hypotheses = model_with({}), np.random.default_rng(3), [], 1
     with minigrad.no_grad():
-        memory, mask = encoded(model, sources)
-        steps = Steps(model, sources, 40)
+        ours, theirs = (kind(model, *encoded(model, random_sources(3, (5, 2, 7)))) for kind in (OnArrays, AsWritten))
+        tokens, parents = np.full((3, 1), BOS), None
         for step in range(30):
-            found = steps.logits().reshape(*past.shape[:2], -1)
-            for k in range(past.shape[1]):
-                expected = model.decode(past[:, k], memory, mask).numpy()[:, -1]
-                np.testing.assert_allclose(found[:, k], expected, rtol=0, atol=1e-12)
-            count = (5, 5, 5, 3, 1)[step % 5] if step > 20 else 5
-            tokens, parents = rng.integers(3, 9, (len(past), count)), rng.integers(0, past.shape[1], (len(past), count))
-            past = np.concatenate([np.take_along_axis(past, parents[:, :, None], axis=1), tokens[:, :, None]], axis=2)
+            np.testing.assert_allclose(ours(tokens, parents), theirs(tokens, parents), rtol=0, atol=1e-12)
+            lengths.append(ours.cache.length)
             if step == 24:  # the second sentence leaves
-                order = np.array([0, 2])
-                past, tokens, parents, memory, mask = (a[order] for a in (past, tokens, parents, memory, mask))
-                steps.keep(order)
-            steps.go_on(tokens, parents)
-            lengths.append(steps._decoder.cache.length)
-    written = 1 + 5 * 29
-    assert max(lengths) < written * 0.8
-
-
-def test_a_wide_beam_keeps_no_more_than_it_reads():
-    """A hundred steps of twenty hypotheses write 2,000 tokens; their pasts join soon, and the rest is dropped."""
-    model, lengths = prefer(peaked_model(1, max_length=100), eos=-100.0), []
-    original = Steps.go_on
-
-    def go_on(steps, tokens, parents=None):
-        original(steps, tokens, parents)
-        lengths.append(steps._decoder.cache.length)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Steps, "go_on", go_on)
-        (found,) = beam_search(model, [[3, 4, EOS]], 20, 20, max_length=100)
-    assert len(lengths) == 100
-    assert max(lengths) < 1500
-    assert len({tuple(h.ids) for h in found}) == 20
-    assert set(found[0].ids) <= set(LETTERS)
+                for decoder in (ours, theirs):
+                    decoder.select(np.array([0, 2]))
+                tokens = tokens[:2]
+            following = (5, 5, 5, 3, 1)[step % 5] if step > 20 else 5
+            tokens, parents = (rng.integers(low, high, (len(tokens), following))
+                               for low, high in ((3, 9), (0, hypotheses)))
+            hypotheses = following
+    assert max(lengths) < 0.8 * (1 + 5 * 29)

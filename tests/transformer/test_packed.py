@@ -37,6 +37,8 @@ def test_loss_and_gradients_are_those_of_whole_batches(reduction, options):
         value = packed_loss(model, *arguments).item()
     with minigrad.random.fork(6):
         np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
+    value = packed_loss(model.eval(), *arguments).item()
+    np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
 
 
 @pytest.mark.parametrize(("source", "labels"), [

@@ -172,8 +172,8 @@ def test_hooks_on_parameters_see_the_sum_and_hooks_on_modules_every_shard():
     _, expected = computed(model, 1)
     seen, threads = [], set()
     name, parameter = list(model.named_parameters())[-1]
-    with both_at_work(model), parameter.register_hook(lambda g: seen.append(g.numpy().copy())), \
-            model.encoder.register_forward_hook(lambda module, args, output: threads.add(threading.get_ident())):
+    with (both_at_work(model), parameter.register_hook(lambda g: seen.append(g.numpy().copy())),
+          model.encoder.register_forward_hook(lambda module, args, output: threads.add(threading.get_ident()))):
         computed(model, 2)
     assert len(seen) == 1
     assert_same({name: seen[0]}, {name: expected[name]}, tolerance=1e-12)

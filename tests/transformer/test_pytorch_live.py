@@ -87,16 +87,6 @@ def test_the_reference_arrays_are_made_again():
     assert facts["seed"] == reference.SEED
 
 
-def test_what_we_save_pytorch_loads(tmp_path):
-    theirs, ours = both("model", OPTIONS[4])
-    expected = {name: value.clone() for name, value in theirs.state_dict().items()}
-    for value in theirs.state_dict().values():
-        value.zero_()
-    save_pytorch(tmp_path / "model.safetensors", ours)
-    theirs.load_state_dict(safetensors_torch.load_file(tmp_path / "model.safetensors"))
-    assert all(torch.equal(value, expected[name]) for name, value in theirs.state_dict().items())
-
-
 def tied(dtype=torch.float64):
     """PyTorch's model whose generator, without bias, and both embeddings are one tensor; and ours."""
     sizes = {**SIZES, "source_vocab_size": 9}
@@ -109,15 +99,6 @@ def tied(dtype=torch.float64):
                                dropout=0.0, norm="post", final_norm=True, positions="learned", max_length=7,
                                tie_output=True, share_embeddings=True)
     return theirs, Transformer(config).to(dtype=NUMPY[dtype]), sizes
-
-
-def test_tied_weights_of_a_state_dict_and_their_gradients():
-    theirs, ours, sizes = tied()
-    load_pytorch(ours, theirs.state_dict())
-    expected = reference.measure("model", theirs, inputs(sizes))
-    for name in ("target_embedding", "generator"):  # PyTorch has the gradient under its first name
-        expected[f"gradient.{name}.weight"] = expected["gradient.source_embedding.weight"]
-    assert largest_difference(measure("model", ours, inputs(sizes)), expected) < (1e-10, "")
 
 
 def test_tied_weights_of_a_file(tmp_path):
