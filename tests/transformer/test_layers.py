@@ -1,4 +1,4 @@
-"""The layers: pre- and post-norm, feed-forward, dropout, and gradients under masks with dropout on."""
+"""The layers: pre- and post-norm, feed-forward, what masks hide, and dropout."""
 
 import math
 
@@ -9,63 +9,32 @@ import minigrad
 from minigrad import Tensor, nn
 from minigrad import functional as F
 
-from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
+from tests.transformer.differences import check_gradients
 from tests.transformer.tiny import jitter, tiny_config
 from transformer import causal_mask, padding_mask
-from transformer.model import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transformer.model import DecoderLayer, EncoderLayer, FeedForward
 
 SOURCE_IDS = np.array([[5, 5, 5, 5], [5, 5, 0, 0]])
 TARGET_IDS = np.array([[5, 5, 0], [5, 5, 5]])
 SOURCE_MASK = padding_mask(SOURCE_IDS)
 TARGET_MASK = padding_mask(TARGET_IDS) & causal_mask(3)
+BOTH_WAYS = pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)],
+                                    ids=["pre-norm, fused", "post-norm, by steps"])
 
 
-def made(layer, device="cpu", **options):
+def made(layer, **options):
     with minigrad.random.fork(2):
         module = layer(tiny_config(**options))
     jitter(module)
-    return module.to(device, np.float64)
+    return module.to(dtype=np.float64)
 
 
-def features(*shape, seed=0, device="cpu", requires_grad=False):
-    values = np.random.default_rng(seed).standard_normal((*shape, 8))
-    return Tensor(values, device=device, requires_grad=requires_grad)
+def features(*shape, seed=0, requires_grad=False):
+    return Tensor(np.random.default_rng(seed).standard_normal((*shape, 8)), requires_grad=requires_grad)
 
 
 def weighted_sum(out):
-    return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape), device=out.device)).sum()
-
-
-def normalised(x, norm):
-    centred = x - x.mean(axis=-1, keepdims=True)
-    scale = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + norm.eps)
-    return centred / scale * norm.weight.numpy() + norm.bias.numpy()
-
-
-# ------------------------------------------------------------------ the formulas
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_residual_is_x_plus_sublayer_with_the_norm_before_or_after(norm):
-    residual, x = made(Residual, norm=norm), features(2, 3)
-    seen = []
-
-    def sublayer(y):
-        seen.append(y.numpy())
-        return y * y
-
-    out, plain = residual(x, sublayer).numpy(), x.numpy()
-    inside = normalised(plain, residual.norm) if norm == "pre" else plain
-    after = plain + inside**2
-    np.testing.assert_allclose(seen[0], inside, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(out, after if norm == "pre" else normalised(after, residual.norm), rtol=0, atol=1e-12)
-
-
-def test_the_norm_uses_the_epsilon_of_the_configuration():
-    x = features(2, 3)
-    residual = made(Residual, norm="post", layer_norm_eps=0.5)
-    assert residual.norm.eps == 0.5
-    np.testing.assert_allclose(residual(x, lambda y: y * 0).numpy(), normalised(x.numpy(), residual.norm), atol=1e-13)
+    return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape))).sum()
 
 
 ACTIVATIONS = {
@@ -75,83 +44,25 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_feed_forward_is_two_linear_maps_around_an_activation(activation, bias):
-    layer, x = made(FeedForward, activation=activation, bias=bias), features(2, 3)
-    inner = x.numpy() @ layer.inner.weight.numpy().T + (layer.inner.bias.numpy() if bias else 0)
+def test_feed_forward_is_two_linear_maps_around_an_activation(activation):
+    layer, x = made(FeedForward, activation=activation), features(2, 3)
+    inner = x.numpy() @ layer.inner.weight.numpy().T + layer.inner.bias.numpy()
     assert inner.shape == (2, 3, 12)
     active = np.vectorize(ACTIVATIONS[activation])(inner)
-    expected = active @ layer.outer.weight.numpy().T + (layer.outer.bias.numpy() if bias else 0)
+    expected = active @ layer.outer.weight.numpy().T + layer.outer.bias.numpy()
     np.testing.assert_allclose(layer(x).numpy(), expected, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_decoder_layer_attends_to_itself_then_to_the_memory_then_feeds_forward(norm):
-    layer, x, memory = made(DecoderLayer, norm=norm), features(2, 3), features(2, 4, seed=1)
-    y = layer.self_attention_residual(x, lambda z: layer.self_attention(z, z, z, TARGET_MASK))
-    y = layer.cross_attention_residual(y, lambda z: layer.cross_attention(z, memory, memory, SOURCE_MASK))
-    y = layer.feed_forward_residual(y, layer.feed_forward)
-    np.testing.assert_array_equal(layer(x, memory, TARGET_MASK, SOURCE_MASK).numpy(), y.numpy())
-
-
-# ------------------------------------------------------------------ gradients
-
-NORMS_AND_ACTIVATIONS = [("pre", "relu"), ("post", "gelu"), ("pre", "gelu_tanh"), ("post", "relu")]
-
-
-@pytest.mark.parametrize(("norm", "activation"), NORMS_AND_ACTIVATIONS)
-def test_encoder_layer_has_the_gradient_of_finite_differences(norm, activation):
-    layer = made(EncoderLayer, norm=norm, activation=activation, dropout=0.2)
-    x = features(2, 4, requires_grad=True)
-    check_gradients(lambda: weighted_sum(layer(x, SOURCE_MASK)), {"x": x, **dict(layer.named_parameters())})
-
-
-@pytest.mark.parametrize(("norm", "activation"), NORMS_AND_ACTIVATIONS)
-def test_decoder_layer_has_the_gradient_of_finite_differences(norm, activation):
-    layer = made(DecoderLayer, norm=norm, activation=activation, dropout=0.2)
-    x, memory = features(2, 3, requires_grad=True), features(2, 4, seed=1, requires_grad=True)
-    check_gradients(
-        lambda: weighted_sum(layer(x, memory, TARGET_MASK, SOURCE_MASK)),
-        {"x": x, "memory": memory, **dict(layer.named_parameters())},
-    )
-
-
-@pytest.mark.parametrize("norms", [("pre", "post"), ("post", "pre")], ids=str)
-def test_both_layers_on_a_device(norms, device):
-    encoder = made(EncoderLayer, device, norm=norms[0], activation="gelu", dropout=0.2)
-    decoder = made(DecoderLayer, device, norm=norms[1], dropout=0.2)
-    x, y = (features(2, n, seed=seed, device=device, requires_grad=True) for n, seed in ((4, 0), (3, 1)))
-    check_gradients(
-        lambda: weighted_sum(decoder(y, encoder(x, SOURCE_MASK), TARGET_MASK, SOURCE_MASK)),
-        {"x": x, "y": y, **dict(encoder.named_parameters()), **dict(decoder.named_parameters("decoder"))},
-        one_direction,
-    )
-
-
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-def test_both_layers_to_second_order(activation, device):
-    encoder = made(EncoderLayer, device, activation=activation, dropout=0.2)
-    decoder = made(DecoderLayer, device, norm="post", activation=activation, dropout=0.2)
-    x, y = (features(2, n, seed=seed, device=device, requires_grad=True) for n, seed in ((4, 0), (3, 1)))
-    parameters = {f"{name}.{key}": p for name, layer in (("encoder", encoder), ("decoder", decoder))
-                  for key, p in layer.named_parameters()}  # fmt: skip
-    check_hessian_vector_product(
-        lambda: weighted_sum(decoder(y, encoder(x, SOURCE_MASK), TARGET_MASK, SOURCE_MASK)),
-        {"x": x, "y": y, **parameters},
-    )
 
 
 # ------------------------------------------------------------------ no leaks, exactly
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@BOTH_WAYS
 def test_the_future_has_no_influence_and_receives_no_gradient_exactly(norm, fused):
     layer, memory = made(DecoderLayer, norm=norm), features(2, 4, seed=1)
     mask = causal_mask(5)
     with minigrad.fused(fused):
-        for t in range(1, 5):
+        for t in (1, 3):
             x = features(2, 5, requires_grad=True)
             out = layer(x, memory, mask, SOURCE_MASK)
             weighted_sum(out[:, :t]).backward()
@@ -164,8 +75,7 @@ def test_the_future_has_no_influence_and_receives_no_gradient_exactly(norm, fuse
             assert (after.numpy()[:, t:] != out.numpy()[:, t:]).any(axis=-1).all()
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@BOTH_WAYS
 def test_padding_has_no_influence_on_real_tokens_and_receives_no_gradient_from_them_exactly(norm, fused):
     encoder, decoder = made(EncoderLayer, norm=norm), made(DecoderLayer, norm=norm)
     x, y = features(2, 4, requires_grad=True), features(2, 3, seed=1)
@@ -180,13 +90,6 @@ def test_padding_has_no_influence_on_real_tokens_and_receives_no_gradient_from_t
         after = encoder(x, SOURCE_MASK)
         np.testing.assert_array_equal(after.numpy()[~pad], memory.numpy()[~pad])
         np.testing.assert_array_equal(decoder(y, after, TARGET_MASK, SOURCE_MASK).numpy(), out.numpy())
-
-
-def test_the_feed_forward_sees_each_token_alone():
-    layer, x = made(FeedForward), features(2, 3)
-    together = layer(x).numpy()
-    for b, t in np.ndindex(2, 3):
-        np.testing.assert_allclose(layer(x[b:b + 1, t:t + 1]).numpy()[0, 0], together[b, t], rtol=0, atol=1e-14)
 
 
 # ------------------------------------------------------------------ dropout

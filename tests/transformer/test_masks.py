@@ -15,33 +15,24 @@ from transformer.model.masks import source_mask, target_mask
 
 
 def test_padding_mask_allows_what_is_not_padding():
+    assert padding_mask(np.array([[0, 9]]), pad_id=9)[0, 0, 0].tolist() == [True, False]
     mask = padding_mask(np.array([[5, 6, 0], [0, 7, 0]]))
     assert (mask.shape, mask.dtype) == ((2, 1, 1, 3), np.bool_)
     assert mask[:, 0, 0].tolist() == [[True, True, False], [False, True, False]]
-
-
-def test_padding_mask_with_another_padding_id():
-    assert padding_mask(np.array([[0, 9]]), pad_id=9)[0, 0, 0].tolist() == [True, False]
-
-
-def test_padding_mask_wants_a_batch():
-    with pytest.raises(ValueError, match=r"\(batch, length\) expected, got \(3,\)"):
-        padding_mask(np.array([5, 6, 0]))
 
 
 def test_causal_mask_allows_the_past_and_the_present():
     mask = causal_mask(3)
     assert mask.dtype == np.bool_
     assert mask.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
-
-
-def test_causal_mask_with_cached_keys_is_the_last_rows_of_the_whole():
-    for queries in range(6):
+    for queries in range(6):  # the last ones
         np.testing.assert_array_equal(causal_mask(queries, 5), causal_mask(5)[5 - queries:])
 
 
-def test_causal_mask_cannot_have_more_queries_than_keys():
-    with pytest.raises(ValueError, match="4 queries cannot be the last of 3 keys"):
+def test_shapes_of_no_mask_are_refused():
+    with pytest.raises(ValueError, match=r"\(3,\)"):
+        padding_mask(np.array([5, 6, 0]))
+    with pytest.raises(ValueError, match=r"4 queries .* 3 keys"):
         causal_mask(4, 3)
 
 
@@ -68,12 +59,6 @@ def test_masks_are_made_where_the_ids_are(device):
         mask = target_mask(ids)
         assert device_of(mask) == name
         np.testing.assert_array_equal(to_numpy(mask), target_mask(to_numpy(ids)))
-
-
-def test_ids_on_a_gpu_are_not_read_back_to_look_for_padding(stand_in):
-    mask = source_mask(stand_in.cupy.asarray(np.array([[5, 6]])))
-    assert not stand_in.synchronizations
-    assert to_numpy(mask).all()
 
 
 # --- One convention -------------------------------------------------------------------------------
@@ -125,8 +110,8 @@ def test_true_means_may_attend_everywhere(attend):
 
 
 @EVERYWHERE
-@pytest.mark.parametrize("mask", [np.ones((3, 4)), np.zeros((3, 4), np.float32), np.ones((3, 4), np.int64), [[True]]],
-                         ids=["float64", "additive", "int64", "list"])
+@pytest.mark.parametrize("mask", [np.ones((3, 4)), Tensor(np.ones((3, 4), np.int64)), [[True]]],
+                         ids=["array", "tensor", "list"])
 def test_what_is_not_boolean_is_refused_everywhere(attend, mask):
-    with pytest.raises(TypeError, match="must be a boolean array or tensor, True where a query may attend"):
+    with pytest.raises(TypeError, match="boolean"):
         attend(mask, features(4, 5))

@@ -1,5 +1,6 @@
 """The sequence-to-sequence model: its formula, its loss, its masks, and what it refuses."""
 
+import functools
 import math
 
 import numpy as np
@@ -11,19 +12,17 @@ from minigrad import Tensor
 from tests.transformer.by_hand import ByHand
 from tests.transformer.tiny import BOS, EOS, LABELS, PAD, SOURCE, VOCABULARY, backward, tiny_model
 from transformer import Transformer, shift_right
-
-FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-
+from transformer.training import packed_loss
 
 # ------------------------------------------------------------------ the formula
-
 
 OPTIONS = [
     {},
     {"norm": "post", "share_embeddings": True, "tie_output": True, "num_heads": 4},
-    {"sinusoid_layout": "halves", "first_position": 1, "output_bias": True, "bias": False, "num_encoder_layers": 2},
+    {"sinusoid_layout": "halves", "first_position": 1, "output_bias": True, "num_encoder_layers": 2,
+     "d_model": 16, "num_heads": 8},
     {"positions": "learned", "final_norm": False, "tie_output": True, "num_decoder_layers": 2, "num_heads": 1},
-    {"norm": "post", "final_norm": True, "layer_norm_eps": 1e-2},
+    {"norm": "post", "final_norm": True, "layer_norm_eps": 1e-2, "bias": False},
 ]
 
 
@@ -41,8 +40,7 @@ def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(options,
 # ------------------------------------------------------------------ the loss
 
 
-@FUSED
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("smoothing", "fused"), [(0.0, True), (0.1, True), (0.1, False)])
 def test_the_loss_is_the_smoothed_cross_entropy_over_the_number_of_real_tokens(smoothing, fused):
     model = tiny_model()
     with minigrad.fused(fused):
@@ -65,7 +63,7 @@ def test_shift_right_puts_the_beginning_first_and_drops_the_last():
     assert shifted.dtype == LABELS.dtype
     assert LABELS[0, 0] == 6  # not changed in place
     assert shift_right(np.zeros((2, 0), np.int32), BOS).shape == (2, 0)
-    with pytest.raises(ValueError, match=r"shift_right: .*got \(3,\)"):
+    with pytest.raises(ValueError, match=r"\(3,\)"):
         shift_right(np.array([3, 4, 2]), BOS)
 
 
@@ -84,24 +82,13 @@ def test_dropout_drops_in_training_and_does_nothing_in_evaluation():
     assert (model.train()(SOURCE, target).numpy() != expected).any()
 
 
-def test_a_seed_decides_parameters_and_dropout():
-    def loss(seed):
-        with minigrad.random.fork(seed):
-            return Transformer(tiny_model(dropout=0.3).config).loss(SOURCE, LABELS).item()
-
-    assert loss(1) == loss(1)
-    assert loss(1) != loss(2)
-
-
 def test_float32_is_kept_throughout():
     model = tiny_model(np.float32, dropout=0.1)
-    for enabled in (True, False):
-        with minigrad.fused(enabled):
-            loss = model.loss(SOURCE, LABELS, 0.1)
-            assert loss.dtype == np.float32
-            assert {g.dtype for g in backward(model, lambda: model.loss(SOURCE, LABELS, 0.1)).values()} == {
-                np.dtype(np.float32)
-            }
+    for fused in (True, False):
+        with minigrad.fused(fused):
+            assert model.loss(SOURCE, LABELS, 0.1).dtype == np.float32
+            found = backward(model, lambda: model.loss(SOURCE, LABELS, 0.1))
+            assert {gradient.dtype for gradient in found.values()} == {np.dtype(np.float32)}
     exact = tiny_model(np.float64)
     assert model.eval().loss(SOURCE, LABELS).item() == pytest.approx(exact.loss(SOURCE, LABELS).item(), rel=1e-5)
 
@@ -124,33 +111,23 @@ def test_initial_parameters_follow_the_design():
 # ------------------------------------------------------------------ ids
 
 
-@pytest.mark.parametrize("kind", [list, np.int32, np.int64, np.uint8, Tensor])
-def test_ids_may_be_lists_arrays_of_any_integers_or_tensors(kind):
+@pytest.mark.parametrize("made", [np.ndarray.tolist, np.uint8, Tensor])
+def test_ids_may_be_lists_arrays_of_any_integers_or_tensors(made):
     model = tiny_model()
     expected = model.loss(SOURCE, LABELS, 0.1).item()
-    if kind is list:
-        source, labels = SOURCE.tolist(), LABELS.tolist()
-    elif kind is Tensor:
-        source, labels = Tensor(SOURCE), Tensor(LABELS)
-    else:
-        source, labels = SOURCE.astype(kind), LABELS.astype(kind)
-    assert model.loss(source, labels, 0.1).item() == expected
-    assert model(source, shift_right(LABELS, BOS)).shape == (2, 4, VOCABULARY)
+    assert model.loss(made(SOURCE), made(LABELS), 0.1).item() == expected
+    assert model(made(SOURCE), shift_right(LABELS, BOS)).shape == (2, 4, VOCABULARY)
 
 
-@pytest.mark.parametrize("worst", [-1, VOCABULARY, 999])
+@pytest.mark.parametrize("worst", [-1, VOCABULARY])
 def test_ids_out_of_range_are_refused_by_name(worst, device):
     model = tiny_model(np.float32, device)
     bad = np.array([[5, worst, EOS], [4, 3, EOS]])
     good = np.array([[5, 3, EOS], [4, 3, EOS]])
-    calls = {
-        "source": [lambda: model.encode(bad), lambda: model.loss(bad, good), lambda: model(bad, good)],
-        "target": [lambda: model.loss(good, bad), lambda: model(good, bad)],
-    }
-    for side, functions in calls.items():
-        for call in functions:
-            with pytest.raises(IndexError, match=rf"{side} ids: id {worst} is out of range; .*\[0, 11\)"):
-                call()
+    for side, ids in (("source", (bad, good)), ("target", (good, bad))):
+        for call in (model, model.loss):
+            with pytest.raises(IndexError, match=rf"{side} ids: id {worst} .*\[0, 11\)"):
+                call(*ids)
 
 
 def test_the_two_vocabularies_have_their_own_ranges():
@@ -164,7 +141,7 @@ def test_the_two_vocabularies_have_their_own_ranges():
         model([[4, 3]], [[1, 9]])
 
 
-@pytest.mark.parametrize("ids", [SOURCE.astype(np.float32), SOURCE > 3, [[5.0, 2.0]], Tensor([[5.0, 2.0]])])
+@pytest.mark.parametrize("ids", [SOURCE > 3, [[5.0, 2.0]], Tensor([[5.0, 2.0]])])
 def test_ids_that_are_no_integers_are_refused(ids):
     with pytest.raises(TypeError, match=r"source ids must be integers, got (float|bool)"):
         tiny_model().encode(ids)
@@ -172,23 +149,21 @@ def test_ids_that_are_no_integers_are_refused(ids):
         tiny_model().loss(SOURCE, ids)
 
 
-def test_ids_that_are_no_batch_are_refused():
-    with pytest.raises(ValueError, match=r"source ids must have shape \(batch, length\), got \(5,\)"):
-        tiny_model().encode(SOURCE[0])
-
-
-@pytest.mark.parametrize(("source", "labels"), [(SOURCE[:1], LABELS), (SOURCE, LABELS[:1])])
-def test_a_source_and_a_target_of_different_batches_are_refused(source, labels):
-    for call in (tiny_model(), tiny_model().loss):
-        with pytest.raises(ValueError, match=r"the same batch, got ids of shapes \([12], 5\) and \([12], 4\)"):
-            call(source, labels)
-
-
-@FUSED
-@pytest.mark.parametrize(("source", "target"), [((2, 0), (2, 4)), ((2, 5), (2, 0)), ((0, 5), (0, 4)), ((2, 0), (2, 0))])
-def test_empty_sequences_and_batches_are_no_trouble(source, target, fused):
+def test_ids_of_shapes_that_do_not_fit_are_refused():
     model = tiny_model()
-    source, labels = np.full(source, 5), np.full(target, 6)
+    with pytest.raises(ValueError, match=r"source ids.* \(5,\)"):
+        model.encode(SOURCE[0])
+    for source, labels in ((SOURCE[:1], LABELS), (SOURCE, LABELS[:1])):
+        for call in (model, model.loss, functools.partial(packed_loss, model)):
+            with pytest.raises(ValueError, match=r"same batch.*\([12], 5\) and \([12], 4\)"):
+                call(source, labels)
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+@pytest.mark.parametrize("sizes", [((2, 0), (2, 4)), ((2, 5), (2, 0)), ((0, 5), (0, 4)), ((2, 0), (2, 0))], ids=str)
+def test_empty_sequences_and_batches_are_no_trouble(sizes, fused):
+    model = tiny_model()
+    source, labels = (np.full(shape, 5) for shape in sizes)
     with minigrad.fused(fused):
         loss = model.loss(source, labels, 0.1)
         gradients = backward(model, lambda: model.loss(source, labels, 0.1))

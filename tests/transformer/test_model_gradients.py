@@ -4,9 +4,9 @@ In every check: a batch of two sentences of unequal lengths, padding and causal 
 switched on with masks that are drawn from the same keys at every evaluation.
 """
 
+import contextlib
 import functools
 
-import numpy as np
 import pytest
 
 import minigrad
@@ -19,8 +19,9 @@ from minigrad.functional.linear import linear
 from minigrad.functional.loss import row_losses
 from minigrad.functional.normalization import layer_norm
 
-from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
-from tests.transformer.tiny import LABELS, PAD, SOURCE, assert_same, backward, gradients, tiny_model
+from tests.conftest import DEVICES
+from tests.transformer.differences import check_gradients, check_hessian_vector_product, directions, one_direction
+from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, tiny_model
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}
 MODELS = {
@@ -41,35 +42,27 @@ MODELS = {
 SMOOTH = {"activation": "gelu_tanh", "dropout": 0.2, **THREE_WAY}  # for what needs one model only, and no kinks
 
 
-def loss_of(model, smoothing=0.1):
-    return lambda: model.loss(SOURCE, LABELS, label_smoothing=smoothing)
+def loss_of(model):
+    return lambda: model.loss(SOURCE, LABELS, label_smoothing=0.1)
+
+
+def two_directions(gradient, rng):
+    """The gradient's largest entry, and random signs everywhere."""
+    return directions(gradient, rng, entries=0, dense=1)
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
 def test_the_loss_of_the_whole_model_has_the_gradient_of_finite_differences(options):
     model = tiny_model(dropout=0.2, **options)
-    check_gradients(loss_of(model), dict(model.named_parameters()))
+    check_gradients(loss_of(model), dict(model.named_parameters()), two_directions)
 
 
-@pytest.mark.parametrize("options", [{}, {**SMOOTH, "norm": "post"}], ids=["pre-norm, relu", "post-norm, tied"])
-def test_on_every_device(options, device):
-    model = tiny_model(device=device, **{"dropout": 0.2, **options})
-    check_gradients(loss_of(model), dict(model.named_parameters()), one_direction)
-
-
-def test_no_gradient_of_those_checked_is_zero_but_the_key_biases():
-    model = tiny_model(**SMOOTH)
-    for name, gradient in backward(model, loss_of(model)).items():
-        if name.endswith("key.bias"):
-            assert abs(gradient).max() < 1e-15
-        else:
-            assert abs(gradient).max() > 1e-3, name
-
-
-def test_without_dropout_and_smoothing_and_on_compositions():
-    model = tiny_model(activation="gelu", norm="post")
-    with minigrad.fused(False):
-        check_gradients(loss_of(model, smoothing=0.0), dict(model.named_parameters()))
+@pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
+def test_on_every_device(device):
+    """Of the encoder's parameters, whose gradients have come through everything else."""
+    model = tiny_model(device=device, norm="post", **SMOOTH)
+    parameters = {name: p for name, p in model.named_parameters() if name.startswith("encoder")}
+    check_gradients(loss_of(model), parameters, one_direction)
 
 
 # ------------------------------------------------------------------ the check itself can fail
@@ -108,15 +101,13 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("operation", "which"), BROKEN, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.parametrize("factor", [1.01, 0.999])
-def test_one_rule_that_is_a_little_wrong_is_found(operation, which, factor, monkeypatch):
+def test_one_rule_that_is_a_little_wrong_is_found(operation, which, monkeypatch):
     model = tiny_model(**SMOOTH)
     for body in (operation, *operation.bodies):
-        break_rule(body, which, factor, monkeypatch)
-    with pytest.raises(AssertionError, match="the gradient is"):
-        check_gradients(loss_of(model), dict(model.named_parameters()))
-    with pytest.raises(AssertionError, match="the gradient is"), only_definitions():
-        check_gradients(loss_of(model), dict(model.named_parameters()))
+        break_rule(body, which, 0.999, monkeypatch)
+    for bodies in (contextlib.nullcontext, only_definitions):
+        with pytest.raises(AssertionError, match="the gradient is"), bodies():
+            check_gradients(loss_of(model), dict(model.named_parameters()), two_directions)
 
 
 def break_rule(body, which, factor, monkeypatch):
@@ -128,54 +119,6 @@ def break_rule(body, which, factor, monkeypatch):
         monkeypatch.setitem(body.adding, which, added_to(body.adding[which], factor))
     else:
         monkeypatch.setitem(body.rules, which, scaled(body.rules[which], None, factor))
-
-
-# ------------------------------------------------------------------ accumulation
-
-
-@pytest.mark.parametrize("options", [{}, THREE_WAY], ids=["untied", "three-way tied"])
-def test_two_backward_calls_accumulate_twice_the_gradient(options):
-    model = tiny_model(dropout=0.2, **options)
-    once = backward(model, loss_of(model))
-    for _ in range(2):
-        with minigrad.random.fork(6):
-            loss = loss_of(model)()
-        loss.backward()
-    thrice = gradients(model)
-    assert_same(thrice, {name: 3 * gradient for name, gradient in once.items()}, 1e-15)
-
-    model.zero_grad()
-    with minigrad.random.fork(6):
-        loss = loss_of(model)()
-    loss.backward(retain_graph=True)
-    loss.backward()
-    for name, gradient in gradients(model).items():
-        np.testing.assert_array_equal(gradient, 2 * once[name], err_msg=name)
-
-
-def test_the_gradients_of_tied_weights_add_up_over_their_three_places():
-    tied = tiny_model(**THREE_WAY)
-    untied = tiny_model()
-    state = tied.state_dict()
-    state["projection.weight"] = state["decoder.embedding.table.weight"]
-    untied.load_state_dict(state)
-    apart = backward(untied, loss_of(untied))
-    assert tied.loss(SOURCE, LABELS).item() == untied.loss(SOURCE, LABELS).item()
-    places = ("encoder.embedding.table.weight", "decoder.embedding.table.weight", "projection.weight")
-    expected = {**apart, places[0]: sum(apart[place] for place in places)}
-    del expected[places[1]], expected[places[2]]
-    assert_same(backward(tied, loss_of(tied)), expected)
-
-
-def test_a_batch_has_the_sum_of_the_gradients_of_its_sentences_alone():
-    """No padding, no batch: what a rule divided by the batch size, or a leak through padding, would change."""
-    model = tiny_model()
-    batched = backward(model, lambda: model.loss(SOURCE, LABELS, 0.1, reduction="sum"))
-    alone = []
-    for source, labels in zip(SOURCE, LABELS, strict=True):
-        source, labels = source[source != PAD][None], labels[labels != PAD][None]
-        alone.append(backward(model, lambda s=source, t=labels: model.loss(s, t, 0.1, reduction="sum")))
-    assert_same(batched, {name: alone[0][name] + alone[1][name] for name in batched})
 
 
 # ------------------------------------------------------------------ fused twins, second order
@@ -194,8 +137,7 @@ def test_fused_and_step_by_step_agree_in_value_and_all_gradients(options):
     assert_same(fused_gradients, by_steps)
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)])
 def test_hessian_vector_product_of_the_whole_loss(norm, fused, device):
     model = tiny_model(device=device, norm=norm, **SMOOTH)
     with minigrad.fused(fused):

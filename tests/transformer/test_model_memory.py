@@ -14,15 +14,13 @@ from minigrad.func import checkpoint
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer.model import EncoderLayer, TransformerConfig
 
-FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-
 
 def live_nodes():
     return sum(type(thing) is Node for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize("after", ["nothing", "backward", "grad", "grad of grad"])
-@FUSED
+@pytest.mark.parametrize(("after", "fused"), [("nothing", True), ("backward", True), ("backward", False),
+                                              ("grad of grad", True), ("grad of grad", False)])
 def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(after, fused):
     model = tiny_model(dropout=0.2)
     gc.collect()
@@ -34,35 +32,12 @@ def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(after, fused
             assert live_nodes() > before + 50
             if after == "backward":
                 loss.backward()
-            elif after != "nothing":
+            elif after == "grad of grad":
                 parameters = list(model.parameters())
-                gradients = minigrad.grad(loss, parameters, create_graph=after == "grad of grad")
-                if after == "grad of grad":
-                    minigrad.grad(gradients[0].sum(), parameters[1:3])
+                gradients = minigrad.grad(loss, parameters, create_graph=True)
+                minigrad.grad(gradients[0].sum(), parameters[1:3])
                 del gradients
         del loss
-        assert live_nodes() == before
-    finally:
-        gc.enable()
-
-
-def test_tapped_tensors_keep_their_graph_no_longer_than_they_live():
-    model, kept = tiny_model(), []
-
-    def keep(name, tensor):
-        kept.append((name, tensor))
-        tensor.retain_grad()
-        return tensor
-
-    gc.collect()
-    gc.disable()
-    try:
-        before = live_nodes()
-        with minigrad.tapping(keep):
-            model.loss(SOURCE, LABELS, 0.1).backward()
-        assert all(tensor.grad is not None for _, tensor in kept)
-        assert [name for name, _ in kept].count("scores") == 3
-        kept.clear()
         assert live_nodes() == before
     finally:
         gc.enable()
@@ -125,25 +100,3 @@ def test_the_tape_keeps_of_an_encoder_layer_what_its_gradient_needs_and_no_more(
 def test_a_checkpointed_layer_keeps_its_output_alone():
     layer, x = encoder_layer(0.1)
     assert 4 * TOKENS * D <= array_bytes_of(lambda: checkpoint(layer, x)) <= 4 * TOKENS * D + 256
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_checkpointing_every_layer_changes_no_gradient(fused):
-    """First and second order, in training with dropout, masked."""
-    layer, x = encoder_layer(0.1)
-    layer.to(dtype=np.float64)
-    x = x.detach().astype(np.float64)[:2, :5].detach().requires_grad_()
-    mask = np.arange(5) < np.array([[[[5]]], [[[3]]]])
-
-    def second_order(call):
-        with minigrad.random.fork(1), minigrad.fused(fused):
-            out = call(layer, call(layer, x, mask), mask)
-        parameters = [x, *layer.parameters()]
-        first = minigrad.grad((out * out).sum(), parameters, create_graph=True)
-        second = minigrad.grad(sum((g * g).sum() for g in first), parameters, allow_unused=True)
-        return [*first, *[g for g in second if g is not None]]
-
-    plain = second_order(lambda layer, x, mask: layer(x, mask))
-    largest = max(abs(expected.numpy()).max() for expected in plain)  # the scale of the rounding in those that are 0
-    for found, expected in zip(second_order(checkpoint), plain, strict=True):
-        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-10, atol=1e-13 * largest)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, profile
+from minigrad import profile
 
 from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_model
 from transformer.training import packed_loss
@@ -23,14 +23,13 @@ def sentences(*lengths):
 SOURCE, LABELS = sentences(5, 1, 3), sentences(2, 6, 1)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"norm": "post"}, {"positions": "learned"}, {"share_embeddings": True, "tie_output": True},
-    {"bias": False, "output_bias": True, "activation": "gelu"},
-], ids=lambda options: ", ".join(map(str, options.values())) or "pre-norm")
-@pytest.mark.parametrize("dropout", [0.0, 0.4])
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_loss_and_gradients_are_those_of_whole_batches(options, dropout, reduction):
-    model = tiny_model(dropout=dropout, **options)
+@pytest.mark.parametrize(("reduction", "options"), [
+    ("mean", {}), ("sum", {"norm": "post"}), ("mean", {"positions": "learned"}),
+    ("sum", {"share_embeddings": True, "tie_output": True}),
+    ("mean", {"bias": False, "output_bias": True, "activation": "gelu"}),
+], ids=str)
+def test_loss_and_gradients_are_those_of_whole_batches(reduction, options):
+    model = tiny_model(dropout=0.4, **options)
     arguments = SOURCE, LABELS, 0.1, reduction
     found = backward(model, lambda: packed_loss(model, *arguments))
     assert_same(found, backward(model, lambda: model.loss(*arguments)))
@@ -38,6 +37,8 @@ def test_loss_and_gradients_are_those_of_whole_batches(options, dropout, reducti
         value = packed_loss(model, *arguments).item()
     with minigrad.random.fork(6):
         np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
+    value = packed_loss(model.eval(), *arguments).item()
+    np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
 
 
 @pytest.mark.parametrize(("source", "labels"), [
@@ -65,18 +66,6 @@ def test_the_rows_that_are_computed_are_the_real_ones():
     assert packed == 8 * real
     logits = 18 * VOCABULARY  # packed, they are part of the loss
     assert whole == 8 * (15 * wide["encoder"] + 18 * wide["decoder"] + 15 * wide["memory"] + logits)
-
-
-def test_packing_and_unpacking():
-    tokens = real_tokens(SOURCE != PAD)
-    np.testing.assert_array_equal(tokens.places, [0, 1, 2, 3, 4, 5, 10, 11, 12])
-    x = Tensor(RNG.normal(size=(3, 5, 2)), requires_grad=True)
-    packed = tokens.pack(x)
-    np.testing.assert_array_equal(packed.numpy(), x.numpy()[SOURCE != PAD])
-    back = tokens.unpack(packed)
-    np.testing.assert_array_equal(back.numpy(), np.where((SOURCE != PAD)[..., None], x.numpy(), 0))
-    back.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), np.broadcast_to((SOURCE != PAD)[..., None], x.shape))
 
 
 def test_padding_stays_where_nearly_all_tokens_are_real():

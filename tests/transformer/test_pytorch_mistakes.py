@@ -8,7 +8,7 @@ from minigrad.checkpoint import CheckpointError
 
 from tests.transformer.pytorch_models import arrays, make, same, snapshot
 from transformer import MultiHeadAttention
-from transformer.interop import BARE, ModelNames, load_pytorch, to_pytorch
+from transformer.interop import BARE, load_pytorch, to_pytorch
 
 
 def test_every_problem_is_listed_and_nothing_is_changed():
@@ -21,17 +21,14 @@ def test_every_problem_is_listed_and_nothing_is_changed():
     attention = "transformer.decoder.layers.1.self_attn"
     state[f"{attention}.in_proj_weight"] = np.zeros((4, 12), np.float32)
     state[f"{attention}.in_proj_bias"] = np.zeros(12)
-    to = ".to(dtype=...)"
     with pytest.raises(ValueError, match="nothing was changed") as error:
         load_pytorch(model, state)
-    assert str(error.value).splitlines() == [
-        "load_pytorch: nothing was changed, because the state does not fit the Transformer:",
-        "  missing: transformer.encoder.norm.weight, generator.bias",
-        "  unexpected: generator.extra, transformer.pe",
-        f"  {attention}.in_proj_weight: shape (4, 12) given, (12, 4) needed",
-        f"  {attention}.in_proj_bias: dtype float64 given, float32 needed; cast the values, or the module with {to}",
-        "  target_embedding.weight: shape (9, 4) given, (7, 4) needed",
-    ]
+    for problem in ("missing: transformer.encoder.norm.weight, generator.bias",
+                    "unexpected: generator.extra, transformer.pe",
+                    f"{attention}.in_proj_weight: shape (4, 12) given, (12, 4) needed",
+                    f"{attention}.in_proj_bias: dtype float64 given, float32 needed",
+                    "target_embedding.weight: shape (9, 4) given, (7, 4) needed"):
+        assert problem in str(error.value)
     assert same(snapshot(model), before)
 
 
@@ -44,25 +41,9 @@ def test_what_has_no_counterpart_can_be_ignored():
     assert same(snapshot(model), snapshot(other))
 
 
-def test_a_name_that_was_forgotten_is_missed():
-    """A model with embeddings is not taken for a bare one: its embeddings would stay as they were drawn."""
-    state = to_pytorch(make(), names=ModelNames(source_embedding="src_emb"))
-    with pytest.raises(ValueError, match=r"missing: source_embedding\.weight\n  unexpected: src_emb\.weight"):
-        load_pytorch(make(), state)
-    with pytest.raises(ValueError, match=r"missing: encoder\.layers\.0.*\n  unexpected: transformer\."):
-        load_pytorch(make(), state, names=BARE)
-
-
-def test_attention_of_another_form():
-    with pytest.raises(ValueError, match=r"missing: q_proj_weight.*\n  unexpected: in_proj_weight"):
-        load_pytorch(MultiHeadAttention(4, 2, kdim=3), to_pytorch(MultiHeadAttention(4, 2)))
-    with pytest.raises(ValueError, match=r"unexpected: in_proj_bias, out_proj\.bias"):
-        load_pytorch(MultiHeadAttention(4, 2, bias=False), to_pytorch(MultiHeadAttention(4, 2)))
-
-
 def test_attention_with_learnt_extra_keys():
     extra = {name: np.zeros((1, 1, 4), np.float32) for name in ("bias_k", "bias_v")}
-    with pytest.raises(ValueError, match=r"unexpected: bias_k, bias_v\n.*add_bias_kv=True has no counterpart here"):
+    with pytest.raises(ValueError, match=r"unexpected: bias_k, bias_v\n.*add_bias_kv=True"):
         load_pytorch(MultiHeadAttention(4, 2), {**to_pytorch(MultiHeadAttention(4, 2)), **extra})
 
 
@@ -82,21 +63,23 @@ def test_tied_values():
         load_pytorch(model, kept)
 
 
-@pytest.mark.parametrize("module", [nn.Sequential(nn.Linear(2, 2)), nn.Dropout(0.5)], ids=["Sequential", "Dropout"])
-def test_modules_of_other_classes(module):
-    with pytest.raises(TypeError, match=f"not for {type(module).__name__}"):
-        load_pytorch(module, {})
-
-
-def test_names_for_a_part():
-    with pytest.raises(TypeError, match=r"names are those of the parts of a Transformer, .* is a MultiHeadAttention"):
-        to_pytorch(MultiHeadAttention(4, 2), names=BARE)
-
-
-def test_a_value_that_is_no_array():
-    state = {**to_pytorch(MultiHeadAttention(4, 2)), "in_proj_bias": [0.0] * 12}
-    with pytest.raises(TypeError, match="load_pytorch: in_proj_bias must be an array or a tensor, got list"):
-        load_pytorch(MultiHeadAttention(4, 2), state)
+def test_arguments_of_other_types(tmp_path):
+    module = MultiHeadAttention(4, 2)
+    with pytest.raises(TypeError, match="not for Dropout"):
+        load_pytorch(nn.Dropout(0.5), {})
+    with pytest.raises(TypeError, match=r"names .* MultiHeadAttention"):
+        to_pytorch(module, names=BARE)
+    with pytest.raises(TypeError, match=r"in_proj_bias .* list"):
+        load_pytorch(module, {**to_pytorch(module), "in_proj_bias": [0.0] * 12})
+    with pytest.raises(TypeError, match=r"load_pytorch\(module, source\); the first .* str$"):
+        load_pytorch("weights.safetensors", module)
+    with pytest.raises(TypeError, match="got a MultiHeadAttention"):
+        load_pytorch(module, module)
+    with pytest.raises(FileNotFoundError):
+        load_pytorch(module, tmp_path / "nothing.safetensors")
+    (tmp_path / "model.pt").write_bytes(b"\x80\x02}q\x00.")
+    with pytest.raises(CheckpointError, match=r"model\.pt"):
+        load_pytorch(module, tmp_path / "model.pt")
 
 
 def test_values_may_be_anything_with_numpys_protocol():
@@ -111,30 +94,6 @@ def test_values_may_be_anything_with_numpys_protocol():
     load_pytorch(other, {name: Foreign(t.numpy()) for name, t in to_pytorch(module).items()})
     assert same(snapshot(module), snapshot(other))
     load_pytorch(other, {name: Tensor(t.numpy()) for name, t in to_pytorch(module).items()})
-
-
-@pytest.mark.parametrize("arguments", [
-    ("weights.safetensors", MultiHeadAttention(4, 2)),
-    ({}, MultiHeadAttention(4, 2)),
-    (object(), "weights.safetensors"),
-])
-def test_exchanged_arguments(arguments):
-    kind = type(arguments[0]).__name__
-    with pytest.raises(TypeError, match=rf"load_pytorch\(module, source\); the first is .* it is a {kind}$"):
-        load_pytorch(*arguments)
-
-
-def test_a_module_is_no_source():
-    with pytest.raises(TypeError, match=r"the source must be .* a state_dict, got a MultiHeadAttention"):
-        load_pytorch(MultiHeadAttention(4, 2), MultiHeadAttention(4, 2))
-
-
-def test_files_that_are_none(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        load_pytorch(MultiHeadAttention(4, 2), tmp_path / "nothing.safetensors")
-    (tmp_path / "model.pt").write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(CheckpointError, match=r"model\.pt: not a readable safetensors file"):
-        load_pytorch(MultiHeadAttention(4, 2), tmp_path / "model.pt")
 
 
 def test_loading_counts_as_a_change():
