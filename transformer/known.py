@@ -69,7 +69,10 @@ def _is_patched(cls: type) -> bool:
     if len(own) == _COUNTS[cls]:
         return False
     inherited = {name: value for base in reversed(cls.__mro__[1:]) for name, value in _methods(base).items()}
-    return any(inherited.get(name) is not value for name, value in _methods(cls).items() if name not in methods)
+    if any(inherited.get(name) is not value for name, value in _methods(cls).items() if name not in methods):
+        return True
+    _COUNTS[cls] = len(own)  # what was added is no method: `copy.deepcopy` writes such an attribute
+    return False
 
 
 def unknown_part(model: nn.Module) -> str | None:
