@@ -22,7 +22,7 @@ BENCH_ARGS  :=
 help:
 	@echo "make demo        train a Transformer on dates in five languages, then translate unseen ones (about 5 minutes)"
 	@echo "make test        the tests (about 4 minutes on two cores)"
-	@echo "make test-all    the long tier: tests that train for minutes, check exhaustively, or sample a campaign"
+	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"

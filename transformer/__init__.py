@@ -11,7 +11,7 @@
     known.py       which models the fast paths support
 """
 
-from transformer import moved
+from transformer import known, moved
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,
@@ -24,7 +24,7 @@ from transformer.model import (
     shift_right,
 )
 
-__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask",
+__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask", "known",
            "padding_mask", "shift_right", "trace"]
 
 moved.install()

@@ -1,13 +1,14 @@
-"""Which models the fast paths support: those whose every part is as `transformer.model` defines it.
+"""Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
 
-Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute the
-same results as the model's own methods, in less time. They support the modules of `transformer.model` alone. A model
-with a module of another class, with hooks, or with a replaced method, on an instance or a class, runs its own methods.
+Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
+the model computes in another way. They know the modules of `transformer.model` and no others. A model with another
+class among its modules, another activation, hooks, or a method that was replaced, on an instance or on a class, runs as
+it is written. Functions are not checked: to change what a model computes, replace a method or a module.
 """
 
 from __future__ import annotations
 
-from types import FunctionType
+from typing import Any
 
 from minigrad import nn
 
@@ -24,6 +25,7 @@ from transformer.model import (
     TokenEmbedding,
     Transformer,
 )
+from transformer.model.layers import ACTIVATIONS
 
 Kinds = dict[str, tuple[type[nn.Module], ...]]
 
@@ -31,7 +33,7 @@ _STACK: Kinds = {"embedding": (TokenEmbedding,), "layers": (nn.ModuleList,), "no
 _ENCODER_LAYER: Kinds = {"self_attention": (MultiHeadAttention,), "self_attention_residual": (Residual,),
                          "feed_forward": (FeedForward,), "feed_forward_residual": (Residual,)}
 
-# For each class of module, the classes that each attribute may hold; a ModuleList holds layers.
+# The parts of each class of module, by the attribute that holds them. Those of a ModuleList are checked by its stack.
 PARTS: dict[type[nn.Module], Kinds] = {
     Transformer: {"encoder": (Encoder,), "decoder": (Decoder,), "projection": (nn.Linear,)},
     Encoder: _STACK,
@@ -46,54 +48,55 @@ PARTS: dict[type[nn.Module], Kinds] = {
     nn.ModuleList: {},
     **{leaf: {} for leaf in (nn.Linear, nn.LayerNorm, nn.Embedding, nn.Dropout, SinusoidalPositions, LearnedPositions)},
 }
-_LAYERS = (EncoderLayer, DecoderLayer)
+_LAYER_OF: dict[type[nn.Module], type[nn.Module]] = {Encoder: EncoderLayer, Decoder: DecoderLayer}
+
+# The methods that the shortcuts stand for, as the classes have them when this module is imported, inherited ones too.
+_NAMES = ("__call__", "forward", "transform", "encode", "decode", "logits", "loss", "memory_mask", "source_ids",
+          "target_ids")
+_METHODS = [(cls, name, getattr(cls, name)) for cls in PARTS for name in _NAMES if hasattr(cls, name)]
+_ON_INSTANCES = frozenset(_NAMES)
 
 
-def _methods(cls: type) -> dict[str, object]:
-    """The methods and properties that a class itself defines."""
-    return {name: value for name, value in vars(cls).items() if isinstance(value, FunctionType | property)}
+def unknown_part(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder", "projection")) -> str | None:
+    """What a shortcut does not know of a `Transformer`: the first such part in words; None if it knows all of it.
 
-
-# What the classes of the modules, and those that they inherit from, define as they are imported, and how many
-# attributes each has: another number shows that one was added.
-_METHODS = {cls: _methods(cls) for known in PARTS for cls in known.__mro__ if cls is not object}
-_COUNTS = {cls: len(vars(cls)) for cls in _METHODS}
-_NAMES = frozenset(name for methods in _METHODS.values() for name in methods)
-
-
-def _is_patched(cls: type) -> bool:
-    """Whether a method of the class was replaced, or one that it inherits overridden, since it was defined."""
-    own, methods = vars(cls), _METHODS[cls]
-    if any(own.get(name) is not method for name, method in methods.items()):
-        return True
-    if len(own) == _COUNTS[cls]:
-        return False
-    inherited = {name: value for base in reversed(cls.__mro__[1:]) for name, value in _methods(base).items()}
-    if any(inherited.get(name) is not value for name, value in _methods(cls).items() if name not in methods):
-        return True
-    _COUNTS[cls] = len(own)  # what was added is no method: `copy.deepcopy` writes such an attribute
-    return False
-
-
-def unknown_part(model: nn.Module) -> str | None:
-    """The first part of `model` that the fast paths do not support, in words; None if they support all parts."""
+    Args:
+        model: any module.
+        parts: the attributes of the model that the shortcut stands for.
+    """
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}"
-    for cls in _METHODS:
-        if _is_patched(cls):
+    for cls, name, method in _METHODS:
+        if getattr(cls, name) is not method:
             return f"methods of {cls.__name__} were replaced"
-    unseen: list[tuple[str, nn.Module]] = [("", model)]
-    while unseen:
-        path, module = unseen.pop()
-        attributes, kinds = vars(module), PARTS[type(module)]
-        if "_hooks" in attributes and module.has_hooks:
-            return f"{path or 'the model'} has hooks"
-        if not _NAMES.isdisjoint(attributes):
-            return f"a method of {path or 'the model'} was replaced"
-        for name, part in attributes.items():
-            if isinstance(part, nn.Module):
-                inner = f"{path}.{name}" if path else name
-                if type(part) not in (_LAYERS if type(module) is nn.ModuleList else kinds.get(name, ())):
-                    return f"{inner} is a {type(part).__name__}"
-                unseen.append((inner, part))
+    unseen: list[nn.Module] = [model]
+    while unseen:  # at every training step: a path is made for a part that is unknown alone
+        module = unseen.pop()
+        problem = _problem(module)
+        if problem:
+            path = next(path for path, part in model.named_modules() if part is module)
+            return f"{path or 'the model'} {problem}"
+        skipped = PARTS[Transformer].keys() - parts if module is model else ()
+        unseen += [part for name, part in vars(module).items() if isinstance(part, nn.Module) and name not in skipped]
+    return None
+
+
+def _problem(module: Any) -> str | None:
+    """What is unknown of a module whose class is known, its own parts included."""
+    attributes, kinds = vars(module), PARTS[type(module)]
+    if "_hooks" in attributes and module.has_hooks:
+        return "has hooks"
+    if not _ON_INSTANCES.isdisjoint(attributes):
+        return "has a method of its own"
+    if "activation" in attributes and module.activation not in ACTIVATIONS.values():
+        return "has an activation of its own"
+    if type(module) in _LAYER_OF:
+        others = [part for part in attributes["layers"] if type(part) is not _LAYER_OF[type(module)]]
+        if others:
+            return f"has a {type(others[0]).__name__} among its layers"
+    if type(module) is nn.ModuleList:
+        return None
+    for name, part in attributes.items():
+        if isinstance(part, nn.Module) and type(part) not in kinds.get(name, ()):
+            return f"has a {type(part).__name__} as {name}"
     return None

@@ -56,7 +56,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "transformer.trainer": ("transformer.training.trainer",),
     "transformer.validation": ("transformer.training.validation",),
 }
-LEFT: dict[str, tuple[str, ...]] = {"transformer.model": ("transformer.model.transformer", "transformer.known")}
+LEFT: dict[str, tuple[str, ...]] = {"transformer.model": ("transformer.model.transformer",)}
 
 
 def install() -> None:

@@ -16,12 +16,12 @@ from minigrad.device.local import Setting
 from minigrad.engine.primitive import body_kinds, only_definitions
 from minigrad.kernels.bodies import JIT, faster_body, is_jit_on, made_ready
 from minigrad.kernels.checking import BodyCheck, BodyError, check_body
-from minigrad.kernels.paths import PathExplanation, Step, explain_path, report_choice
+from minigrad.kernels.paths import PathExplanation, PathWatcher, Step, explain_path, report_choice
 
 __all__ = [
-    "BodyCheck", "BodyError", "CompileTime", "PathExplanation", "Step", "check_body", "compile_time", "compiled_before",
-    "explain_path", "faster_body", "is_jit_on", "jit", "load", "made_ready",
-    "only_definitions", "report_choice",
+    "BodyCheck", "BodyError", "CompileTime", "PathExplanation", "PathWatcher", "Step", "check_body", "compile_time",
+    "compiled_before", "explain_path", "faster_body", "is_jit_on", "jit", "load", "made_ready", "only_definitions",
+    "report_choice",
 ]
 
 

@@ -64,7 +64,7 @@ def explain_path(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Pat
 
     A gradient rule belongs to the body that ran its operation.
     """
-    watcher = _Watcher()
+    watcher = PathWatcher()
     with interpreting(watcher):
         result = function(*args, **kwargs)
     return PathExplanation(tuple(watcher.steps), result)
@@ -79,12 +79,12 @@ def report_choice(operation: str, ran: str, *declined: str) -> None:
         declined: the way that was not, and the reason.
     """
     for entry in interpreters():
-        if isinstance(entry, _Watcher):
+        if isinstance(entry, PathWatcher):
             entry.steps.append(Step(operation, (), ran, (declined,) if declined else ()))
 
 
-class _Watcher(Interpreter):
-    """Notes the body of every operation."""
+class PathWatcher(Interpreter):
+    """Notes the body of every operation, for `explain_path`."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []

@@ -12,7 +12,7 @@ from tests.transformer.decoding_models import BOS, EOS, peaked_model, random_sou
 from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, tiny_config, tiny_model
 from transformer import Transformer, trace
 from transformer.data import WordTokenizer
-from transformer.decode import beam_search, greedy
+from transformer.decode import beam_search, decoder_of, greedy
 from transformer.explore.translation import explain
 from transformer.known import PARTS, unknown_part
 from transformer.model import DecoderLayer, LearnedPositions, MultiHeadAttention, shift_right
@@ -131,12 +131,14 @@ def with_a_call_of_its_own(model, monkeypatch):
 
 CHANGES = {
     "encoder.layers.0.feed_forward.inner has hooks": hooked,
-    "a method of the model was replaced": patched("", "logits"),
-    "a method of decoder.layers.0 was replaced": patched("decoder.layers.0", "forward"),
+    "the model has a method of its own": patched("", "logits"),
+    "decoder.layers.0 has a method of its own": patched("decoder.layers.0", "forward"),
     "methods of MultiHeadAttention were replaced": patched_class,
     "methods of DecoderLayer were replaced": with_a_call_of_its_own,
-    "encoder.embedding.dropout is a Identity": with_a_part("encoder.embedding.dropout", nn.Identity()),
-    "adapter is a Linear": with_a_part("adapter", nn.Linear(2, 2)),
+    "encoder.embedding has a Identity as dropout": with_a_part("encoder.embedding.dropout", nn.Identity()),
+    "the model has a Linear as adapter": with_a_part("adapter", nn.Linear(2, 2)),
+    "decoder.layers.0.feed_forward has an activation of its own":
+        with_a_part("decoder.layers.0.feed_forward.activation", lambda x: x - x.mean(axis=1, keepdims=True)),
 }
 
 
@@ -153,6 +155,49 @@ def test_a_changed_model_trains_and_decodes_as_written(reason, monkeypatch):
     assert [hypothesis.ids for hypothesis in found] == [by_whole_prefixes(speaker, source) for source in SENTENCES]
 
 
+def other_layer(model):
+    model.encoder.layers.append(DecoderLayer(model.config))
+    return unknown_part(model)
+
+
+def test_a_decoder_layer_in_the_encoder_is_unknown():
+    assert other_layer(tiny_model()) == "encoder has a DecoderLayer among its layers"
+
+
+def without_bias(model, attention, part):
+    getattr(getattr(model.decoder.layers[0], attention), part).bias = None
+
+
+UNUSUAL = {
+    "a query without bias": lambda model: without_bias(model, "self_attention", "query"),
+    "a key without bias": lambda model: without_bias(model, "cross_attention", "key"),
+    "a norm without weight": lambda model: setattr(
+        model.decoder.layers[0].feed_forward_residual, "norm", nn.LayerNorm(16, elementwise_affine=False)),
+    "another number of heads": lambda model: setattr(model.decoder.layers[1].cross_attention, "num_heads", 4),
+    "a scale that is a tensor": lambda model: setattr(model.decoder.embedding, "scale", minigrad.Tensor(4.0)),
+    "a projection in float32": lambda model: model.projection.to(dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("change", UNUSUAL)
+def test_an_unusual_decoder_is_decoded_as_written(change):
+    model = peaked_model(0, sharpness=2.0).eval()
+    UNUSUAL[change](model)
+    found = greedy(model, SENTENCES, max_length=4)
+    assert [hypothesis.ids for hypothesis in found] == [by_whole_prefixes(model, source) for source in SENTENCES]
+
+
+def test_where_sentences_begin_with_padding_it_is_masked():
+    model = peaked_model(0, sharpness=2.0, bos_id=0).eval()
+    with minigrad.no_grad():
+        memory, mask = model.encode(SENTENCES), model.memory_mask(SENTENCES)
+        step = decoder_of(model, memory, mask)
+        step(np.zeros((len(SENTENCES), 1), int))
+        found = step(np.full((len(SENTENCES), 1), 4))
+        expected = model.decode(np.tile([0, 4], (len(SENTENCES), 1)), memory, mask).numpy()[:, -1]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_model_that_was_copied_is_known():
     """To copy an object leaves a note on its class, which changes none of its methods."""
     assert unknown_part(copy.deepcopy(tiny_model())) is None
@@ -162,10 +207,12 @@ def test_explain_path_tells_which_way_was_taken_and_why():
     model = replaced_in(tiny_model(), DecoderLayer)
     training = minigrad.explain_path(packed_loss, model, SOURCE, LABELS).steps[0]
     assert (training.operation, training.ran) == ("packed_loss", "Transformer.loss")
-    assert training.declined == (("transformer.training.packed", "decoder.layers.0 is a HalfDecoderLayer"),)
+    assert training.declined == (("transformer.training.packed", "decoder has a HalfDecoderLayer among its layers"),)
     decoding = [step for step in minigrad.explain_path(greedy, model, SOURCE).steps if step.operation == "decoding"]
-    assert "decoder.layers.0 is a HalfDecoderLayer" in decoding[0].declined[0]
+    assert "decoder has a HalfDecoderLayer among its layers" in decoding[0].declined[0]
+    plain = [step for step in minigrad.explain_path(greedy, tiny_model(), SOURCE).steps if step.operation == "decoding"]
+    assert (plain[0].ran, plain[0].declined) == ("transformer.decode.next_token.OnArrays", ())
     assert minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0].declined == ()
     with minigrad.fused(False):
         composed = minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0]
-    assert composed.declined == (("transformer.training.packed", "steps are composed"),)
+    assert composed.declined == (("transformer.training.packed", "compositions run"),)

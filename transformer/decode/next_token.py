@@ -22,7 +22,7 @@ from minigrad.engine.interpreters import interpreters
 from minigrad.engine.primitive import Primitive
 from minigrad.functional.attention import attention, split_heads
 from minigrad.functional.normalization import layer_norm
-from minigrad.kernels import report_choice
+from minigrad.kernels import PathWatcher, report_choice
 from minigrad.tensor import as_tensor
 
 from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
@@ -43,11 +43,41 @@ def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritte
         memory: the encoder's output, (B, S, D).
         memory_mask: which source tokens may be attended to, (B, 1, 1, S), or None.
     """
-    declined = unknown_part(model) or ("something watches the operations" if interpreters() else None)
+    watched = any(not isinstance(entry, PathWatcher) for entry in interpreters())
+    declined = "an interpreter watches the operations" if watched else unknown_part(model, ("decoder", "projection"))
+    declined = declined or _unusual(model)
     if declined is None:
+        report_choice("decoding", f"{__name__}.OnArrays")
         return OnArrays(model, memory, memory_mask)
     report_choice("decoding", "Transformer.decode", f"{__name__}.OnArrays", declined)
     return AsWritten(model, memory, memory_mask)
+
+
+def _unusual(model: Transformer) -> str | None:
+    """What `OnArrays` does not provide for in a model of known classes, changed after it was made; None for nothing."""
+    config, decoder = model.config, model.decoder
+    if config.bos_id == config.pad_id:
+        return "begin-of-sentence is padding, which attention masks"
+    if any(part.num_heads != config.num_heads for part in decoder.modules() if isinstance(part, MultiHeadAttention)):
+        return "an attention has another number of heads than the configuration"
+    if type(decoder.embedding.scale) is not float:
+        return "the scale of the embeddings is no number"
+    square = [f"{attention}_attention.{part}" for attention in ("self", "cross")
+              for part in ("query", "key", "value", "output")]
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(square, (config.d_model, config.d_model))
+    shapes |= {"feed_forward.inner": (config.d_ff, config.d_model), "feed_forward.outer": (config.d_model, config.d_ff)}
+    residuals = [f"{part}_residual.norm" for part in ("self_attention", "cross_attention", "feed_forward")]
+    for number, layer in enumerate(decoder.layers):
+        found = {name: tuple(parameter.shape) for name, parameter in layer.named_parameters(remove_duplicate=False)}
+        expected = {f"{name}.weight": shape for name, shape in shapes.items()}
+        expected |= {f"{name}.bias": shape[:1] for name, shape in shapes.items() if config.bias}
+        expected |= {f"{name}.weight": (config.d_model,) for name in residuals}
+        expected |= {f"{name}.bias": (config.d_model,) for name in residuals if config.norm_bias}
+        if found != expected:
+            return f"decoder.layers.{number} has other parameters than the configuration says"
+    if len({parameter.dtype for parameter in model.parameters()}) > 1:
+        return "parameters have several dtypes"
+    return None
 
 
 class AsWritten:

@@ -12,7 +12,7 @@ from minigrad.nn import init
 from transformer.model.attention import MultiHeadAttention
 from transformer.model.config import TransformerConfig
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
         self.dropout = nn.Dropout(config.dropout)
-        self.activation = _ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.activation]
         for linear in (self.inner, self.outer):
             init.xavier_uniform_(linear.weight)
             if linear.bias is not None:

@@ -38,9 +38,9 @@ def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: f
     within ``minigrad.fused(False)`` every model does. `minigrad.explain_path` reports which function ran and why. On a
     GPU the padding stays, since counting the tokens would synchronise.
 
-    Arguments and errors are those of `Transformer.loss`.
+    Arguments are those of `Transformer.loss`.
     """
-    declined = "steps are composed" if composing() else unknown_part(model)
+    declined = "compositions run" if composing() else unknown_part(model)
     if declined is not None:
         report_choice("packed_loss", "Transformer.loss", __name__, declined)
         return model.loss(source, labels, label_smoothing, reduction)
@@ -49,7 +49,7 @@ def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: f
 
 
 def _loss(model: Transformer, source: Any, labels: Any, label_smoothing: float, reduction: str) -> Tensor:
-    source, labels = model.source_ids(source), model.target_ids(labels)
+    labels, source = model.target_ids(labels), model.source_ids(source)
     if source.shape[0] != labels.shape[0]:
         raise ValueError(f"source and labels must be of the same batch, got ids of shapes {tuple(source.shape)} and "
                          f"{tuple(labels.shape)}")
