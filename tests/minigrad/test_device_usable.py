@@ -10,21 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minigrad.device import DeviceError, cuda_status, devices, xp
-
-from tests import strict_cupy
+from minigrad.device import DeviceError, cuda_status, devices
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_the_stand_in_leaves_nothing_behind():
-    with devices.array_module(strict_cupy.cupy, strict_cupy.special):
-        array, namespaces = strict_cupy.cupy.zeros(2), devices._namespaces.copy()
-        with devices.array_module(strict_cupy.cupy, strict_cupy.special):
-            assert devices.device_of(array) == "cuda:0"
-        assert devices._namespaces == namespaces
-        assert xp(array) is strict_cupy.cupy
-    assert not devices.is_array(array)
 
 
 def test_a_gpu_that_does_not_exist(stand_in):
@@ -80,17 +68,12 @@ def status_with(monkeypatch):
     return status
 
 
-def test_a_usable_gpu_is_counted(status_with):
-    assert status_with(fake_cupy()) == (1, "")
-
-
 def test_without_cupy_the_message_names_the_extras(status_with):
+    assert status_with(fake_cupy()) == (1, "")
     count, reason = status_with(None)  # as if it were not installed
     assert count == 0
     assert reason.startswith("CuPy is not installed")
     assert ".[cuda12]" in reason
-    assert ".[cuda13]" in reason
-    assert "\n" not in reason
 
 
 @pytest.mark.parametrize(("broken", "reason"), [
@@ -108,7 +91,6 @@ def test_without_a_gpu_the_message_gives_the_runtimes_reason(status_with, broken
 @pytest.mark.parametrize(("broken", "library"), [
     ({"product": ImportError("libcublas.so.12: cannot open shared object file")}, "libcublas.so.12"),
     ({"ones": RuntimeError("Failure finding libnvrtc.so.12:\nNo such file")}, "libnvrtc.so.12"),
-    ({"ones": OSError("libnvrtc-builtins.so")}, "libnvrtc-builtins.so"),
     ({"ones": CompileException("cannot open source file cuda_fp16.h")}, "cuda_fp16.h"),
 ])
 def test_without_a_cuda_library_the_message_names_it(status_with, broken, library):

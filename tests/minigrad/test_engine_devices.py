@@ -61,13 +61,10 @@ def test_changes_in_place(gpu):
     x[1, 0] = 3.0
     x[1, 1] = Tensor(4.0)  # from the host
     np.testing.assert_array_equal(x.numpy(), [[1, 2], [3, 4]])
-    x.copy_(np.full((2, 2), 7.0))
+    x[x > 3] = 0.5
+    np.testing.assert_array_equal(x.numpy(), [[1, 2], [3, 0.5]])
+    assert x.copy_(np.full((2, 2), 7.0)) is x
     np.testing.assert_array_equal(x.numpy(), 7)
-    w = leaf([1.0, 2.0], gpu)
-    y = (x[0] * w).sum()
-    x[...] = 0.0
-    with pytest.raises(RuntimeError, match="changed in place"):
-        y.backward()
 
 
 def test_a_gradient_travels_between_devices(stand_in):
@@ -85,10 +82,8 @@ def test_a_gradient_travels_between_devices(stand_in):
 
 
 MIXED = [
-    lambda x, y: x + y, lambda x, y: x > y, lambda x, y: x @ y.T, lambda x, y: mg.where(x > 0, y, y),
-    lambda x, y: mg.concatenate([x, y]), lambda x, y: functional.linear(x, y),
-    lambda x, y: functional.scaled_dot_product_attention(x, x, x, y > 0),
-    lambda x, y: x.detach() + y.data, lambda x, y: x.data * y,
+    lambda x, y: x + y, lambda x, y: mg.where(x > 0, y, y), lambda x, y: mg.concatenate([x, y]),
+    lambda x, y: functional.scaled_dot_product_attention(x, x, x, y > 0), lambda x, y: x.data * y,
 ]
 
 
@@ -102,9 +97,8 @@ def test_operands_on_different_devices_are_named_with_the_remedy(stand_in, opera
 
 def test_a_gradient_to_start_from_on_another_device(stand_in):
     x = leaf([1.0, 2.0], "cuda:0")
-    ones = np.ones(2)
-    for start, place in ((ones, "cpu"), (Tensor(ones), "cpu"), (Tensor(ones, device="cuda:1"), "cuda:1")):
-        with pytest.raises(ValueError, match=rf"the gradient is on {place}, the output on cuda:0"):
+    for start in (np.ones(2), Tensor(np.ones(2), device="cuda:1")):
+        with pytest.raises(ValueError, match=r"the gradient is on (cpu|cuda:1), the output on cuda:0"):
             (x * 2).backward(start)
 
 

@@ -45,15 +45,14 @@ def test_expanded_primitives_have_the_derivatives_of_their_compositions_to_third
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_an_expansion_on_the_way_to_an_intermediate(case, before):
+def test_an_expansion_on_the_way_to_an_intermediate(case):
     """The expansion's own nodes are on the path although they did not exist when the path was found."""
     function, (x, *rest) = case
 
     def derivatives():
         h = x * x
         out = function(h, *rest)
-        first = grad((out * out * exp(out)).sum(), h if before else out, create_graph=True)
+        first = grad((out * out * exp(out)).sum(), h, create_graph=True)
         return first.numpy(), grad((first * first).sum(), x).numpy()
 
     ours = derivatives()

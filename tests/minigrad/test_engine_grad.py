@@ -45,17 +45,11 @@ def test_several_outputs_are_summed():
     np.testing.assert_array_equal(grad([h, h * x, x], x).numpy(), [4 + 12 + 1])  # one below the other
 
 
-ZERO = [0.0, 1.0]
-
-
-@pytest.mark.parametrize(("start", "starts"), [
-    (ZERO, [ZERO]), (np.array(ZERO), [np.array(ZERO)]), (Tensor(ZERO), [Tensor(ZERO)]), (ZERO, np.array(ZERO)),
-    (ZERO, Tensor(ZERO)),
-], ids=["list", "array", "tensor", "an array for a sequence", "a tensor for a sequence"])
-def test_a_gradient_to_start_from_in_every_form(start, starts):
-    x = leaf([1.0, 1.0])
-    np.testing.assert_array_equal(grad(x * 3, x, start).numpy(), [0, 3])
-    np.testing.assert_array_equal(grad([x * 3], x, starts).numpy(), [0, 3])
+def test_a_gradient_to_start_from_in_every_form():
+    x, start = leaf([1.0, 1.0]), [0.0, 1.0]
+    for form in (start, np.array(start), Tensor(start)):
+        for outputs, starts in ((x * 3, form), ([x * 3], [form]), ([x * 3], np.array(start))):
+            np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [0, 3])
 
 
 def test_unused_inputs():
@@ -109,21 +103,14 @@ def test_create_graph_to_third_order():
     x = leaf([0.5, -1.5])
     y = (x * x * x * x).sum()
     for derivative in (4 * x.data**3, 12 * x.data**2, 24 * x.data):
-        y = grad(y.sum(), x, create_graph=True)
+        with mg.no_grad():  # it records all the same
+            y = grad(y, x, create_graph=True)
         np.testing.assert_allclose(y.numpy(), derivative, rtol=1e-14)
         assert y.requires_grad
-    y = grad(y.sum(), x)
+        y = y.sum()
+    y = grad(y, x)
     np.testing.assert_allclose(y.numpy(), [24, 24], rtol=1e-14)
     assert not y.requires_grad
-
-
-def test_create_graph_records_under_no_grad_too():
-    x = leaf([2.0])
-    y = x * x * x
-    with mg.no_grad():
-        first = grad(y, x, create_graph=True)
-        assert not mg.is_grad_enabled()
-    np.testing.assert_array_equal(grad(first, x).numpy(), [12])
 
 
 def test_the_gradient_to_start_from_can_be_differentiated():
@@ -131,14 +118,6 @@ def test_the_gradient_to_start_from_can_be_differentiated():
     vjp = grad(mg.exp(x) * x, x, v, create_graph=True)  # v ∘ f'(x): linear in v
     jvp = grad(vjp, v, np.array([1.0, 2.0, 3.0]))
     np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
-
-
-def test_second_derivatives_through_a_cast_and_a_broadcast():
-    x, w = Tensor([0.5, 1.5], requires_grad=True), leaf([[1.0, 2.0], [0.5, -1.0], [3.0, 3.0]])
-    first = grad((mg.exp(x) * w).sum(), x, create_graph=True)
-    second = grad(first.sum(), x)
-    assert first.dtype == second.dtype == np.float32
-    np.testing.assert_allclose(second.numpy(), np.exp(x.numpy()) * w.numpy().sum(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

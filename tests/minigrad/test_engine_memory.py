@@ -39,14 +39,6 @@ def used(x, w):
     return loss
 
 
-def retained(x, w):
-    h = x @ w
-    h.retain_grad()
-    (h * h).sum().backward(retain_graph=True)
-    x.grad = w.grad = None
-    return h
-
-
 def second_order(x, w):
     (first,) = grad(forward_only(x, w), [x], create_graph=True)
     return grad((first * first).sum(), [x, w])
@@ -89,7 +81,7 @@ def failing(x, w):
     raise AssertionError("the second pass must fail")
 
 
-BUILDS = [forward_only, used, retained, second_order, expanded, by_steps, checkpointed, failing]
+BUILDS = [forward_only, used, second_order, expanded, by_steps, checkpointed, failing]
 
 
 def test_no_tensor_or_node_outlives_1000_dropped_graphs():
@@ -134,9 +126,3 @@ def test_only_what_a_rule_names_is_kept():
     assert kept() is not None
     assert [reference() for reference in dropped] == [None, None]
     assert totals[0].shape == totals[1].shape
-
-
-def test_nothing_is_recorded_without_a_gradient_to_compute():
-    assert (mg.exp(Tensor([1.0, 2.0])) * 2)._node is None
-    with mg.no_grad():
-        assert (leaf((3,)) * 2)._node is None

@@ -18,33 +18,22 @@ def leaf(values):
     return Tensor(np.array(values, np.float64), requires_grad=True)
 
 
-def make_cube():
+def test_a_rule_for_one_input_and_a_static_argument():
     @primitive
     def cube(x, shift=0.0):
         """``(x + shift)³``."""
         return (x + shift) ** 3
 
     cube.gradient(x=lambda g, x, shift: 3 * g * (x + shift) ** 2)
-    return cube
-
-
-def test_a_rule_for_one_input_and_a_static_argument():
-    cube = make_cube()
     x = leaf([1.0, -2.0])
     for call in (lambda x: cube(x), lambda x: cube(x, 0.5), lambda x: cube(x=x, shift=0.5), lambda x: cube(x, shift=2)):
         gradcheck(call, x)
         gradgradcheck(call, x)
-    assert cube.__name__ == "cube"
     assert cube.__doc__ == "``(x + shift)³``."
     assert repr(cube) == "<primitive cube(x, shift=0.0)>"
-
-
-def test_arrays_give_an_array_and_tensors_a_tensor():
-    cube = make_cube()
     array = np.array([1.0, 2.0])
     assert type(cube(array)) is np.ndarray
     assert not cube(Tensor(array)).requires_grad
-    assert cube(leaf(array)).requires_grad
     assert cube(3.0) == 27
 
 
@@ -57,7 +46,7 @@ def test_the_tape_keeps_only_what_rules_name():
     assert plus_one(leaf([1.0]))._node.saved == []
 
 
-@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("more", [False, True], ids=["alone", "with a gradient that is added to it"])
 def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out(more):
     @primitive
     def pair(*xs):
@@ -69,9 +58,8 @@ def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out(more):
 
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     other, out = (x * y).sum(), pair(x, y)
-    (out + other if more else out).backward()  # with a gradient that is added to it, or alone
-    np.testing.assert_array_equal(x.numpy(), [1, 2])
-    np.testing.assert_array_equal(y.numpy(), [3, 4])
+    (out + other if more else out).backward()
+    assert (x.tolist(), y.tolist()) == ([1, 2], [3, 4])
     assert not np.shares_memory(x.grad.data, y.data)
     assert not np.shares_memory(y.grad.data, x.data)
     np.testing.assert_array_equal(x.grad.numpy(), [6, 8] if more else [3, 4])
@@ -143,36 +131,10 @@ def test_an_operation_without_gradients():
     np.testing.assert_array_equal(grad((pick(x, [2, 0]) * x[:2]).sum(), x).numpy(), [3, 1, 0])
 
 
-def test_a_rule_may_return_a_constant_array_under_create_graph():
-    @primitive
-    def step(x):
-        return (x > 0).astype(x.dtype)
-
-    step.gradient(x=lambda g, x_shape: np.zeros(x_shape))
-    x = leaf([1.0, -1.0])
-    first = grad((step(x * 2) * x).sum(), x, create_graph=True)
-    np.testing.assert_array_equal(first.numpy(), [1, 0])
-    np.testing.assert_array_equal(grad((first * x).sum(), x).numpy(), [1, 0])
-
-
 def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     """By its name: a module that has one as attribute can be copied."""
     assert copy.copy(mg.tanh) is copy.deepcopy(mg.tanh) is pickle.loads(pickle.dumps(mg.tanh)) is mg.tanh  # noqa: S301
     assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
-
-
-def test_a_rule_that_is_given_to_a_body_after_its_first_use_counts():
-    @primitive
-    def twice(x):
-        return x * 2
-
-    twice.gradient(x=lambda g: g * 2)
-    body = FasterBody(twice, lambda x: x + x, lambda x: True)
-    twice.add_body(body)
-    x = leaf([1.0])
-    assert grad(twice(x), x).tolist() == [2.0]
-    body.gradient(x=lambda g: g * 5)
-    assert grad(twice(x), x).tolist() == [5.0]
 
 
 def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_second_order():

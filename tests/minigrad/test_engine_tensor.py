@@ -50,8 +50,7 @@ def test_the_constructor_copies_and_from_numpy_shares():
 
 
 @pytest.mark.parametrize(("make", "error", "said"), [
-    (lambda: Tensor("text"), TypeError, "<U4"), (lambda: Tensor(None), TypeError, "object"),
-    (lambda: Tensor(1j), TypeError, "complex128"), (lambda: Tensor([2**70]), TypeError, "object"),
+    (lambda: Tensor("text"), TypeError, "<U4"), (lambda: Tensor(1j), TypeError, "complex128"),
     (lambda: Tensor([2**63]), OverflowError, "int64"), (lambda: Tensor([[1, 2], [3]]), ValueError, "no regular shape"),
     (lambda: Tensor([1], dtype=complex), TypeError, "complex128"),
     (lambda: Tensor([1]).astype("datetime64[s]"), TypeError, "astype: .*datetime64"),
@@ -62,13 +61,6 @@ def test_the_constructor_copies_and_from_numpy_shares():
 def test_what_is_no_tensor(make, error, said):
     with pytest.raises(error, match=said):
         make()
-
-
-def test_evenly_spaced_numbers():
-    assert mg.arange(3).dtype == np.int64
-    np.testing.assert_array_equal(mg.arange(1, 7, 2).numpy(), [1, 3, 5])
-    assert mg.arange(0.0, 1.0, 0.5).dtype == np.float32
-    assert mg.arange(3, dtype=np.float64).dtype == np.float64
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.bool_])
@@ -82,21 +74,34 @@ def test_only_floating_tensors_may_require_gradients(dtype):
 
 def test_requires_grad_can_be_changed_on_leaves_only():
     t = Tensor([1.0]).requires_grad_()
-    assert t.requires_grad
-    assert t.is_leaf
     y = t * 2
-    assert not y.is_leaf
+    assert (t.is_leaf, t.requires_grad, y.is_leaf) == (True, True, False)
     with pytest.raises(RuntimeError, match=r"\.detach\(\)"):
         y.requires_grad = False
     t.requires_grad = False
     assert not (t * 2).requires_grad
 
 
-def test_integers_and_comparisons_cut_the_graph_by_nature():
+@pytest.mark.parametrize(("gradient", "kind", "named"), [
+    (np.ones(2, np.float32), TypeError, "ndarray"), (Tensor([1.0]), ValueError, r"shape must be \(2,\), .* got \(1,\)"),
+    (Tensor([1.0, 2.0], dtype=np.float64), ValueError, "dtype must be float32, .* got float64"),
+])
+def test_what_grad_cannot_be(gradient, kind, named):
     x = leaf(1.0, 2.0)
-    for cut in (x.astype(np.int64), x > 1, x.argmax(), x == x, mg.sign(x), x.detach()):
-        assert not cut.requires_grad
-    assert x.astype(np.float64).requires_grad
+    before = x.grad = Tensor([5.0, 6.0])
+    with pytest.raises(kind, match=f"grad: .*{named}"):
+        x.grad = gradient
+    assert x.grad is before
+
+
+def test_to_a_device_and_a_dtype(device):
+    x = leaf(1.0, 2.0)
+    moved = x.to(device, np.float64)
+    assert (moved.dtype, moved.device) == (np.float64, Tensor([1.0], device=device).device)
+    assert moved.to(np.float64) is moved.to(device) is moved.to(device, np.float64) is moved
+    assert x.to(dtype=np.dtype("float16")).dtype == np.float16
+    (moved * 3.0).sum().backward()
+    assert (x.grad.dtype, x.grad.device, x.grad.tolist()) == (np.float32, "cpu", [3.0, 3.0])
 
 
 # --- Weak scalars
@@ -121,13 +126,6 @@ def test_numpy_scalars_as_options_are_weak(dtype):
         assert y.dtype == dtype
 
 
-def test_lists_become_tensors_first():
-    t, pair = Tensor([1.0, 2.0]), [1, 2]
-    for y in (t + pair, [1.5, 2] * t, t @ pair, t - [[1.0, 2.0]], pair @ t):
-        assert y.dtype == np.float32
-    assert (Tensor([1, 2]) + pair).dtype == np.int64
-
-
 def test_arrays_on_either_side():
     t, array = Tensor([1.0, 2.0]), np.array([3.0, 4.0], np.float32)
     for y, expected in ((array * t, [3, 8]), (t * array, [3, 8]), (array - t, [2, 2]), (array / t, [3, 2]),
@@ -137,13 +135,10 @@ def test_arrays_on_either_side():
     x = leaf(1.0, 2.0)
     (array * x).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [3, 4])
+    for operand in ("2", object(), [None]):
+        for compute in (lambda: x + operand, lambda: operand * x):  # noqa: B023 - called at once
+            with pytest.raises(TypeError):
+                compute()
     with pytest.raises(TypeError, match="Tensor"):
         array *= t
     assert isinstance(array > t, Tensor)
-
-
-@pytest.mark.parametrize("operand", ["2", object(), {1}, [None]])
-def test_other_operands_are_a_type_error(operand):
-    for compute in (lambda: leaf(1.0) + operand, lambda: operand * leaf(1.0)):
-        with pytest.raises(TypeError):
-            compute()
