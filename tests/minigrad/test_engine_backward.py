@@ -5,7 +5,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, grad
-from minigrad.engine.interpreters import Interpreter, interpreting
 
 
 def leaf(values):
@@ -175,28 +174,3 @@ def test_backward_implies_a_gradient_only_for_one_element():
         (x * 2).backward(np.ones(3))
     (x * 2).backward([1.0, 10.0])
     np.testing.assert_array_equal(x.grad.numpy(), [2, 20])
-
-
-class Keeper(Interpreter):
-    """A watcher that keeps the gradients which rules return."""
-
-    buffers = False
-
-    def __init__(self):
-        self.kept = []
-
-    def rules(self, node, g, proceed):
-        gradients = proceed(g)
-        self.kept += [(gradient, gradient.copy()) for gradient in gradients]
-        return gradients
-
-
-def test_gradients_that_a_watcher_keeps_stay_as_they_were():
-    x, table = leaf([1.0, 2.0]), leaf(np.ones((3, 2)))
-    with interpreting(watcher := Keeper()):
-        (x * 2 + x * 3 + x * 4).sum().backward()
-        (table[[0, 1]] * table[[1, 1]]).sum().backward()
-    assert len(watcher.kept) > 8
-    for gradient, as_it_was in watcher.kept:
-        np.testing.assert_array_equal(gradient, as_it_was)
-    assert x.grad.tolist() == [9.0, 9.0]

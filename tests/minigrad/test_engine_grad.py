@@ -1,10 +1,12 @@
-"""`grad`: any outputs by any inputs, and derivatives of derivatives."""
+"""`grad`: any outputs by any inputs, derivatives of derivatives, and fused primitives under ``create_graph``."""
+
+import itertools
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, grad
+from minigrad import Tensor, exp, functional, fused, grad, tanh
 
 
 def leaf(values):
@@ -120,14 +122,58 @@ def test_the_gradient_to_start_from_can_be_differentiated():
     np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_power_zero_and_where_log_at_the_edge(order):
-    """Derivatives of x² at 0 and of where(x > 0, log x, 0): finite, to third order."""
-    x = leaf([0.0, 2.0])
-    square = x**2
-    with np.errstate(divide="ignore"):
-        log = mg.where(x > 0, mg.log(x), 0.0)
-    for _ in range(order):
-        square, log = (grad(y.sum(), x, create_graph=True) if y.requires_grad else y * 0 for y in (square, log))
-    np.testing.assert_allclose(square.numpy(), {1: [0, 4], 2: [2, 2], 3: [0, 0]}[order])
-    np.testing.assert_allclose(log.numpy(), {1: [0, 0.5], 2: [0, -0.25], 3: [0, 0.25]}[order])
+# --- Fused primitives: the composition is recorded in their place, and the pass goes on
+
+
+RNG = np.random.default_rng(11)
+MASK = np.array([[True, False, True, True], [False] * 4, [True] * 4])
+TARGETS = np.array([1, -100, 0, 3])
+
+FUSED = {
+    "layer norm": (functional.layer_norm, (2, 3, 4), (4,), (4,)),
+    "attention": (lambda query, key, value: functional.scaled_dot_product_attention(query, key, value, MASK),
+                  (2, 3, 5), (2, 4, 5), (2, 4, 2)),
+    "cross entropy": (lambda logits: functional.cross_entropy(logits, TARGETS, label_smoothing=0.1, reduction="none"),
+                      (4, 5)),
+}
+
+
+@pytest.fixture(params=FUSED)
+def case(request):
+    """A function, and its inputs."""
+    function, *shapes = FUSED[request.param]
+    return function, [Tensor(RNG.normal(size=shape), requires_grad=True) for shape in shapes]
+
+
+def test_expanded_primitives_have_the_derivatives_of_their_compositions_to_third_order(case):
+    function, inputs = case
+
+    def derivatives():
+        y, found = function(*inputs), []
+        for k in range(3):
+            parts = grad((y * tanh(y)).sum() if k == 0 else y, inputs, create_graph=True)
+            found.append([part.numpy() for part in parts])
+            y = sum(((part * part).sum() for part in parts[1:]), (parts[0] * parts[0]).sum())
+        return found
+
+    ours = derivatives()
+    with fused(False):
+        theirs = derivatives()
+    for one, other in zip(itertools.chain(*ours), itertools.chain(*theirs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+
+
+def test_an_expansion_on_the_way_to_an_intermediate(case):
+    """The expansion's own nodes are on the path although they did not exist when the path was found."""
+    function, (x, *rest) = case
+
+    def derivatives():
+        h = x * x
+        out = function(h, *rest)
+        first = grad((out * out * exp(out)).sum(), h, create_graph=True)
+        return first.numpy(), grad((first * first).sum(), x).numpy()
+
+    ours = derivatives()
+    with fused(False):
+        for one, other in zip(ours, derivatives(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
