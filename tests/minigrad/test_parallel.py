@@ -86,23 +86,6 @@ def test_the_first_exception_in_order_is_raised_when_all_have_ended():
         assert parallel.run([lambda: 1] * 3) == [1] * 3
 
 
-def test_an_interrupt_waits_for_what_has_begun_and_begins_nothing_more():
-    begun, ended = threading.Event(), []
-
-    def interrupted():
-        begun.wait(20)
-        raise KeyboardInterrupt
-
-    def working():
-        begun.set()
-        time.sleep(0.05)
-        ended.append("begun before")
-
-    with parallel.threads(2), pytest.raises(KeyboardInterrupt):
-        parallel.run([interrupted, working, lambda: ended.append("begun afterwards")])
-    assert ended == ["begun before"]
-
-
 # ----------------------------------------------------------------- gradients that are handed over
 
 

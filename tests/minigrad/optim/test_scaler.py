@@ -13,23 +13,6 @@ from minigrad.device import asarray_on, to_numpy
 from tests.minigrad.optim.optimizers import ALL, bits, every_optimizer, make_params, run, set_gradients
 
 
-def test_a_gradient_too_small_for_float16_survives_scaled_and_vanishes_otherwise(device):
-    x, w = (Tensor(np.full((1, 4), 1e-4, np.float32), device=device, requires_grad=True) for _ in range(2))
-    scaler = optim.GradScaler(50_000.0)
-
-    def loss():
-        with autocast():
-            return (F.linear(x, w).astype(np.float32) * 1e-4).sum()  # d/dx = 1e-4 · 1e-4 = 1e-8
-
-    loss().backward()
-    np.testing.assert_array_equal(to_numpy(x.grad.data), 0)
-    x.grad = w.grad = None
-    scaler.scale(loss()).backward()
-    scaler.unscale_(optim.SGD([x, w], lr=0.0))
-    np.testing.assert_allclose(to_numpy(x.grad.data), 1e-8, rtol=2e-3)
-    assert x.grad.dtype == np.float32
-
-
 def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
     """A scale of 2³⁰ makes gradients infinite; it is halved until they are not, and the weights change then only."""
     x = Tensor(np.ones((2, 3), np.float32), device=device)
@@ -259,9 +242,6 @@ def test_skip_of_a_step(make, device):
         optimizer.step(skip=flag)
         assert bits(params, optimizer) != before
         before = bits(params, optimizer)
-
-
-@pytest.mark.parametrize("skip", [1, np.array([True]), np.array(1.0)], ids=str)
-def test_skip_is_one_bool(skip):
-    with pytest.raises(TypeError, match=r"SGD\.step: skip must be a bool"):
-        optim.SGD(make_params(), lr=0.1).step(skip=skip)
+    for wrong in (1, np.array([True]), np.array(1.0)):
+        with pytest.raises(TypeError, match=r"step: skip must be a bool"):
+            optimizer.step(skip=wrong)
