@@ -83,6 +83,9 @@ def test_a_damaged_or_foreign_file_is_named(damage, tmp_path):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=r"model\.safetensors: \S+"):
         load_tensors(path)
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing here"):
         load_tensors(tmp_path / "nothing here")
     with pytest.raises(CheckpointError, match="not a file"):

@@ -124,6 +124,3 @@ def test_each_way_to_send_an_array_is_counted(stand_in, array, cause, size, use)
     assert stand_in.uploads == {cause: 1}
     assert stand_in.uploaded_bytes == {cause: size}
     assert stand_in.synchronizations == {}
-
-
-# --- Memory
