@@ -50,12 +50,3 @@ def test_filled_with_numbers_that_broadcast(kind, gpu):
         made = mg.full((2, 3), kind([1.5, 2.5, 3.5]), device=where)
         assert_is(made, [[1.5, 2.5, 3.5]] * 2, np.float32, where)
         assert_is(mg.full_like(made, kind([1.5, 2.5, 3.5]), dtype=np.int64), [[1, 2, 3]] * 2, np.int64, where)
-
-
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda: mg.zeros(2, 3), r"zeros: dtype .* 3; .*zeros\(\(2, 3\)\)"),
-    (lambda: Tensor(2, 3), r"Tensor: dtype .* 3; .*minigrad\.zeros\(\(2, 3\)\)"),
-])
-def test_a_shape_is_one_argument(call, said):
-    with pytest.raises(TypeError, match=said):
-        call()

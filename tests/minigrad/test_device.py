@@ -53,16 +53,6 @@ def test_from_one_gpu_to_another(stand_in):
     assert devices.device_of(devices.asarray_on("cuda:0", second, np.float32)) == "cuda:0"
 
 
-def test_entering_the_device_of_an_array(stand_in):
-    array = devices.asarray_on("cuda:1", [1.0, 2.0])
-    with pytest.raises(ValueError, match="different from the current device"):
-        array + 1
-    with devices.on_device_of(array):
-        made = array + xp(array).ones(2)
-    assert devices.device_of(made) == "cuda:1"
-    assert devices.on_device_of(np.zeros(2)) is devices.on_device_of(np.ones(3))
-
-
 @pytest.mark.parametrize(("data", "dtype", "expected"), [
     ([1, 2], None, np.int64), ([1, 2], np.float32, np.float32), (3.0, None, np.float64), (np.int8(1), None, np.int8),
 ])
@@ -198,26 +188,21 @@ def test_without_a_cuda_library_the_message_names_it(status_with, broken, librar
     assert "\n" not in message
 
 
-BANNER = """
-try:
-    raise ImportError("libcuda.so.1: cannot open shared object file")
-except ImportError as error:
-    raise ImportError("=====\\nFailed to import CuPy.\\n=====") from error
-"""
-
-
-@pytest.mark.parametrize(("source", "library"), [
-    ("import a_missing_package", "a_missing_package"), (BANNER, "missing: libcuda.so.1: cannot open"),
-])
-def test_a_cupy_that_cannot_be_loaded(monkeypatch, tmp_path, source, library):
+def test_a_cupy_that_cannot_be_loaded(monkeypatch, tmp_path):
+    """What its banner hides is the reason."""
+    source = """if True:
+        try:
+            raise ImportError("libcuda.so.1: cannot open shared object file")
+        except ImportError as error:
+            raise ImportError("=====\\nFailed to import CuPy.\\n=====") from error
+    """
     (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.setattr(devices, "_cuda_module", None)
     count, message = cuda_status()
     assert count == 0
-    assert library in message
-    assert "a library it needs is missing" in message
+    assert "a library it needs is missing: libcuda.so.1: cannot open" in message
 
 
 def test_importing_minigrad_imports_no_cupy(tmp_path):

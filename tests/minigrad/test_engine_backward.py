@@ -121,16 +121,6 @@ def test_retain_graph_lets_a_second_pass_through():
         grad(y, x)
 
 
-def test_backward_in_two_stages_through_an_intermediate():
-    """grad() up to an intermediate leaves what is below it unused, so that backward can go on from there."""
-    x = leaf([1.0, 2.0])
-    h = x * x
-    above = grad((h * h).sum(), h)
-    np.testing.assert_array_equal(above.numpy(), [2, 8])
-    h.backward(above)
-    np.testing.assert_array_equal(x.grad.numpy(), [4, 32])
-
-
 # --- Which tensors get .grad
 
 

@@ -7,7 +7,6 @@ import minigrad as mg
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.func.checkpointing import checkpoint
-from minigrad.functional.compositions import composing
 
 from tests.minigrad.ops.row import host
 
@@ -118,22 +117,6 @@ def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():
         assert not checkpoint(long, x).requires_grad
     assert not checkpoint(long, x.detach()).requires_grad
     assert checkpoint(lambda x, *, factor: x * factor, x, factor=2.0).tolist() == (x * 2).tolist()
-
-
-def test_the_switches_of_the_forward_hold_in_the_second_call():
-    seen = []
-
-    def function(x):
-        seen.append((mg.is_grad_enabled(), not composing()))
-        return F.softmax(x)
-
-    x = leaf(3)
-    with mg.fused(False):
-        out = checkpoint(function, x)
-    loss = out.sum()
-    with mg.no_grad():
-        loss.backward()
-    assert seen == [(True, False), (True, False)]
 
 
 C = Tensor(np.ones((3, 3)))
