@@ -1,6 +1,5 @@
 """Hooks on tensors: they see a gradient once, complete; what they return goes on; nothing they do reaches others."""
 
-
 import numpy as np
 import pytest
 

@@ -19,13 +19,18 @@ def leaf(values):
     return Tensor(np.array(values, np.float64), requires_grad=True)
 
 
-def test_a_rule_for_one_input_and_a_static_argument():
+def make_cube():
     @primitive
     def cube(x, shift=0.0):
         """``(x + shift)³``."""
         return (x + shift) ** 3
 
     cube.gradient(x=lambda g, x, shift: 3 * g * (x + shift) ** 2)
+    return cube
+
+
+def test_a_rule_for_one_input_and_a_static_argument():
+    cube = make_cube()
     x = leaf([1.0, -2.0])
     for call in (lambda x: cube(x), lambda x: cube(x, 0.5), lambda x: cube(x=x, shift=0.5), lambda x: cube(x, shift=2)):
         gradcheck(call, x)
@@ -158,15 +163,6 @@ def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_
 
 
 # --- Mistakes: what is refused, when, and what the error names
-
-
-def make_cube():
-    @primitive
-    def cube(x, shift=0.0):
-        return (x + shift) ** 3
-
-    cube.gradient(x=lambda g, x, shift: 3 * g * (x + shift) ** 2)
-    return cube
 
 
 @pytest.mark.parametrize(("parameters", "named"), [
