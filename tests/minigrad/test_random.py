@@ -121,6 +121,16 @@ def test_a_mask_is_a_function_of_its_key_alone_on_every_device(shape, gpu):
     np.testing.assert_array_equal(bernoulli_mask(key, shape, 0.3), here)
 
 
+def test_a_mask_is_sent_as_bits_in_a_length_that_serves_again(stand_in):
+    """CuPy keeps page-locked memory for every length: (1, 1000) to (60, 1000) elements are 7 of them, and not 60."""
+    lengths = set()
+    for rows in range(1, 61):
+        stand_in.clear()
+        bernoulli_mask(DropoutKey(1, 2, 3), (rows, 1000), 0.5, "cuda")
+        lengths.add(stand_in.uploaded_bytes["asarray"])
+    assert lengths == {128, 256, 512, 1024, 2048, 4096, 8192}
+
+
 def test_the_masks_of_earlier_releases_are_drawn_again():
     """Old checkpoints resume bit for bit only while this holds: change it together with their version."""
     mask = bernoulli_mask(DropoutKey(1, 2, 3), 24, 0.5)
