@@ -76,12 +76,9 @@ class Program:
 # A template names its operands a and b, axes i and j, and constants that depend on the operands' shapes.
 
 UNARY = [
-    "tanh(a)", "sigmoid(a)", "sin(a)", "cos(a)", "exp(tanh(a))", "exp(-a * a)", "expm1(sin(a))", "exp2(cos(a))",
-    "log(2 + sin(a))", "log1p(a * a)", "log2(1 + a * a)", "sqrt(1 + a * a)", "rsqrt(1 + a * a)", "(2 + cos(a)) ** 1.5",
-    "a ** 2", "a ** 3 / 4", "1.5 ** a", "square(a)", "reciprocal(2 + sin(a))", "1 / (1 + a * a)", "a / (1 + a * a)",
-    "-a", "2 - a", "a * 1.5 + 0.5", "erf(a)", "gelu(a)", "gelu(a, approximate='tanh')", "sinh(tanh(a))",
-    "cosh(tanh(a))", "tan(0.5 * tanh(a))", "atan(a)", "asin(0.9 * tanh(a))", "acos(0.9 * sin(a))", "asinh(a)",
-    "acosh(2 + a * a)", "atanh(0.9 * tanh(a))", "logaddexp(a, 0.5)", "a * sigmoid(a)",
+    "tanh(a)", "sigmoid(a)", "sin(a)", "exp(-a * a)", "log(2 + sin(a))", "sqrt(1 + a * a)", "(2 + cos(a)) ** 1.5",
+    "a ** 2", "a ** 3 / 4", "1.5 ** a", "reciprocal(2 + sin(a))", "a / (1 + a * a)", "-a", "2 - a", "a * 1.5 + 0.5",
+    "erf(a)", "gelu(a)", "gelu(a, approximate='tanh')", "asin(0.9 * tanh(a))", "logaddexp(a, 0.5)", "a * sigmoid(a)",
 ]
 BINARY = [  # b broadcasts against a
     "a + b", "a - b", "a * b", "a * tanh(b)", "a / (1 + b * b)", "(1 + sigmoid(a)) ** b", "logaddexp(a, b)",

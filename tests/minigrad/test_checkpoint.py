@@ -19,31 +19,34 @@ ARRAYS = {
     "float32": DRAW.normal(size=5).astype(np.float32),
     "float16": DRAW.normal(size=(2, 1, 2)).astype(np.float16),
     "int64": np.array([-(2**62), 2**62]),
-    "uint8": np.array([0, 255], np.uint8),
     "bool": np.array([[True], [False]]),
     "0-d": np.array(1.5),
     "empty": np.zeros((0, 3), np.float32),
     "transposed": DRAW.normal(size=(3, 4)).T,
     "strided": np.arange(20)[::3],
-    "reversed": np.arange(5.0)[::-1],
     "broadcast": np.broadcast_to(np.float32([1, 2]), (3, 2)),
     "big-endian": np.arange(3, dtype=">i4"),
     "special": np.array([np.nan, np.inf, -0.0, 5e-324]),
 }
 
 
-def test_arrays_and_metadata_come_back_as_they_were(tmp_path):
+def test_arrays_and_metadata_come_back_as_they_were_here_and_elsewhere(tmp_path):
     metadata = {"config": json.dumps({"d_model": 8}), "言語": "日本語\n", "empty": ""}
     save_tensors(tmp_path / "file", {**ARRAYS, "a second name": ARRAYS["float64"]}, metadata)
     arrays, found = load_tensors(tmp_path / "file")
     assert found == metadata
     assert arrays.keys() == {*ARRAYS, "a second name"}
+    theirs = load_file(tmp_path / "file")
     for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(theirs[name], array)
         assert arrays[name].dtype == array.dtype.newbyteorder("=")
         assert arrays[name].shape == array.shape
         np.testing.assert_array_equal(arrays[name], array)
         arrays[name].fill(0)  # writable, and not the file's memory
-    assert load_tensors(tmp_path / "file")[0].keys() == arrays.keys()
+    save_file({"a": ARRAYS["float64"]}, tmp_path / "theirs", {"made by": "another"})
+    arrays, found = load_tensors(tmp_path / "theirs")
+    np.testing.assert_array_equal(arrays["a"], ARRAYS["float64"])
+    assert found == {"made by": "another"}
 
 
 def test_tensors_of_any_device(tmp_path, device):
@@ -53,15 +56,6 @@ def test_tensors_of_any_device(tmp_path, device):
     assert metadata == {}
     np.testing.assert_array_equal(arrays["weight"], np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(arrays["view"], np.arange(6.0).reshape(2, 3).T)
-
-
-def test_other_programs_read_it_and_write_it(tmp_path):
-    save_tensors(tmp_path / "ours", {"a": ARRAYS["transposed"]})
-    np.testing.assert_array_equal(load_file(tmp_path / "ours")["a"], ARRAYS["transposed"])
-    save_file({"a": ARRAYS["float64"]}, tmp_path / "theirs", {"made by": "another"})
-    arrays, metadata = load_tensors(tmp_path / "theirs")
-    np.testing.assert_array_equal(arrays["a"], ARRAYS["float64"])
-    assert metadata == {"made by": "another"}
 
 
 def header(dtype, size):

@@ -1,42 +1,34 @@
-"""Device names, transfers, namespaces, writing into arrays, and what NumPy and CuPy spell differently."""
+"""Device names, transfers, namespaces, writing into arrays; and whether a GPU can be used."""
+
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from minigrad.device import devices, xp
+from minigrad.device import DeviceError, cuda_status, devices, xp
 from minigrad.device.writing import add_at, fill_rows
 
 
-def test_device_names_are_canonical():
+def test_device_names_are_canonical_and_others_refused():
     names = ["cpu", "cuda", "cuda:0", "cuda:12"]
     assert [devices.parse_device(name) for name in names] == ["cpu", "cuda:0", "cuda:0", "cuda:12"]
-
-
-@pytest.mark.parametrize("name", ["gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣"])
-def test_other_device_names_are_refused_and_the_allowed_ones_named(name):
-    with pytest.raises(ValueError, match=r"'cpu', 'cuda' or 'cuda:N'") as error:
-        devices.parse_device(name)
-    assert repr(name) in str(error.value)
-
-
-@pytest.mark.parametrize(("device", "named"), [(0, "int"), (None, "NoneType"), (np.float16, "astype")])
-def test_a_device_is_a_string(device, named):
-    with pytest.raises(TypeError, match=named):
-        devices.parse_device(device)
+    for name in ("gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣"):
+        with pytest.raises(ValueError, match=f"{name!r}; use 'cpu', 'cuda' or 'cuda:N'"):
+            devices.parse_device(name)
+    for device, named in ((0, "int"), (np.float16, "astype")):
+        with pytest.raises(TypeError, match=named):
+            devices.parse_device(device)
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), np.float32(1), np.ma.zeros(2), 1.5, 2, True, 1j])
 def test_numpy_serves_host_arrays_and_numbers(value):
     assert (xp(value), devices.is_host(value), devices.device_of(value)) == (np, True, "cpu")
     assert devices.is_array(value) == isinstance(value, np.ndarray)
-
-
-@pytest.mark.parametrize("value", [[1.0], None, "cpu", np.ndarray])
-def test_what_is_no_array_has_no_namespace(value):
-    assert not devices.is_array(value)
-    assert not devices.is_host(value)
-    with pytest.raises(TypeError, match=type(value).__name__):
-        xp(value)
 
 
 def test_the_round_trip_keeps_values_and_dtype(device):
@@ -61,16 +53,6 @@ def test_from_one_gpu_to_another(stand_in):
     assert devices.device_of(devices.asarray_on("cuda:0", second, np.float32)) == "cuda:0"
 
 
-def test_entering_the_device_of_an_array(stand_in):
-    array = devices.asarray_on("cuda:1", [1.0, 2.0])
-    with pytest.raises(ValueError, match="different from the current device"):
-        array + 1
-    with devices.on_device_of(array):
-        made = array + xp(array).ones(2)
-    assert devices.device_of(made) == "cuda:1"
-    assert devices.on_device_of(np.zeros(2)) is devices.on_device_of(np.ones(3))
-
-
 @pytest.mark.parametrize(("data", "dtype", "expected"), [
     ([1, 2], None, np.int64), ([1, 2], np.float32, np.float32), (3.0, None, np.float64), (np.int8(1), None, np.int8),
 ])
@@ -80,43 +62,29 @@ def test_asarray_on(device, data, dtype, expected):
     np.testing.assert_array_equal(devices.to_numpy(array), data)
 
 
-def test_synchronize_waits_for_a_gpu_only(stand_in):
-    devices.synchronize("cpu")
-    assert stand_in.synchronizations.total() == 0
-    devices.synchronize("cuda:1")
-    assert stand_in.synchronizations == {"synchronize": 1}
-
-
-def test_erf_is_scipys(device):
+def test_erf_is_scipys(gpu):
     special = pytest.importorskip("scipy.special")
     x = np.linspace(-3, 3, 13)
-    result = devices.to_numpy(devices.erf(devices.asarray_on(device, x)))
-    np.testing.assert_allclose(result, special.erf(x), rtol=1e-14)
-
-
-def test_special_functions_of_an_array_that_is_not_on_the_current_gpu(stand_in):
-    for function in (devices.erf, devices.expit):
-        result = function(devices.asarray_on("cuda:1", np.zeros(2, np.float16)))
-        assert (devices.device_of(result), result.dtype) == ("cuda:1", np.float16)
+    for where in ("cpu", gpu):
+        result = devices.erf(devices.asarray_on(where, x))
+        assert devices.device_of(result) == where
+        np.testing.assert_allclose(devices.to_numpy(result), special.erf(x), rtol=1e-14)
 
 
 # --- Writing into arrays
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 2, 3)])
-def test_rows_are_filled_where_they_are_marked(shape, gpu):
-    for where in ("cpu", gpu):
+def test_rows_are_filled_where_they_are_marked_and_no_gpu_is_waited_for(shape, stand_in):
+    for where in ("cpu", "cuda:0", "cuda:1"):
         array, rows = np.full(shape, np.nan), np.array([True, False, False, True])
         array, rows = devices.to_device(array, where), devices.to_device(rows, where)
+        stand_in.clear()
         fill_rows(array, rows, 2.0)
+        assert not stand_in.synchronizations
         found = devices.to_numpy(array)
         assert (found[[0, 3]] == 2).all()
         assert np.isnan(found[[1, 2]]).all()
-
-
-def test_to_fill_rows_does_not_wait_for_a_gpu(stand_in):
-    fill_rows(devices.asarray_on("cuda", np.ones((2, 2))), devices.asarray_on("cuda", np.array([True, False])), 0)
-    assert not stand_in.synchronizations
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
@@ -125,3 +93,120 @@ def test_add_at_adds_once_for_each_occurrence(device, dtype):
     index = devices.asarray_on(device, [2, 0, 2])
     add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, -6]], dtype)))
     np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, -4]])
+
+
+# --- Whether a GPU can be used: what is missing is told apart, and named with its remedy
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_gpu_that_does_not_exist(stand_in):
+    with pytest.raises(DeviceError, match=r"no cuda:2; this machine has 2 \(cuda:0 to cuda:1\)"):
+        devices.module_for("cuda:2")
+    with pytest.raises(DeviceError, match="no cuda:9"):
+        devices.to_device(np.zeros(2), "cuda:9")
+    assert cuda_status() == (2, "")
+    assert devices.require_cuda(1) is stand_in.cupy
+
+
+# --- CuPy as it is without a GPU: it can be imported, and raises when the runtime is asked for anything
+
+
+class CUDARuntimeError(RuntimeError):
+    pass
+
+
+class CompileException(Exception):
+    pass
+
+
+def outcome(value):
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+def fake_cupy(count=1, ones=None, product=None):
+    """A CuPy with one GPU, of which a part may raise an exception."""
+    class Ones:
+        def __add__(self, other):
+            return self
+
+        def __matmul__(self, other):
+            return outcome(product)
+
+    return SimpleNamespace(
+        ones=lambda shape, dtype: outcome(ones or Ones()), float32=np.float32, asnumpy=np.asarray,
+        cuda=SimpleNamespace(
+            Device=nullcontext, compiler=SimpleNamespace(CompileException=CompileException),
+            runtime=SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: outcome(count))))
+
+
+@pytest.fixture
+def status_with(monkeypatch):
+    """What `cuda_status` says where ``import cupy`` finds this."""
+    def status(cupy):
+        monkeypatch.setattr(devices, "_cuda_module", None)
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        return cuda_status()
+
+    return status
+
+
+def test_without_cupy_the_message_names_the_extras(status_with):
+    assert status_with(fake_cupy()) == (1, "")
+    count, reason = status_with(None)  # as if it were not installed
+    assert count == 0
+    assert reason.startswith("CuPy is not installed")
+    assert ".[cuda12]" in reason
+
+
+@pytest.mark.parametrize(("broken", "reason"), [
+    ({"count": CUDARuntimeError("cudaErrorInsufficientDriver: too old")}, "cudaErrorInsufficientDriver: too old"),
+    ({"count": 0}, "the driver reports no device"),
+    ({"ones": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")}, "out of memory"),
+])
+def test_without_a_gpu_the_message_gives_the_runtimes_reason(status_with, broken, reason):
+    count, message = status_with(fake_cupy(**broken))
+    assert count == 0
+    assert message.startswith("CuPy is installed, but there is no usable GPU: ")
+    assert reason in message
+
+
+@pytest.mark.parametrize(("broken", "library"), [
+    ({"product": ImportError("libcublas.so.12: cannot open shared object file")}, "libcublas.so.12"),
+    ({"ones": RuntimeError("Failure finding libnvrtc.so.12:\nNo such file")}, "libnvrtc.so.12"),
+    ({"ones": CompileException("cannot open source file cuda_fp16.h")}, "cuda_fp16.h"),
+])
+def test_without_a_cuda_library_the_message_names_it(status_with, broken, library):
+    count, message = status_with(fake_cupy(**broken))
+    assert count == 0
+    assert message.startswith("CuPy is installed, but a library it needs is missing: ")
+    assert library in message
+    assert ".[cuda12]" in message
+    assert "\n" not in message
+
+
+def test_a_cupy_that_cannot_be_loaded(monkeypatch, tmp_path):
+    """What its banner hides is the reason."""
+    source = """if True:
+        try:
+            raise ImportError("libcuda.so.1: cannot open shared object file")
+        except ImportError as error:
+            raise ImportError("=====\\nFailed to import CuPy.\\n=====") from error
+    """
+    (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(devices, "_cuda_module", None)
+    count, message = cuda_status()
+    assert count == 0
+    assert "a library it needs is missing: libcuda.so.1: cannot open" in message
+
+
+def test_importing_minigrad_imports_no_cupy(tmp_path):
+    (tmp_path / "cupy.py").write_text("raise RuntimeError('imported')", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    script = "import minigrad, minigrad.device as d; d.to_device(d.asarray_on('cpu', [1]), 'cpu')"
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)

@@ -1,10 +1,12 @@
-"""`grad`: any outputs by any inputs, and derivatives of derivatives."""
+"""`grad`: any outputs by any inputs, derivatives of derivatives, and fused primitives under ``create_graph``."""
+
+import itertools
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, grad
+from minigrad import Tensor, exp, functional, fused, grad, tanh
 
 
 def leaf(values):
@@ -45,17 +47,11 @@ def test_several_outputs_are_summed():
     np.testing.assert_array_equal(grad([h, h * x, x], x).numpy(), [4 + 12 + 1])  # one below the other
 
 
-ZERO = [0.0, 1.0]
-
-
-@pytest.mark.parametrize(("start", "starts"), [
-    (ZERO, [ZERO]), (np.array(ZERO), [np.array(ZERO)]), (Tensor(ZERO), [Tensor(ZERO)]), (ZERO, np.array(ZERO)),
-    (ZERO, Tensor(ZERO)),
-], ids=["list", "array", "tensor", "an array for a sequence", "a tensor for a sequence"])
-def test_a_gradient_to_start_from_in_every_form(start, starts):
-    x = leaf([1.0, 1.0])
-    np.testing.assert_array_equal(grad(x * 3, x, start).numpy(), [0, 3])
-    np.testing.assert_array_equal(grad([x * 3], x, starts).numpy(), [0, 3])
+def test_a_gradient_to_start_from_in_every_form():
+    x, start = leaf([1.0, 1.0]), [0.0, 1.0]
+    for form in (start, np.array(start), Tensor(start)):
+        for outputs, starts in ((x * 3, form), ([x * 3], [form]), ([x * 3], np.array(start))):
+            np.testing.assert_array_equal(grad(outputs, x, starts).numpy(), [0, 3])
 
 
 def test_unused_inputs():
@@ -109,21 +105,14 @@ def test_create_graph_to_third_order():
     x = leaf([0.5, -1.5])
     y = (x * x * x * x).sum()
     for derivative in (4 * x.data**3, 12 * x.data**2, 24 * x.data):
-        y = grad(y.sum(), x, create_graph=True)
+        with mg.no_grad():  # it records all the same
+            y = grad(y, x, create_graph=True)
         np.testing.assert_allclose(y.numpy(), derivative, rtol=1e-14)
         assert y.requires_grad
-    y = grad(y.sum(), x)
+        y = y.sum()
+    y = grad(y, x)
     np.testing.assert_allclose(y.numpy(), [24, 24], rtol=1e-14)
     assert not y.requires_grad
-
-
-def test_create_graph_records_under_no_grad_too():
-    x = leaf([2.0])
-    y = x * x * x
-    with mg.no_grad():
-        first = grad(y, x, create_graph=True)
-        assert not mg.is_grad_enabled()
-    np.testing.assert_array_equal(grad(first, x).numpy(), [12])
 
 
 def test_the_gradient_to_start_from_can_be_differentiated():
@@ -133,22 +122,58 @@ def test_the_gradient_to_start_from_can_be_differentiated():
     np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
 
 
-def test_second_derivatives_through_a_cast_and_a_broadcast():
-    x, w = Tensor([0.5, 1.5], requires_grad=True), leaf([[1.0, 2.0], [0.5, -1.0], [3.0, 3.0]])
-    first = grad((mg.exp(x) * w).sum(), x, create_graph=True)
-    second = grad(first.sum(), x)
-    assert first.dtype == second.dtype == np.float32
-    np.testing.assert_allclose(second.numpy(), np.exp(x.numpy()) * w.numpy().sum(axis=0), rtol=1e-5)
+# --- Fused primitives: the composition is recorded in their place, and the pass goes on
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_power_zero_and_where_log_at_the_edge(order):
-    """Derivatives of x² at 0 and of where(x > 0, log x, 0): finite, to third order."""
-    x = leaf([0.0, 2.0])
-    square = x**2
-    with np.errstate(divide="ignore"):
-        log = mg.where(x > 0, mg.log(x), 0.0)
-    for _ in range(order):
-        square, log = (grad(y.sum(), x, create_graph=True) if y.requires_grad else y * 0 for y in (square, log))
-    np.testing.assert_allclose(square.numpy(), {1: [0, 4], 2: [2, 2], 3: [0, 0]}[order])
-    np.testing.assert_allclose(log.numpy(), {1: [0, 0.5], 2: [0, -0.25], 3: [0, 0.25]}[order])
+RNG = np.random.default_rng(11)
+MASK = np.array([[True, False, True, True], [False] * 4, [True] * 4])
+TARGETS = np.array([1, -100, 0, 3])
+
+FUSED = {
+    "layer norm": (functional.layer_norm, (2, 3, 4), (4,), (4,)),
+    "attention": (lambda query, key, value: functional.scaled_dot_product_attention(query, key, value, MASK),
+                  (2, 3, 5), (2, 4, 5), (2, 4, 2)),
+    "cross entropy": (lambda logits: functional.cross_entropy(logits, TARGETS, label_smoothing=0.1, reduction="none"),
+                      (4, 5)),
+}
+
+
+@pytest.fixture(params=FUSED)
+def case(request):
+    """A function, and its inputs."""
+    function, *shapes = FUSED[request.param]
+    return function, [Tensor(RNG.normal(size=shape), requires_grad=True) for shape in shapes]
+
+
+def test_expanded_primitives_have_the_derivatives_of_their_compositions_to_third_order(case):
+    function, inputs = case
+
+    def derivatives():
+        y, found = function(*inputs), []
+        for k in range(3):
+            parts = grad((y * tanh(y)).sum() if k == 0 else y, inputs, create_graph=True)
+            found.append([part.numpy() for part in parts])
+            y = sum(((part * part).sum() for part in parts[1:]), (parts[0] * parts[0]).sum())
+        return found
+
+    ours = derivatives()
+    with fused(False):
+        theirs = derivatives()
+    for one, other in zip(itertools.chain(*ours), itertools.chain(*theirs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+
+
+def test_an_expansion_on_the_way_to_an_intermediate(case):
+    """The expansion's own nodes are on the path although they did not exist when the path was found."""
+    function, (x, *rest) = case
+
+    def derivatives():
+        h = x * x
+        out = function(h, *rest)
+        first = grad((out * out * exp(out)).sum(), h, create_graph=True)
+        return first.numpy(), grad((first * first).sum(), x).numpy()
+
+    ours = derivatives()
+    with fused(False):
+        for one, other in zip(ours, derivatives(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

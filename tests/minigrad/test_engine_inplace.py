@@ -24,15 +24,6 @@ def copy(t):
     t.copy_(np.full(t.shape, 9.0))
 
 
-def through_detach(t):
-    t.detach()[0] = 9.0
-
-
-def through_a_view_of_a_view(t):
-    with mg.no_grad():
-        t.reshape(1, -1).T[0].copy_(9.0)
-
-
 def like_an_optimizer(t):
     t.data -= 0.1
     t.bump_tick()
@@ -42,7 +33,7 @@ def by_assigning_data(t):
     t.data = np.full(t.shape, 9.0)
 
 
-CHANGES = [set_item, copy, through_detach, through_a_view_of_a_view, like_an_optimizer, by_assigning_data]
+CHANGES = [set_item, copy, like_an_optimizer, by_assigning_data]
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -59,10 +50,9 @@ def test_a_changed_operand_is_an_error_at_backward(change):
 
 def test_a_changed_output_is_an_error_at_backward():
     out = mg.exp(leaf([1.0, 2.0, 3.0]))
-    y = out.sum()
-    through_detach(out)
+    out.detach()[0] = 9.0
     with pytest.raises(RuntimeError, match=r"exp: .*changed in place"):
-        y.backward()
+        out.sum().backward()
 
 
 @mg.primitive
@@ -74,9 +64,9 @@ same.gradient(x=lambda g: g)
 
 
 @pytest.mark.parametrize("view", [
-    lambda b: b[1:4], lambda b: b.reshape(5, 1)[0:3, 0], lambda b: b.detach()[0:3], lambda b: same(b)[0:3],
+    lambda b: b.reshape(5, 1)[0:3, 0], lambda b: b.detach()[0:3], lambda b: same(b)[0:3],
     lambda b: mg.broadcast_to(b, (2, 5))[1, 0:3], lambda b: mg.einsum("ij->ji", b.reshape(1, 5))[0:3, 0],
-], ids=["slice", "reshape", "detach", "the input itself", "broadcast", "of several operands"])
+], ids=["reshape", "detach", "the input itself", "broadcast", "of several operands"])
 def test_a_change_of_the_base_is_seen_by_its_views(view):
     base, w = constant([1.0, 2.0, 3.0, 4.0, 5.0]), leaf([1.0, 1.0, 1.0])
     y = (view(base) * w).sum()
@@ -86,24 +76,16 @@ def test_a_change_of_the_base_is_seen_by_its_views(view):
 
 
 @pytest.mark.parametrize(("use", "static"), [
-    (lambda x, i: x[i], [0, 1]), (lambda x, i: x[0:1, i], [0, 1]), (lambda x, i: x.take(i, axis=0), [0, 1]),
+    (lambda x, i: x[0:1, i], [0, 1]), (lambda x, i: x.take(i, axis=0), [0, 1]),
     (lambda x, i: F.embedding(i, x), [0, 1]), (lambda x, m: mg.where(m, x, 0.0), [True, False]),
     (lambda x, m: F.dropout_with_mask(x, m, 0.5), [[True, False]] * 2),
-], ids=["index", "slice, index", "take", "embedding", "where", "dropout"])
+], ids=["slice, index", "take", "embedding", "where", "dropout"])
 def test_a_changed_index_or_mask_is_an_error_at_backward(use, static):
     x, static = leaf(np.ones((2, 2))), Tensor(static)
     y = use(x, static).sum()
     static[...] = 1
     with pytest.raises(RuntimeError, match="changed in place"):
         y.backward()
-
-
-def test_a_change_between_the_first_and_the_second_derivative_is_an_error():
-    x, c = leaf([1.0, 2.0]), constant([0.5, 0.25])
-    first = grad(mg.exp(x * c).sum(), x, create_graph=True)
-    c[...] = 100.0
-    with pytest.raises(RuntimeError, match="changed in place"):
-        grad(first.sum(), x)
 
 
 def test_a_saved_value_keeps_its_tick_in_the_graph_of_the_gradient():
@@ -168,21 +150,3 @@ def test_memory_that_is_shared_or_read_only_cannot_be_written(change):
                          (mg.from_numpy(array), "read-only memory")):
         with pytest.raises(RuntimeError, match=said):
             change(tensor)
-
-
-def test_what_can_be_written():
-    t = Tensor(np.zeros((2, 3), np.float32))
-    t[0] = [1, 2, 3]
-    t[1, 1:] = np.array([5.0, 6.0])
-    t[Tensor([1]), 0] = Tensor([4])
-    np.testing.assert_array_equal(t.numpy(), [[1, 2, 3], [4, 5, 6]])
-    t[t > 3] = 0.5
-    t[Tensor([[True, False, False], [False, False, False]])] = 7
-    np.testing.assert_array_equal(t.numpy(), [[7, 2, 3], [0.5, 0.5, 0.5]])
-    assert t.dtype == np.float32
-    assert t.copy_(1) is t
-    with pytest.raises(IndexError):
-        t[5] = 0
-    with pytest.raises(ValueError, match="broadcast"):
-        t[0] = [1, 2]
-    np.testing.assert_array_equal(t.numpy(), 1)

@@ -14,36 +14,16 @@ def leaf(*values):
     return Tensor(list(values), requires_grad=True)
 
 
-FUSED = {
-    "softmax": lambda x: functional.softmax(x),
-    "log_softmax": lambda x: functional.log_softmax(x),
-    "layer_norm": lambda x: functional.layer_norm(x),
-    "gelu_exact": lambda x: functional.gelu(x),
-    "gelu_tanh": lambda x: functional.gelu(x, "tanh"),
-    "linear": lambda x: functional.linear(x, x),
-    "lookup": lambda x: functional.embedding(np.array([0, 1]), x),
-    "dropout_with_mask": lambda x: functional.dropout_with_mask(x, np.ones((2, 2), bool), 0.5),
-    "attention": lambda x: functional.scaled_dot_product_attention(x, x, x),
-    "row_losses": lambda x: functional.cross_entropy(x, np.array([0, 1]), reduction="none"),
-}
-
-
-@pytest.mark.parametrize("name", FUSED)
-def test_fused_switches_between_one_node_and_many(name):
-    def names():
-        stack, found = [FUSED[name](x)._node], set()
-        while stack:
-            node = stack.pop()
-            found.add(node.primitive.name)
-            stack += [p for p in node.parents if hasattr(p, "primitive")]
-        return found
-
+def test_fused_switches_between_one_node_and_many():
     x = leaf([1.0, 2.0], [3.0, 5.0])
-    assert name in names()
-    with fused(False):
-        assert not names() & set(FUSED)
-        with fused(True):
-            assert name in names()
+    for function, name, last in ((functional.layer_norm, "layer_norm", "div"),
+                                 (lambda x: functional.linear(x, x), "linear", "matmul"),
+                                 (functional.softmax, "softmax", "div")):
+        assert function(x)._node.primitive.name == name
+        with fused(False):
+            assert function(x)._node.primitive.name == last
+            with fused(True):
+                assert function(x)._node.primitive.name == name
 
 
 def test_a_visitor_sees_the_steps_of_compositions_in_order():
@@ -82,30 +62,14 @@ def test_blocks_nest_and_the_innermost_sees_the_taps():
         tap("b", x)
         raise KeyError
 
-    with tapping(lambda name, t: outer.append(name) or t):
-        tap("a", x)
+    with tapping(lambda name, t: outer.append(name)):  # it returns nothing, and leaves the tensors
+        assert tap("a", x) is x
         with pytest.raises(KeyError), tapping(lambda name, t: inner.append(name) or t):
             fails()
         tap("c", x)
     assert tap("d", x) is x
     assert (outer, inner) == (["a", "c"], ["b"])
     assert not composing()
-
-
-def test_a_visitor_that_returns_nothing_leaves_the_tensors():
-    x, seen = leaf(1.0, 2.0), []
-    with fused(False):
-        plain = functional.softmax(x)
-    with tapping(lambda name, tensor: seen.append(name)):
-        assert functional.softmax(x).tolist() == plain.tolist()
-        assert tap("x", x) is x
-    assert seen == ["shifted", "exponentials", "total", "x"]
-
-
-@pytest.mark.parametrize("wrong", [np.ones(1), Tensor([1.0, 2.0])])
-def test_a_visitor_that_returns_no_fitting_tensor_is_an_error(wrong):
-    with tapping(lambda name, tensor: wrong), pytest.raises(ValueError, match=r"tap 'x': .*\(1,\)"):
-        tap("x", leaf(1.0))
 
 
 def test_neither_another_thread_nor_a_pass_of_its_own_shows_steps_to_a_visitor():

@@ -23,6 +23,7 @@ def test_grad_and_value_and_grad(device):
 
     close(func.grad(f)(x, y), 2 * host(x) * host(y))
     close(func.grad(f, 1)(x, y, power=3), host(x) ** 3)
+    close(func.grad(f)(host(x), 2.0), 4 * host(x))
     by_x, by_y = func.grad(f, (0, -1))(x, y)
     close(by_x, 2 * host(x) * host(y))
     close(by_y, host(x) ** 2)
@@ -35,18 +36,18 @@ def test_grad_and_value_and_grad(device):
 
 
 def test_has_aux():
+    x = normal(3)
+
     def f(x):
         return (x * x).sum(), {"doubled": x * 2}
 
-    x = normal(3)
     (value, auxiliary), gradient = func.value_and_grad(f, has_aux=True)(x)
     close(value, (host(x) ** 2).sum())
     close(auxiliary["doubled"], 2 * host(x))
     assert not auxiliary["doubled"].requires_grad
-    gradient_too, auxiliary = func.grad(f, has_aux=True)(x)
-    close(auxiliary["doubled"], 2 * host(x))
     close(gradient, 2 * host(x))
-    close(gradient_too, 2 * host(x))
+    gradient, auxiliary = func.grad(f, has_aux=True)(x)
+    close(auxiliary["doubled"], gradient.numpy())
 
 
 def test_nested_arguments():
@@ -73,11 +74,6 @@ def test_what_does_not_depend_has_a_zero_gradient():
     close(func.hvp(lambda x: x.sum(), x, x), np.zeros(3))
 
 
-def test_arrays_and_numbers():
-    close(func.grad(lambda x: (x * x).sum())(np.array([1.0, 2.0])), [2.0, 4.0])
-    close(func.grad(lambda x: x ** 3)(2.0), 12.0)
-
-
 def test_vjp(device):
     x, v = normal(3, device=device), normal(4, seed=2, device=device)
     value, pull_back = func.vjp(curve, x)
@@ -89,13 +85,9 @@ def test_vjp(device):
     close(by_x, 2 * host(x) + host(x))
     close(by_y, host(x) + host(x))
     close(func.vjp(lambda x: x.sum(), x)[1](), np.ones(3))
-
-
-def test_vjp_of_several_results_takes_them_apart_or_as_one_tuple():
-    x, v = normal(3), normal(3, seed=1)
     pull_back = func.vjp(lambda x: (x * 2, x * 3), x)[1]
-    close(pull_back(v, v), 5 * host(v))
-    close(pull_back((v, v)), 5 * host(v))
+    close(pull_back(x, x), 5 * host(x))
+    close(pull_back((x, x)), 5 * host(x))  # as one tuple
 
 
 def test_jvp(device):
@@ -142,20 +134,11 @@ def test_hessian_and_hvp(device):
     close(by_y, 2 * host(x) * host(t))
 
 
-def sigmoid_slope(s):
-    """The third derivative of the sigmoid, which a softmax of two is, where it is s."""
-    return s * (1 - s) * (1 - 6 * s * (1 - s))
-
-
 @pytest.mark.parametrize(("function", "third"), [
     (lambda x: x ** 4, lambda x: 24 * x),
-    (mg.exp, np.exp),
     (mg.tanh, lambda x: -2 * (1 - np.tanh(x) ** 2) * (1 - 3 * np.tanh(x) ** 2)),
-    (mg.log, lambda x: 2 / x ** 3),
-    (lambda x: 1 / x, lambda x: -6 / x ** 4),
-    (mg.sqrt, lambda x: 3 / 8 * x ** -2.5),
-    (lambda x: F.softmax(mg.stack([x, 0 * x]))[0], lambda x: sigmoid_slope(1 / (1 + np.exp(-x)))),
-], ids=["x⁴", "exp", "tanh", "log", "1/x", "sqrt", "softmax"])
+    (lambda x: F.log_softmax(mg.stack([x, 0 * x]))[0], lambda x: -np.tanh(x / 2) * (np.tanh(x / 2) ** 2 - 1) / 4),
+], ids=["x⁴", "tanh", "log_softmax"])
 def test_third_derivatives(function, third):
     close(func.grad(func.grad(func.grad(function)))(Tensor(0.7, dtype=np.float64)), third(0.7), rtol=1e-12)
 
@@ -194,27 +177,22 @@ def test_dictionaries_are_matched_by_their_keys():
     def f(d):
         return (d["a"] ** 2 * d["b"] ** 3).sum()
 
-    point, tangents, turned = {"a": a, "b": b}, {"a": a, "b": b * 0}, {"b": b * 0, "a": a}
-    expected, found = func.hvp(f, point, tangents), func.hvp(f, point, turned)
+    found = func.hvp(f, {"a": a, "b": b}, {"b": b * 0, "a": a})
     assert list(found) == ["a", "b"]
-    for name in found:
-        close(found[name], host(expected[name]))
-    close(func.jvp(f, (point,), (turned,))[1], host(func.jvp(f, (point,), (tangents,))[1]))
+    close(found["a"], 2 * host(a) * host(b) ** 3)
     pull_back = func.vjp(lambda x: {"double": x * 2, "triple": x * 3}, a)[1]
     close(pull_back({"triple": b * 0, "double": b}), 2 * host(b))
 
 
 def test_what_inner_calls_made_for_themselves_is_nobodys_leaf():
     t = normal(3)
+    pull_back = func.vjp(lambda x: x ** 2, t)[1]
 
     def f(x):
         return (x ** 4).sum()
 
-    pull_back = func.vjp(lambda x: x ** 2, t)[1]
-    for inner in (lambda v: (func.hvp(f, t, v) * v).sum(), lambda v: func.jvp(f, (t,), (v,))[1],
-                  lambda v: func.vjp(lambda x: x ** 2, t)[1](v).sum(), lambda v: (pull_back(v) * v).sum()):
+    for inner in (lambda v: func.jvp(f, (t,), (v,))[1], lambda v: (pull_back(v) * v).sum()):
         assert not func.grad(inner)(t).requires_grad
-    close(func.grad(lambda v: (func.hvp(f, t, v) * v).sum())(t), 24 * host(t) ** 3)
     nested = func.grad(lambda v: func.grad(lambda x: (func.hvp(f, x, v) * v).sum())(t).sum())
     close(nested(t), 2 * 24 * host(t) * host(t))
 
@@ -245,13 +223,9 @@ WRONG = {
     "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "int64"),
     "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 .* 1 positional"),
     "the argument for argnums": (lambda: func.grad(mg.sum, X), TypeError, r"grad: .* got a Tensor"),
-    "the argument of jacobian": (lambda: func.jacobian(mg.sin, X), TypeError, r"jacobian: argnums"),
     "no pair": (lambda: func.grad(mg.exp, has_aux=True)(X), TypeError, "has_aux .* got a Tensor"),
-    "a triple": (lambda: func.grad(lambda x: (x.sum(), 1, 2), has_aux=True)(X), TypeError, "has_aux .* got 3"),
     "other keys": (lambda: func.hvp(lambda d: d["a"].sum(), {"a": X}, {"b": X}), ValueError,
                    r"hvp: tangents: .*\['a'\], got \['b'\]"),
-    "another nesting": (lambda: func.jvp(lambda d: d["a"], ({"a": X},), ((X,),)), ValueError,
-                        r"jvp: tangents\[0\]: .*\['a'\], got tuple"),
     "a tuple for a tensor": (lambda: func.hvp(lambda x: x.sum(), X, (X, X)), ValueError, "hvp: tangents: .* tuple"),
     "jvp of integers": (lambda: func.jvp(lambda x: mg.argmax(x), (X,), (X,)), TypeError, "jvp: .* int64"),
     "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: .* tensors, got float"),
@@ -260,7 +234,6 @@ WRONG = {
     "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals"),
     "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tuple"),
     "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: .* dict"),
-    "hessian of a vector": (lambda: func.hessian(curve)(X), ValueError, "hessian: .* one number"),
     "hessian of two": (lambda: func.hessian(curve, (0, 1)), TypeError, "hessian: argnums"),
     "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: .* one number"),
 }

@@ -27,25 +27,7 @@ def test_memory_in_use_and_held(stand_in, index):
     assert third == second._replace(used=first.used)  # the pool keeps it
     assert memory_use(f"cuda:{1 - index}") == other
     assert not stand_in.synchronizations
-
-
-def test_every_gpu_tells_what_it_has(device):
-    array = asarray_on(device, np.zeros(2**20))
-    use = memory_use(device)
-    if device == "cpu":
-        assert use is None
-    else:
-        assert all(type(number) is int for number in use)
-        assert array.nbytes <= use.used <= use.held <= use.total
-        assert 0 <= use.free <= use.total
-
-
-def test_there_is_no_such_gpu(stand_in):
-    for ask in (memory_use, lambda device: tf32(device).__enter__()):
-        with pytest.raises(minigrad.DeviceError, match="no cuda:7"):
-            ask("cuda:7")
-        with pytest.raises(ValueError, match="'gpu'"):
-            ask("gpu")
+    assert memory_use("cpu") is None
 
 
 # --- TF32 -----------------------------------------------------------------------------------------
@@ -58,8 +40,7 @@ def mode(stand_in):
     return lambda: cuda.cublas.getMathMode(cuda.get_cublas_handle())
 
 
-def test_off_by_default_on_in_the_block_and_put_back(mode):
-    assert minigrad.tf32 is tf32
+def test_off_by_default_on_in_the_block_and_put_back(stand_in, mode):
     assert mode() == 0
     with tf32("cuda"):
         with tf32("cuda:0"):
@@ -69,15 +50,11 @@ def test_off_by_default_on_in_the_block_and_put_back(mode):
     with pytest.raises(KeyError), tf32("cuda"):
         raise KeyError
     assert mode() == 0
-    assert [tf32("cuda")(mode)(), mode()] == [TF32_MATH, 0]  # as a decorator
-
-
-def test_what_was_there_before_is_put_back(stand_in, mode):
     cublas, handle = stand_in.cupy.cuda.cublas, stand_in.cupy.cuda.get_cublas_handle()
     cublas.setMathMode(handle, cublas.CUBLAS_TENSOR_OP_MATH)
     with tf32("cuda"):
         assert mode() == TF32_MATH
-    assert mode() == cublas.CUBLAS_TENSOR_OP_MATH
+    assert mode() == cublas.CUBLAS_TENSOR_OP_MATH  # what was there before
     cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)
 
 

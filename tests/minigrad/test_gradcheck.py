@@ -41,26 +41,19 @@ RIGHT = {
     "an input given as output": (lambda x: x, [(2,)]),
     "one number": (lambda x: x ** 3, [()]),
     "nothing": (lambda x: x * 2, [(0, 3)]),
-    "a constant": (lambda x: Tensor(np.ones(3)), [(2,)]),
+    "a constant": (lambda x: Tensor(np.ones(3), device=x.device), [(2,)]),
     "its own gradient": (penalty, [(3,), (3,)]),
-    "an output that stays infinite": (lambda x: mg.masked_fill(x, Tensor([True, False]), -np.inf), [(2,)]),
+    "an output that stays infinite": (lambda x: mg.masked_fill(x, x == x.max(), -np.inf), [(2,)]),
 }
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_gradients_pass(name):
+def test_right_gradients_pass(name, device):
     function, shapes = RIGHT[name]
-    inputs = [tensor(*shape, seed=i) for i, shape in enumerate(shapes)]
+    inputs = [tensor(*shape, seed=i, device=device) for i, shape in enumerate(shapes)]
     with mg.no_grad():
         assert gradcheck(function, inputs) is True
         assert gradgradcheck(function, inputs) is True
-
-
-def test_it_works_where_the_tensors_are(device):
-    inputs = [tensor(2, 3, device=device), tensor(3, seed=1, device=device)]
-    assert gradcheck(lambda x, y: (x @ y) ** 2, inputs)
-    assert gradgradcheck(lambda x, y: (x @ y) ** 2, inputs)
-    assert all(x.device == device for x in inputs)
 
 
 def test_inputs_of_any_strides():
@@ -92,38 +85,22 @@ def test_dropout_masks_are_frozen():
 
 def test_nothing_is_left_behind_by_a_failure():
     x = tensor(2)
-    array = x.data
-    calls = iter(range(100))
-
-    def fails_later(x):
-        if next(calls) == 4:
-            raise KeyError("later")
-        return x * 2
-
-    with pytest.raises(KeyError, match="later"):
-        gradcheck(fails_later, x)
+    array, calls = x.data, iter("1234")
+    with pytest.raises(StopIteration):
+        gradcheck(lambda x: x * float(next(calls) > ""), x)
     assert x.data is array
-
-
-def test_what_the_function_closes_over():
-    """Parameters that the function reaches by itself are checked too, when they are among the inputs."""
-    weight, x = tensor(3, 2), tensor(4, 3, requires_grad=False)
-    assert gradcheck(lambda _: mg.tanh(x @ weight), weight)
-    assert gradgradcheck(lambda _: mg.tanh(x @ weight), weight)
-    with pytest.raises(GradcheckError, match=r"input 0 \('_'\) of shape \(3, 2\)"):
-        gradcheck(lambda _: mg.tanh(x @ weight.detach()), weight)
 
 
 # --- What is wrong is found ----------------------------------------------------------------------------------
 
 
-def product(gx=lambda g, y: g @ y.mT, gy=lambda g, x: x.mT @ g):
-    @primitive
-    def product(x, y):
-        return x @ y
+@primitive
+def product(x, y):
+    """With a wrong rule for y."""
+    return x @ y
 
-    product.gradient(x=gx, y=gy)
-    return product
+
+product.gradient(x=lambda g, y: g @ y.mT, y=lambda g, x: (x.mT @ g).mT)
 
 
 def spoil_saved(g, x, out):
@@ -153,29 +130,19 @@ def clipped_in_place(x):
 clipped_in_place.gradient(x=lambda g, x: g * (x > 0))
 
 
-@primitive
-def flat(x):
-    return x * 0
-
-
-flat.gradient(x=lambda g: g)
 WRONG = {  # each with what the message must name
-    "a factor is missing": (cube(lambda g, x: g * x * x), "input 0 ('x')"),
     "off by a millionth": (cube(lambda g, x: g * (3 + 1e-5) * x * x), "input 0 ('x')"),
     "g is forgotten": (cube(lambda g, x: 3 * x * x), "input 0 ('x')"),
     "not a number": (cube(lambda g, x: g * x * np.nan), "input 0 ('x')"),
     "infinite": (cube(lambda g, x: g * np.inf), "input 0 ('x')"),
-    "transposed": (cube(lambda g, x: (3 * g * x * x).mT), "input 0 ('x')"),
     "one element": (cube(lambda g, x: 3 * g * x * x * (1 + 0.01 * (x == x.max()))), "1 of 9 elements"),
-    "the second input": (product(gy=lambda g, x: (x.mT @ g).mT), "input 1 ('y')"),
+    "the second input": (product, "input 1 ('y')"),
     "inputs without names": (lambda *xs: xs[0] * xs[1].detach(), "gradcheck: input 1 of shape (3, 3)"),
     "a saved output is written": (cube(spoil_saved), "input 0 ('x')"),
     "g is written": (cube(spoil_g), "wrote to the gradient"),
     "an input is written": (cube(spoil_input), "the backward pass wrote to input 0"),
     "an input is written by the forward": (clipped_in_place, "the function wrote to input 0"),
-    "a difference of zero": (flat, "finite differences give 0 (no ratio)"),
     "the graph is cut": (lambda x: Tensor(np.tanh(x.data)), "input 0 ('x')"),
-    "part of the graph is cut": (lambda x: x * x.detach(), "input 0 ('x')"),
     "it draws by itself": (lambda x: x * Tensor(DRAW.normal(size=3)), "different results"),
 }
 DRAW = np.random.default_rng(0)
@@ -222,11 +189,9 @@ def test_tolerances_are_kept():
     """|gradient - difference| <= atol + rtol·|difference|, with a rule that is wrong by one part in a thousand."""
     wrong, x = cube(lambda g, x: g * 3.003 * x * x), Tensor([2.0], dtype=np.float64, requires_grad=True)
     assert gradcheck(wrong, x, rtol=1.001e-3)
-    with pytest.raises(GradcheckError):
-        gradcheck(wrong, x, rtol=0.999e-3)
-    assert gradcheck(mg.exp, x, eps=1e-4, rtol=1e-8)
-    with pytest.raises(GradcheckError):
-        gradcheck(mg.exp, x, eps=1e-2)  # the truncation error of so wide a step: eps²/6
+    for function, arguments in ((wrong, {"rtol": 0.999e-3}), (mg.exp, {"eps": 1e-2})):  # whose error is eps²/6
+        with pytest.raises(GradcheckError):
+            gradcheck(function, x, **arguments)
 
 
 # --- Wrong calls ---------------------------------------------------------------------------------------------

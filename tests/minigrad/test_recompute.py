@@ -7,7 +7,6 @@ import minigrad as mg
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.func.checkpointing import checkpoint
-from minigrad.functional.compositions import composing
 
 from tests.minigrad.ops.row import host
 
@@ -42,11 +41,26 @@ def test_what_the_function_refers_to_gets_its_gradient():
     """A parameter, and a tensor that is not a leaf, neither of them an argument; and nothing else is reached."""
     x, w = leaf(3, 3), leaf(3, 3, seed=1)
     h = w * 2
-    out = checkpoint(lambda x: block(x, w) @ h, x)
-    equal_gradients(mg.grad(out.sum(), [x, w, h], retain_graph=True), mg.grad((block(x, w) @ h).sum(), [x, w, h]))
-    unused = leaf(2)
+    out = checkpoint(lambda x: block(x, w) @ h, x).sum()
+    equal_gradients(mg.grad(out, [x, w, h], retain_graph=True), mg.grad((block(x, w) @ h).sum(), [x, w, h]))
     with pytest.raises(ValueError, match="do not depend on input 1"):
-        mg.grad(checkpoint(lambda x: block(x, w), x).sum(), [x, unused])
+        mg.grad(out, [x, leaf(2)])
+
+
+def test_several_results():
+    """Of several dtypes, one of integers, one that needs no gradient; some of them may be left unused."""
+    x = leaf(2, 3)
+
+    def several(x):
+        return [x * x, mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(np.float32), x.detach()]
+
+    def losses(squares, best, sums, constant):
+        assert (squares.dtype, best.requires_grad, sums.dtype, constant.requires_grad) == ("f8", False, "f4", False)
+        return squares.sum() + (sums * sums).sum(), sums.sum()
+
+    equal_gradients(checkpoint(several, x), several(x))
+    for k in range(2):
+        equal_gradients(*([mg.grad(losses(*results)[k], x)] for results in (checkpoint(several, x), several(x))))
 
 
 def test_higher_derivatives(device):
@@ -60,26 +74,6 @@ def test_higher_derivatives(device):
 
     for a, b in zip(third(lambda x, w: checkpoint(block, x, w)), third(block), strict=True):
         np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
-
-
-@pytest.mark.parametrize("dtypes", [(np.float64, np.float64), (np.float64, np.float32)])
-def test_several_results(dtypes):
-    """Of several dtypes, one of integers, one that needs no gradient; one of them may be left unused."""
-    x = leaf(2, 3)
-
-    def several(x):
-        return [(x * x).astype(dtypes[0]), mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(dtypes[1]), x.detach()]
-
-    results, expected = checkpoint(several, x), several(x)
-    squares, best, sums, constant = results
-    assert isinstance(results, list)
-    assert (squares.dtype, sums.dtype) == dtypes
-    assert not best.requires_grad
-    assert not constant.requires_grad
-    equal_gradients(results, expected)
-    equal_gradients([mg.grad(squares.sum() + (sums * sums).sum(), x)],
-                    [mg.grad(expected[0].sum() + (expected[2] * expected[2]).sum(), x)])
-    equal_gradients([mg.grad(checkpoint(several, x)[2].sum(), x)], [mg.grad(several(x)[2].sum(), x)])
 
 
 def test_dropout_is_the_same_both_times_and_goes_on_after():
@@ -119,39 +113,19 @@ def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():
     assert len(calls) == 3
     with pytest.raises(RuntimeError, match="checkpoint: this part of the graph was already used"):
         out.sum().backward()
-
-
-def test_without_recording_it_is_the_function():
-    x = leaf(3)
     with mg.no_grad():
-        assert not checkpoint(mg.exp, x).requires_grad
-    assert not checkpoint(mg.exp, x.detach()).requires_grad
+        assert not checkpoint(long, x).requires_grad
+    assert not checkpoint(long, x.detach()).requires_grad
     assert checkpoint(lambda x, *, factor: x * factor, x, factor=2.0).tolist() == (x * 2).tolist()
-
-
-def test_the_switches_of_the_forward_hold_in_the_second_call():
-    seen = []
-
-    def function(x):
-        seen.append((mg.is_grad_enabled(), not composing()))
-        return F.softmax(x)
-
-    x = leaf(3)
-    with mg.fused(False):
-        out = checkpoint(function, x)
-    loss = out.sum()
-    with mg.no_grad():
-        loss.backward()
-    assert seen == [(True, False), (True, False)]
 
 
 C = Tensor(np.ones((3, 3)))
 
 
 @pytest.mark.parametrize(("function", "args", "changed"), [
-    (lambda x, w: block(x, w), (), 0), (lambda x, w: block(x, w), (), 1), (lambda x, w: mg.tanh(x + C), (), C),
+    (lambda x, w: block(x, w), (), 1), (lambda x, w: mg.tanh(x + C), (), C),
     (lambda x, w, constants: mg.concatenate([x, constants[0]]), ([C],), C),
-], ids=["the argument", "another one", "a constant it refers to", "a constant in a list"])
+], ids=["an argument", "a constant it refers to", "a constant in a list"])
 def test_a_change_in_between_is_an_error(function, args, changed):
     given = leaf(3, 3), leaf(3, 3, seed=1)
     out = checkpoint(function, *given, *args)
@@ -195,7 +169,6 @@ def test_inside_functional_call():
 
     module, x = Checkpointed(), leaf(5, 3).detach()
     parameters = {name: p.detach() * 2 for name, p in module.named_parameters()}
-    tangents = {name: p * 3 for name, p in parameters.items()}
 
     def loss(parameters):
         return (mg.func.functional_call(module, parameters, x) ** 2).mean()
@@ -204,9 +177,6 @@ def test_inside_functional_call():
         return (F.linear(x, parameters["inner.weight"], parameters["inner.bias"]) ** 2).mean()
 
     equal_gradients(mg.func.grad(loss)(parameters).values(), mg.func.grad(plain)(parameters).values())
-    found, expected = (mg.func.hvp(function, parameters, tangents) for function in (loss, plain))
-    for a, b in zip(found.values(), expected.values(), strict=True):
-        np.testing.assert_allclose(host(a), host(b), rtol=1e-12)
 
 
 def test_a_function_that_does_not_repeat_itself():

@@ -1,4 +1,4 @@
-"""GradScaler: gradients too small for float16 survive; its scale, its state, its devices and what it refuses."""
+"""GradScaler: small gradients survive; its scale, its state, what it refuses; a skipped update leaves no trace."""
 
 import json
 import re
@@ -8,26 +8,9 @@ import pytest
 
 from minigrad import Tensor, autocast, optim
 from minigrad import functional as F
-from minigrad.device import to_numpy
+from minigrad.device import asarray_on, to_numpy
 
-from tests.minigrad.optim.optimizers import ALL, bits, make_params, run, set_gradients
-
-
-def test_a_gradient_too_small_for_float16_survives_scaled_and_vanishes_otherwise(device):
-    x, w = (Tensor(np.full((1, 4), 1e-4, np.float32), device=device, requires_grad=True) for _ in range(2))
-    scaler = optim.GradScaler(50_000.0)
-
-    def loss():
-        with autocast():
-            return (F.linear(x, w).astype(np.float32) * 1e-4).sum()  # d/dx = 1e-4 · 1e-4 = 1e-8
-
-    loss().backward()
-    np.testing.assert_array_equal(to_numpy(x.grad.data), 0)
-    x.grad = w.grad = None
-    scaler.scale(loss()).backward()
-    scaler.unscale_(optim.SGD([x, w], lr=0.0))
-    np.testing.assert_allclose(to_numpy(x.grad.data), 1e-8, rtol=2e-3)
-    assert x.grad.dtype == np.float32
+from tests.minigrad.optim.optimizers import ALL, bits, every_optimizer, make_params, run, set_gradients
 
 
 def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
@@ -106,18 +89,15 @@ def test_several_optimizers_share_a_scale(device):
 def test_not_enabled_it_does_nothing(device):
     params, plain = make_params(device), make_params(device)
     optimizer, alone, scaler = optim.Adam(params), optim.Adam(plain), optim.GradScaler(enabled=False)
-    loss = params[0].sum()
-    assert scaler.scale(loss) is loss
-    for number in range(2):
-        set_gradients(params, number)
-        set_gradients(plain, number)
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-        scaler.update()
-        alone.step()
+    assert scaler.scale(params[0]) is params[0]
+    set_gradients(params, 0)
+    set_gradients(plain, 0)
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    alone.step()
     assert bits(params, optimizer) == bits(plain, alone)
-    assert (scaler.is_enabled(), scaler.get_scale(), scaler.factor, scaler.found_inf) == (False, 1.0, 1.0, False)
-    assert scaler.state_dict() == {}
+    assert (scaler.is_enabled(), scaler.get_scale(), scaler.state_dict()) == (False, 1.0, {})
     scaler.load_state_dict({})
 
 
@@ -162,20 +142,87 @@ def test_calls_in_the_wrong_order():
 
 
 @pytest.mark.parametrize(("options", "error"), [
-    ({"init_scale": 0.0}, ValueError), ({"init_scale": 1e39}, ValueError), ({"init_scale": float("nan")}, ValueError),
-    ({"init_scale": "cuda"}, TypeError), ({"init_scale": True}, TypeError), ({"growth_factor": 1.0}, ValueError),
-    ({"backoff_factor": 1.0}, ValueError), ({"backoff_factor": 0.0}, ValueError), ({"growth_interval": 0}, ValueError),
+    ({"init_scale": 0.0}, ValueError), ({"init_scale": 1e39}, ValueError), ({"init_scale": "cuda"}, TypeError),
+    ({"growth_factor": 1.0}, ValueError), ({"backoff_factor": 1.0}, ValueError), ({"growth_interval": 0}, ValueError),
 ])
 def test_factors_out_of_range(options, error):
     ((name, value),) = options.items()
     with pytest.raises(error, match=f"{name.removeprefix('init_')} must be .* got {re.escape(repr(value))}"):
         optim.GradScaler(**options)
+    scaler, before = optim.GradScaler(), optim.GradScaler().state_dict()
+    for state in ({}, {**before, "more": 1}, {**before, "scale": 4.0, **options, name.removeprefix("init_"): value}):
+        with pytest.raises((ValueError, TypeError)):
+            scaler.load_state_dict(state)
+        assert scaler.state_dict() == before
     assert optim.GradScaler(np.float32(4.0)).get_scale() == 4.0
 
 
-def test_a_state_that_is_none_changes_nothing():
-    scaler, before = optim.GradScaler(), optim.GradScaler().state_dict()
-    for state in ({}, [], {**before, "more": 1}, {**before, "scale": 4.0, "growth_factor": 0.5}):
-        with pytest.raises(ValueError, match="growth_factor"):
-            scaler.load_state_dict(state)
-        assert scaler.state_dict() == before
+# --- An update that is skipped leaves no trace
+
+
+@every_optimizer
+@pytest.mark.parametrize(("overflows", "spoil"), [((), None), ((0,), -np.inf), ((0, 0, 3), np.nan), ((2,), np.inf)])
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, spoil, clip, device):
+    """It is the run without a scaler, bit for bit: the first momentum, Adam's corrections by the number of updates."""
+    params, optimizer, scaler = run(make, device, overflows, clip=clip, inf=spoil)
+    assert scaler.get_scale() == 65536.0 / 2 ** len(overflows)
+    plain = make_params(device)
+    alone = make(plain)
+    for number in range(5):
+        set_gradients(plain, number)
+        if clip:
+            optim.clip_grad_norm_(plain, 1.0)
+        alone.step()
+    assert bits(params, optimizer) == bits(plain, alone)
+
+
+@every_optimizer
+def test_nothing_waits_for_a_gpu(make, stand_in):
+    params, scaler = make_params("cuda"), optim.GradScaler(growth_interval=2)
+    optimizer = make(params)
+    for number in range(6):
+        set_gradients(params, number, 65536.0, np.inf if number == 2 else None)
+        scaler.scale((params[0] * params[1]).sum())
+        scaler.unscale_(optimizer)
+        optim.clip_grad_norm_(params, 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert not stand_in.synchronizations
+    assert (scaler.factor.shape, scaler.factor.dtype) == ((), np.float32)
+    assert scaler.get_scale() == 65536.0 * 2 / 2 * 2
+    assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5] * 4
+
+
+# --- Two GPUs, and a host
+
+
+def test_host_and_gpu_in_one_optimizer_are_refused(stand_in):
+    a, b = make_params("cpu")[0], make_params("cuda")[1]
+    set_gradients([a, b], 0)
+    with pytest.raises(ValueError, match="cpu, cuda:0"):
+        optim.GradScaler().step(optim.SGD([a, b], lr=0.1))
+    flag = stand_in.cupy.zeros((), dtype=bool)
+    with pytest.raises(ValueError, match=r"cuda:0 .* cpu"):
+        optim.SGD([a, b], lr=0.1).step(skip=flag)
+
+
+# --- Optimizer.step(skip)
+
+
+@every_optimizer
+def test_skip_of_a_step(make, device):
+    params = make_params(device)
+    optimizer = make(params)
+    set_gradients(params, 0)
+    before = bits(params, optimizer)
+    for flag in (True, np.True_, np.array(True), *([] if device == "cpu" else [asarray_on(device, True)])):
+        optimizer.step(skip=flag)
+        assert bits(params, optimizer) == before
+    for flag in (None, False, np.array(False)):
+        optimizer.step(skip=flag)
+        assert bits(params, optimizer) != before
+        before = bits(params, optimizer)
+    for wrong in (1, np.array([True]), np.array(1.0)):
+        with pytest.raises(TypeError, match=r"step: skip must be a bool"):
+            optimizer.step(skip=wrong)
