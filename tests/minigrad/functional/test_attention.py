@@ -78,14 +78,6 @@ def test_huge_scores_do_not_overflow(form):
         assert np.isfinite(g.numpy()).all()
 
 
-def test_without_features_the_output_is_the_mean_of_the_values():
-    q = np.random.default_rng(0).normal(size=(2, 3, 4))
-    none = Tensor(np.zeros((2, 3, 0)))
-    mean = np.broadcast_to(q.mean(1, keepdims=True), q.shape)
-    np.testing.assert_allclose(attend(none, none, Tensor(q)).numpy(), mean)
-    np.testing.assert_allclose(F.multi_head_attention(none, none, Tensor(q), 2).numpy(), mean)
-
-
 @pytest.mark.parametrize("mask", [BLIND, np.zeros((1, 1), bool)], ids=["one row", "all"])
 def test_fully_masked_rows_are_zero_to_second_order(form, device, mask):
     q, k, v = qkv(device=device)

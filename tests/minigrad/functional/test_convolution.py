@@ -87,8 +87,8 @@ def pooled(x, size, stride, padding, dilation, ceil_mode, value):
     return np.stack(out, axis=-1)
 
 
-POOLING = {"size": st.integers(1, 4), "stride": st.none() | st.integers(1, 5), "length": st.integers(1, 9), "ceil": st.booleans(),
-           "padding": st.integers(0, 2)}
+POOLING = {"size": st.integers(1, 4), "stride": st.none() | st.integers(1, 5), "length": st.integers(1, 9),
+           "ceil": st.booleans(), "padding": st.integers(0, 2)}
 
 
 @settings(derandomize=True, deadline=None, max_examples=100)

@@ -20,13 +20,6 @@ class Affine(nn.Module):
         return (self.tied * x + self.shift) * factor
 
 
-class Sum(nn.Module):
-    """Takes a pair."""
-
-    def forward(self, pair):
-        return pair[0] + pair[1]
-
-
 X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.float64)
 
 
@@ -40,11 +33,6 @@ X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.flo
 ])
 def test_arguments(args, kwargs, expected):
     assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
-
-
-def test_a_module_that_takes_a_tuple():
-    assert functional_call(Sum(), {}, ((X, SCALE),)).tolist() == [6.0, 8.0]
-    assert functional_call(Sum(), {}, [X, SCALE]).tolist() == [6.0, 8.0]
 
 
 def test_buffers_and_arrays():

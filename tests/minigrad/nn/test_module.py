@@ -73,6 +73,8 @@ def test_zero_grad_and_freezing():
     assert all(p.grad is None for p in model.parameters())
     model.requires_grad_()
     assert all(p.requires_grad for p in model.parameters())
+    assert not nn.Parameter(np.ones(2), requires_grad=False).requires_grad
+    assert type(model.out.weight * 2.0) is type(model.out.weight.detach()) is Tensor
 
 
 def test_a_forward_leaves_nothing_behind():
