@@ -46,6 +46,7 @@ def test_constants_gains_and_fans():
         np.testing.assert_array_equal(fill(tensor).numpy(), np.full((2, 2), value))
     gains = [init.calculate_gain(name) for name in ("linear", "sigmoid", "tanh", "relu", "leaky_relu")]
     assert gains == [1, 1, 5 / 3, math.sqrt(2), math.sqrt(2 / 1.0001)]
+    minigrad.manual_seed(0)
     bound = math.sqrt(6 / (8 * 9 + 16 * 9))  # of a convolution, whose further axes count for both
     assert 0.99 * bound < np.abs(init.xavier_uniform_(Tensor(np.zeros((16, 8, 3, 3)))).data).max() <= bound
 
@@ -61,15 +62,6 @@ def test_one_seed_one_model(name, device):
     expected = draw("cpu", np.float64)
     np.testing.assert_array_equal(draw(device, np.float64), expected)
     np.testing.assert_array_equal(draw(device, np.float32), expected.astype(np.float32))
-
-
-def test_it_is_a_change_in_place_of_a_parameter():
-    weight = minigrad.nn.Parameter(np.ones((2, 2)))
-    memory, loss = weight.data, (weight * weight).sum()
-    init.xavier_uniform_(weight)
-    assert weight.data is memory
-    with pytest.raises(RuntimeError, match="changed in place"):
-        loss.backward()
 
 
 @pytest.mark.parametrize(("mistake", "said"), [
