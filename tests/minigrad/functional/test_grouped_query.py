@@ -15,8 +15,8 @@ OPTIONS = {
     "by key": {"attn_mask": RNG.random((S,)) < 0.6},
     "by query and key": {"attn_mask": RNG.random((T, S)) < 0.6},
     "by batch and key": {"attn_mask": RNG.random((2, 1, 1, S)) < 0.6},
-    "by batch and query": {"attn_mask": RNG.random((2, 1, T, 1)) < 0.6},
-    "by head and key": {"attn_mask": RNG.random((6, 1, S)) < 0.6, "is_causal": True},
+    "by batch and query": {"attn_mask": RNG.random((2, 1, T, 1)) < 0.6, "is_causal": True},
+    "by head and key": {"attn_mask": RNG.random((6, 1, S)) < 0.6},
     "full, a row of nothing": {"attn_mask": KEPT & np.array([True, False, True])[:, None]},
     "dropped": {"dropped": KEPT, "dropout_p": 0.3},
 }

@@ -153,3 +153,9 @@ def test_dropout_drops_in_training_only():
     layer, x = nn.Dropout(0.25), Tensor(np.ones(100))
     np.testing.assert_allclose(np.unique(layer(x).numpy()), [0, 4 / 3], rtol=1e-12)
     assert layer.eval()(x) is x
+
+
+def test_the_weights_of_a_loss_are_float32_unless_they_are_tensors():
+    given = Tensor(WEIGHT)
+    assert nn.CrossEntropyLoss(given).weight is given
+    assert nn.CrossEntropyLoss(WEIGHT).weight.dtype == np.float32

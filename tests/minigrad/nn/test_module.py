@@ -144,6 +144,7 @@ def test_repr_shows_the_tree_with_counts():
     model.extra, model.more = nn.ReLU(), nn.ReLU()  # only numbered neighbours share a line
     assert repr(model).splitlines() == [
         "Model(  # 45 parameters",
+        "  tied=True",
         "  (embedding): Embedding(5, 3)  # 15 parameters",
         "  (blocks): ModuleList(  # 30 parameters",
         "    (0-1): 2 x Block(  # 15 parameters each",
