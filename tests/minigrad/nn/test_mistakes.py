@@ -14,42 +14,30 @@ X = Tensor(np.ones((2, 4, 7)))
 MAKING = [
     (lambda: nn.Linear(0, 3), ValueError, "Linear: in_features .* got 0"),
     (lambda: nn.Linear(3, 2.0), TypeError, "Linear: out_features .* float"),
-    (lambda: nn.Linear(True, 2), TypeError, "Linear: in_features .* bool"),
-    (lambda: nn.Embedding(-1, 3), ValueError, "Embedding: num_embeddings"),
-    (lambda: nn.Embedding(3, 0), ValueError, "Embedding: embedding_dim"),
     (lambda: nn.Embedding(3, 3, padding_idx=3), ValueError, "Embedding: padding_idx .* got 3"),
     (lambda: nn.Embedding(3, 3, padding_idx=-4), ValueError, "Embedding: padding_idx .* got -4"),
     (lambda: nn.LayerNorm((3, 4)), TypeError, "LayerNorm: normalized_shape .* tuple"),
     (lambda: nn.RMSNorm(0), ValueError, "RMSNorm: normalized_shape .* got 0"),
-    (lambda: nn.Dropout(1.0), ValueError, r"Dropout: p .* got 1.0"),
-    (lambda: nn.Dropout(-0.1), ValueError, "Dropout: p .* got -0.1"),
-    (lambda: nn.Conv1d(0, 4, 3), ValueError, "Conv1d: in_channels .* got 0"),
-    (lambda: nn.Conv1d(4, 0, 3), ValueError, "Conv1d: out_channels .* got 0"),
-    (lambda: nn.Conv1d(4, 4, 3.0), TypeError, "Conv1d: kernel_size .* float"),
-    (lambda: nn.Conv1d(4, 4, 3, groups=0), ValueError, "Conv1d: groups .* got 0"),
+    (lambda: nn.Dropout(1.0), ValueError, "Dropout: p"),
+    (lambda: nn.Conv1d(4, 4, 3.0), TypeError, "Conv1d: kernel_size"),
+    (lambda: nn.Conv1d(4, 4, 3, groups=0), ValueError, "Conv1d: groups"),
     (lambda: nn.Conv1d(4, 6, 3, groups=4), ValueError, "Conv1d: .* groups 4"),
     (lambda: nn.Conv1d(6, 4, 3, groups=3), ValueError, "Conv1d: .* groups 3"),
-    (lambda: nn.MaxPool1d(0), ValueError, "MaxPool1d: kernel_size .* got 0"),
-    (lambda: nn.AvgPool1d("2"), TypeError, "AvgPool1d: kernel_size .* str"),
-    (lambda: nn.Unflatten(3, (1, 2))(X), IndexError, r"Unflatten: axis 3"),
-    (lambda: nn.Unflatten(-4, (1, 2))(X), IndexError, r"Unflatten: axis -4"),
-    (lambda: nn.Unflatten(1, (3, 2))(X), ValueError, r"\(2, 3, 2, 7\)"),
-    (lambda: nn.GELU("sigmoid"), ValueError, "GELU: approximate .* 'sigmoid'"),
+    (lambda: nn.MaxPool1d(0), ValueError, "MaxPool1d: kernel_size"),
+    (lambda: nn.Unflatten(-4, (1, 2))(X), IndexError, "Unflatten: axis -4"),
+    (lambda: nn.GELU("sigmoid"), ValueError, "GELU: .* 'sigmoid'"),
     (lambda: nn.Softplus(beta=0), ValueError, "Softplus: beta"),
     (lambda: nn.CELU(0), ValueError, "CELU: alpha"),
     (lambda: nn.Hardtanh(2, 1), ValueError, "Hardtanh: min_val 2"),
     (lambda: nn.Softmax(axis=1, dim=1), TypeError, "Softmax: dim"),
-    (lambda: nn.CosineSimilarity(axis=1, dim=1), TypeError, "CosineSimilarity: dim"),
-    (lambda: nn.MSELoss("average"), ValueError, "MSELoss: reduction .*'average'"),
     (lambda: nn.MSELoss("batchmean"), ValueError, "MSELoss: reduction .*'batchmean'"),
-    *[(lambda kind=kind: kind(reduction="average"), ValueError, f"{kind.__name__}: reduction .*'average'")
-      for kind in (nn.L1Loss, nn.HuberLoss, nn.SmoothL1Loss, nn.NLLLoss, nn.CrossEntropyLoss, nn.BCELoss,
-                   nn.BCEWithLogitsLoss, nn.KLDivLoss)],
+    (lambda: nn.KLDivLoss("average"), ValueError, "KLDivLoss: reduction .*'average'"),
     (lambda: nn.Parameter(np.array([1])), TypeError, "floating"),
     (lambda: Block().to("gpu"), ValueError, "'gpu'"),
     (lambda: Block().to(dtype=np.int64), TypeError, "Block.to: dtype .* int64"),
     (lambda: Block().train("eval"), TypeError, "Block.train: mode .* str"),
     (lambda: Block().register_forward_hook(3), TypeError, "hook"),
+    (lambda: nn.Module()(1), NotImplementedError, "Module"),
 ]
 
 
@@ -67,33 +55,28 @@ def test_a_device_that_there_is_not_changes_nothing():
     assert {t.device for t in block.parameters()} == {"cpu"}
 
 
-@pytest.mark.parametrize("part", [nn.Parameter(np.ones(1)), nn.ModuleList()], ids=lambda part: type(part).__name__)
-def test_forgetting_super_init_is_named(part):
+def test_forgetting_super_init_is_named():
     class Forgetful(nn.Module):
         def __init__(self, fill):
             self.size = 3
             fill(self)
 
-    with pytest.raises(AttributeError, match=rf"Forgetful.part: .* {type(part).__name__} before super\(\)"):
-        Forgetful(lambda module: setattr(module, "part", part))
+    with pytest.raises(AttributeError, match=r"Forgetful.part: .* ModuleList before super\(\)"):
+        Forgetful(lambda module: setattr(module, "part", nn.ModuleList()))
     with pytest.raises(AttributeError, match=r"Forgetful.register_buffer\('table'\): call super"):
         Forgetful(lambda module: module.register_buffer("table", minigrad.ones((2,))))
 
 
-@pytest.mark.parametrize("wrong", [minigrad.ones((3,)), np.ones(3), 1.0])
-def test_a_parameter_is_not_replaced_by_what_would_not_learn(wrong):
+def test_a_parameter_stays_one_and_a_buffer_a_tensor():
     block = Block()
-    with pytest.raises(TypeError, match=rf"Block.scale is a Parameter .* {type(wrong).__name__}"):
-        block.scale = wrong
-    assert "scale" in dict(block.named_parameters())
-
-
-def test_a_buffer_stays_a_tensor():
-    block = Block()
+    for wrong in (minigrad.ones((3,)), 1.0):
+        with pytest.raises(TypeError, match=rf"Block.scale is a Parameter .* {type(wrong).__name__}"):
+            block.scale = wrong
     with pytest.raises(TypeError, match=r"Block.offset is a buffer .* ndarray"):
         block.offset = np.ones(3)
     block.offset = minigrad.zeros((3,))
     assert dict(block.named_buffers())["offset"] is block.offset
+    assert "scale" in dict(block.named_parameters())
 
 
 @pytest.mark.parametrize("hide", [lambda m: [m], lambda m: (1, m), lambda m: {"a": m}])
@@ -105,19 +88,11 @@ def test_modules_in_a_plain_container_would_be_lost(hide):
 
 
 @pytest.mark.parametrize(("name", "value", "error"), [
-    ("linear", minigrad.ones((1,)), ValueError), ("forward", minigrad.ones((1,)), ValueError),
-    ("a.b", minigrad.ones((1,)), ValueError), ("", minigrad.ones((1,)), ValueError), ("fresh", np.ones(1), TypeError),
+    ("forward", minigrad.ones((1,)), ValueError), ("a.b", minigrad.ones((1,)), ValueError),
+    ("fresh", np.ones(1), TypeError),
 ])
 def test_buffers_have_good_names_and_are_tensors(name, value, error):
     block = Block()
     with pytest.raises(error, match=r"register_buffer"):
         block.register_buffer(name, value)
     assert [n for n, _ in block.named_buffers()] == ["offset"]
-
-
-def test_a_module_without_forward():
-    class Empty(nn.Module):
-        pass
-
-    with pytest.raises(NotImplementedError, match="Empty"):
-        Empty()(1)

@@ -14,7 +14,7 @@ from tests.minigrad.nn.model import BLOCK, NAMES, Block, Model
 # --- What is found
 
 
-def test_parameters_a_shared_one_once():
+def test_parameters_and_buffers_a_shared_one_once():
     model, block = Model(), Block()
     assert [name for name, _ in model.named_parameters()] == NAMES
     assert len({id(p) for p in model.parameters()}) == len(list(model.parameters())) == len(NAMES)
@@ -25,12 +25,10 @@ def test_parameters_a_shared_one_once():
     assert [name for name, _ in block.named_parameters(recurse=False)] == ["scale"]
     assert next(block.parameters(recurse=False)) is block.scale
     assert [name for name, _ in block.named_parameters(prefix="a.b")] == [f"a.b.{name}" for name in BLOCK]
-
-
-def test_buffers_are_found_but_are_no_parameters():
-    model = Model()
+    block.scale = None
+    block.linear = nn.Linear(3, 1, bias=False)
+    assert [name for name, _ in block.named_parameters()] == ["linear.weight"]
     assert [name for name, _ in model.named_buffers()] == ["count", "table", "blocks.0.offset", "blocks.1.offset"]
-    assert len(list(model.buffers())) == 4
     model.later = minigrad.ones((2,))
     assert "later" in dict(model.named_buffers())
 
@@ -40,7 +38,6 @@ def test_modules_parents_first_and_one_in_two_places_once():
     names = [name for name, _ in model.named_modules()]
     assert names[:5] == ["", "embedding", "blocks", "blocks.0", "blocks.0.linear"]
     assert [name for name, _ in model.named_children()] == ["embedding", "blocks", "out"]
-    assert [type(child) for child in model.children()] == [nn.Embedding, nn.ModuleList, nn.Linear]
     assert len(list(model.modules())) == len(names) == 10
     shared = nn.Linear(2, 2)
     model = nn.Sequential(shared, nn.ReLU(), shared)
@@ -48,23 +45,9 @@ def test_modules_parents_first_and_one_in_two_places_once():
     assert [name for name, _ in model.named_modules(remove_duplicate=False)] == ["", "0", "1", "2"]
     assert model.num_parameters() == 6
     assert list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-
-
-def test_deleting_and_replacing():
-    block = Block()
-    block.scale = None
-    assert [name for name, _ in block.named_parameters()] == BLOCK[1:]
-    del block.linear
-    assert list(block.parameters()) == []
-    block.linear = nn.Linear(3, 1, bias=False)
-    assert [name for name, _ in block.named_parameters()] == ["linear.weight"]
-
-
-def test_apply_visits_children_first():
     order = []
-    model = nn.Sequential(nn.ReLU(), nn.Sequential(nn.GELU()))
-    assert model.apply(lambda module: order.append(type(module).__name__)) is model
-    assert order == ["ReLU", "GELU", "Sequential", "Sequential"]
+    model.apply(lambda module: order.append(type(module).__name__))
+    assert order == ["Linear", "ReLU", "Linear", "Sequential"]
 
 
 # --- Modes and gradients
@@ -78,8 +61,6 @@ def test_train_and_eval_reach_everything():
     model.blocks[0].train()
     assert [block.training for block in model.blocks] == [True, False]
     assert model.blocks[0].drop.training
-    assert model.train() is model
-    assert all(module.training for module in model.modules())
 
 
 def test_zero_grad_and_freezing():
@@ -92,19 +73,13 @@ def test_zero_grad_and_freezing():
     assert all(p.grad is None for p in model.parameters())
     model.requires_grad_()
     assert all(p.requires_grad for p in model.parameters())
-
-
-def test_results_are_plain_tensors():
-    parameter = nn.Parameter(np.ones(2))
-    assert type(parameter * 2.0) is type(parameter.detach()) is Tensor
-    assert parameter.requires_grad
     assert not nn.Parameter(np.ones(2), requires_grad=False).requires_grad
+    assert type(model.out.weight * 2.0) is type(model.out.weight.detach()) is Tensor
 
 
 def test_a_forward_leaves_nothing_behind():
     """No module keeps a result: when the output is dropped, so is everything it was made from."""
     model = Model()
-    attributes = {name: set(vars(module)) for name, module in model.named_modules()}
     gc.disable()
     try:
         out = model(np.array([[0, 1, 2]]))
@@ -113,7 +88,6 @@ def test_a_forward_leaves_nothing_behind():
         assert watch() is None
     finally:
         gc.enable()
-    assert {name: set(vars(module)) for name, module in model.named_modules()} == attributes
 
 
 # --- Moving and copying
@@ -136,13 +110,6 @@ def test_to_keeps_every_parameter(gpu):
     np.testing.assert_array_equal(model(ids).numpy(), expected)
 
 
-def test_to_where_it_is_changes_nothing():
-    block = Block()
-    memory = [p.data for p in block.parameters()]
-    block.to("cpu", dtype=np.float32)
-    assert all(p.data is m for p, m in zip(block.parameters(), memory, strict=True))
-
-
 def test_to_dtype_leaves_integers():
     model = Model().eval()
     model(np.array([[1]])).sum().backward()
@@ -159,7 +126,6 @@ def test_deepcopy_is_independent_and_keeps_ties():
     assert repr(twin) == repr(model)
     assert twin.out.weight is twin.embedding.weight
     assert type(twin.out.weight) is nn.Parameter
-    assert [name for name, _ in twin.named_buffers()] == [name for name, _ in model.named_buffers()]
     ids, before = np.array([[1, 2]]), model(np.array([[1, 2]])).numpy().copy()
     np.testing.assert_array_equal(twin(ids).numpy(), before)
     optimizer = optim.SGD(twin.parameters(), lr=1.0)
@@ -174,8 +140,11 @@ def test_deepcopy_is_independent_and_keeps_ties():
 
 
 def test_repr_shows_the_tree_with_counts():
-    assert repr(Model()).splitlines() == [
+    model = Model()
+    model.extra, model.more = nn.ReLU(), nn.ReLU()  # only numbered neighbours share a line
+    assert repr(model).splitlines() == [
         "Model(  # 45 parameters",
+        "  tied=True",
         "  (embedding): Embedding(5, 3)  # 15 parameters",
         "  (blocks): ModuleList(  # 30 parameters",
         "    (0-1): 2 x Block(  # 15 parameters each",
@@ -184,23 +153,6 @@ def test_repr_shows_the_tree_with_counts():
         "    )",
         "  )",
         "  (out): Linear(in_features=3, out_features=5, bias=False)  # 15 parameters",
-        ")",
-    ]
-
-
-def test_repr_folds_only_equal_numbered_neighbours_and_has_a_line_for_options():
-    class Attention(nn.Sequential):
-        def extra_repr(self):
-            return "num_heads=4"
-
-    model = Attention(nn.Linear(1000, 2), nn.ReLU(), nn.ReLU(), nn.Linear(1000, 2))
-    model.extra, model.more = nn.ReLU(), nn.ReLU()
-    assert repr(model).splitlines() == [
-        "Attention(  # 4,004 parameters",
-        "  num_heads=4",
-        "  (0): Linear(in_features=1000, out_features=2, bias=True)  # 2,002 parameters",
-        "  (1-2): 2 x ReLU()",
-        "  (3): Linear(in_features=1000, out_features=2, bias=True)  # 2,002 parameters",
         "  (extra): ReLU()",
         "  (more): ReLU()",
         ")",
