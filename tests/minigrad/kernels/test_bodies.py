@@ -26,8 +26,6 @@ from minigrad.kernels.host.indexing import add_at
 from minigrad.ops import clip, getitem, max, maximum, min, minimum, nan_to_num, put_into_zeros, relu, where
 from minigrad.ops.linalg import batched_matmul
 
-from tests.minigrad.kernels.kernel_cases import MASKS, booleans
-
 if importlib.util.find_spec("numba"):
     kernels.load()
 
@@ -51,7 +49,19 @@ def with_odd_rows(x):
     return x
 
 
-SHAPES = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (1, 5000))  # with remainders of every register's width
+def booleans(*shape):
+    return np.random.default_rng([len(shape), *shape]).random(shape) < 0.7
+
+
+SHAPES = ((5, 33), (2, 3, 8), (4, 1), (9,), (1, 5000))  # with remainders of every register's width
+MASKS = {
+    "no mask": None,
+    "padding": booleans(2, 1, 1, 7),
+    "a mask for each head": booleans(1, 2, 5, 7),
+    "queries that may attend to nothing": booleans(2, 1, 5, 1),
+    "nothing allowed": np.zeros((1, 7), bool),
+    "keys alone": booleans(7),
+}
 IDS = np.array([3, 0, 2, 2, 1, 1])
 COUNTED = np.array([True, True, False, True, True, True])
 
