@@ -68,7 +68,7 @@ COUNTED = np.array([True, True, False, True, True, True])
 
 def rows_of_attention():
     for name, mask in MASKS.items():
-        for dropped in (None, booleans(2, 2, 5, 7)):
+        for dropped in (None, booleans(2, 2, 5, 7)) if name in ("no mask", "padding") else (None,):
             title = f"{name}, {'no ' if dropped is None else ''}dropout"
             yield Row(attention, title, lambda x, m=mask, d=dropped: (
                 x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), m, d, 0.3, 0.5))
@@ -77,7 +77,6 @@ def rows_of_attention():
     yield Row(attention, "large scores", lambda x: (100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0))
     yield Row(attention, "long rows", lambda x: (
         x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0))
-    yield Row(attention, "one key", lambda x: (x(1, 3, 2), x(1, 1, 2), x(1, 1, 2), None, None, 0.0, 1.0))
     yield Row(attention, "no keys", lambda x: (x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0))
     yield Row(attention, "views", lambda x: (
         *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0))
@@ -302,15 +301,11 @@ def test_the_checker_passes_a_right_body_and_measures_it():
 
 
 @pytest.mark.parametrize(("shape", "index", "values_shape"), [
-    ((5, 3), np.array([4, -5, 4, 0, -1]), (5, 3)),
     ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
     ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
-    ((4, 3), np.array(2), (3,)),
     ((4, 3), np.array([], np.int64), (0, 3)),
-    ((4, 0), np.array([1, 1]), (2, 0)),
     ((4, 3), np.array([True, False, True, True]), (3, 3)),
     ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
-    ((4,), np.array([0, 0, 3]), (3,)),
     ((3, 2), np.array([2, -1, 0]), ()),
 ])
 def test_add_at_on_the_host_is_numpys(shape, index, values_shape):

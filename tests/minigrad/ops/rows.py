@@ -212,6 +212,8 @@ INDEXING = [
     row("take none", lambda x: x.take([], axis=1), lambda x: x[:, :0], normal(3, 4)),
     row("gather 0", lambda x: mg.gather(x, 0, IDS), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
     row("gather 1", lambda x: x.gather(-1, IDS.tolist()), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
+    row("gather of three dimensions", lambda x: mg.gather(x, 1, constant(IDS[None], x)),
+        lambda x: np.take_along_axis(x, IDS[None], 1), normal(1, 3, 3)),
     row("gather from fewer", lambda x: mg.gather(x, 0, constant([[1], [1], [0]], x)),
         lambda x: x[[1, 1, 0], :1], normal(2, 3)),
     row("scatter_add 0", lambda x, v: mg.scatter_add(x, 0, IDS, v), lambda x, v: added(x, v, 0), normal(3, 3),
