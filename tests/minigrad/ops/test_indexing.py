@@ -4,33 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, integer_array_indices
+from hypothesis.extra.numpy import array_shapes
 
 import minigrad as mg
 from minigrad import Tensor
 
 from tests.minigrad.ops.row import host, normal
 
-SEARCH = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 
-
-def check_reading(index, shape):
-    """``x[index]`` and its gradient: what NumPy reads, and where NumPy would add."""
-    x = normal(*shape)
-    expected = np.asarray(x[index])
-    tensor = Tensor(x, requires_grad=True)
-    out = tensor[index]
-    np.testing.assert_array_equal(host(out), expected)
-    g = normal(*expected.shape, seed=1)
-    added = np.zeros(shape)
-    np.add.at(added, index, g)
-    first = mg.grad(out, tensor, g, retain_graph=True)
-    recorded = mg.grad(out, tensor, Tensor(g, requires_grad=True), create_graph=True)
-    for found in (first, recorded):
-        np.testing.assert_allclose(host(found), added, rtol=1e-14, atol=1e-15)
-
-
-@SEARCH
+@settings(derandomize=True, database=None, deadline=None, max_examples=100)
 @given(st.data(), array_shapes(min_dims=2, max_dims=4, min_side=1, max_side=3))
 def test_any_mixture(data, shape):
     """Each axis by a number, a slice or an array of two places; here and there a new axis, at most one Ellipsis."""
@@ -44,7 +26,17 @@ def test_any_mixture(data, shape):
         parts.insert(data.draw(st.integers(0, len(parts))), None)
     if data.draw(st.booleans()):
         parts[data.draw(st.integers(0, len(parts) - 1))] = Ellipsis
-    check_reading(tuple(parts), shape)
+    index, x = tuple(parts), normal(*shape)
+    tensor = Tensor(x, requires_grad=True)
+    out = tensor[index]
+    np.testing.assert_array_equal(host(out), x[index])
+    g = normal(*out.shape, seed=1)
+    added = np.zeros(shape)
+    np.add.at(added, index, g)
+    first = mg.grad(out, tensor, g, retain_graph=True)
+    recorded = mg.grad(out, tensor, Tensor(g, requires_grad=True), create_graph=True)
+    for found in (first, recorded):
+        np.testing.assert_allclose(host(found), added, rtol=1e-14, atol=1e-15)
 
 
 def test_an_index_whose_dtype_cannot_count_the_rows():
@@ -98,48 +90,7 @@ def test_iteration_and_unpacking():
     np.testing.assert_array_equal(host(x.grad), [[3, 4], [1, 2]])
 
 
-# --- Writing: the last of several stays and has the gradient --------------------------------------
-
-
-def check_writing(index, shape):
-    """index_put, both ways, against NumPy's own writing; and the gradients, which it implies."""
-    x = normal(*shape)
-    values = normal(*np.asarray(x[index]).shape, seed=1)
-    written, added, owner = x.copy(), x.copy(), np.full(shape, -1)
-    written[index] = values
-    np.add.at(added, index, values)
-    owner[index] = np.arange(values.size).reshape(values.shape)
-    tx, tv = Tensor(x, requires_grad=True), Tensor(values, requires_grad=True)
-    g = normal(*shape, seed=2)
-
-    out = mg.index_put(tx, index, tv)
-    np.testing.assert_array_equal(host(out), written)
-    gx, gv = mg.grad(out, [tx, tv], g)
-    np.testing.assert_array_equal(host(gx), np.where(owner < 0, g, 0))
-    expected = np.zeros(values.size)
-    expected[owner[owner >= 0]] = g[owner >= 0]
-    np.testing.assert_array_equal(host(gv), expected.reshape(values.shape))
-
-    out = mg.index_put(tx, index, tv, accumulate=True)
-    np.testing.assert_allclose(host(out), added, rtol=1e-14, atol=1e-15)
-    gx, gv = mg.grad(out, [tx, tv], g)
-    np.testing.assert_array_equal(host(gx), g)
-    np.testing.assert_array_equal(host(gv), g[index])
-
-
-@SEARCH
-@given(st.data(), array_shapes(min_dims=1, max_dims=3, max_side=4))
-def test_writing_at_any_integer_arrays(data, shape):
-    several = data.draw(integer_array_indices(shape, result_shape=array_shapes(min_dims=0, max_dims=2, max_side=3)))
-    check_writing(several[:data.draw(st.integers(1, len(shape)))], shape)
-
-
-def test_masks_in_every_place(device):
-    x = Tensor([[1.0, 2, 3], [4, 5, 6]], device=device)
-    mask = np.array([True, False, True])
-    for form in (mask, Tensor(mask, device=device), Tensor(mask)):
-        np.testing.assert_array_equal(host(mg.masked_select(x, form)), [1, 3, 4, 6])
-        np.testing.assert_array_equal(host(mg.index_put(x, (slice(None), form), 0)), [[0, 2, 0], [0, 5, 0]])
+# --- Writing --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("dtype", "value", "expected"), [
