@@ -184,6 +184,34 @@ def test_a_body_computes_what_the_definition_does(body, row):
         assert found.fresh
 
 
+FINITE = [(body, row) for body, row in CHECKS if row.name != "infinities and NaN" and row.op is not nan_to_num]
+FIRST = {id(body): (body, row) for body, row in reversed(FINITE)}.values()  # a row for each body
+
+
+@pytest.mark.parametrize(("body", "row"), FIRST, ids=[f"{body.kind} {row.op.name}" for body, row in FIRST])
+def test_gradients_of_both_orders_where_a_body_ran(body, row):
+    """From a gradient that is read-only and not contiguous; those of second order are the definition's."""
+    def gradients():
+        tensors = [Tensor(a, requires_grad=True) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
+                   for a in arguments(row, np.float64)]
+        inputs = [a for a in tensors if isinstance(a, Tensor)]
+        out = row.op(*tensors)
+        start = np.random.default_rng(3).standard_normal((*out.shape, 2))[..., 0]  # every other number in memory
+        start.flags.writeable = False
+        recorded = mg.grad(out * out, inputs, Tensor(start), create_graph=True)
+        total = mg.concatenate([(g * g).ravel() for g in recorded], None).sum()
+        found = [*mg.grad(out, inputs, start, retain_graph=True), *recorded, *mg.grad(total, inputs)]
+        return out._node, [g.numpy() for g in found]
+
+    with kernels.only_definitions():
+        _, expected = gradients()
+    with kernels.jit(body.kind == "jit"):
+        node, found = gradients()
+    assert node.plan in body.plans.values()
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max(initial=1e-3))
+
+
 def test_every_body_has_a_row_that_suits_it():
     checked = {id(body) for body, _ in CHECKS}
     assert all(id(body) in checked for row in ROWS for body in bodies(row.op))
