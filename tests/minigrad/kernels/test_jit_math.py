@@ -59,8 +59,3 @@ def test_greatest(dtype):
         x = np.random.default_rng(size).standard_normal(size).astype(dtype)
         assert greatest_of_all(x) == x.max()
         assert greatest_of_all(-np.abs(x)) == -np.abs(x).min()
-
-
-def test_exp_is_for_kernels_alone():
-    with pytest.raises(NotImplementedError, match=r"use numpy\.exp"):
-        exp(1.0)

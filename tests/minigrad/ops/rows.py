@@ -85,24 +85,22 @@ NO_GRADIENT = [
     row("sign", mg.sign, np.sign, np.array([-2.0, 0, 3]), differentiable=False),
     row("zeros_like", ops.zeros_like, np.zeros_like, normal(2, 3), differentiable=False),
     *(alike(name, distinct(2, 3, 4), axis, differentiable=False, out_dtype=np.int64, keywords={"keepdims": keepdims})
-      for name in ("argmax", "argmin") for axis in (None, 1, -1) for keepdims in (False, True)),
+      for name in ("argmax", "argmin") for axis, keepdims in [(None, False), (None, True), (1, False), (-1, True)]),
 ]
 
 REDUCTIONS = [
     *(alike(name, distinct(2, 3, 2), axis, keywords={"keepdims": keepdims})
-      for name in ("sum", "mean", "max", "min") for axis in (None, 0, -1, 1, (0, 2), (-1, 1), ())
-      for keepdims in (False, True)),
+      for name in ("sum", "mean", "max", "min")
+      for axis, keepdims in [(None, False), (None, True), (1, False), (-1, True), ((0, 2), False), ((-1, 1), True),
+                             ((), False)]),
     *(alike(name, distinct(), None) for name in ("sum", "mean", "max", "min", "var")),
     *(alike("var", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
-      for axis in (None, 1, (0, -1)) for keepdims in (False, True)),
+      for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
     *(alike("logsumexp", normal(2, 3, 2), axis, keywords={"keepdims": keepdims}, reference=scipy.special.logsumexp)
-      for axis in (None, 0, -1, (0, 2)) for keepdims in (False, True)),
+      for axis, keepdims in [(None, False), (None, True), (0, False), (-1, True), ((0, 2), False)]),
     alike("cumsum", normal(3, 2), 0),
     alike("cumsum", normal(2, 2, 3), -1),
     row("var, corrected", lambda x: x.var(axis=1, correction=1), lambda x: x.var(axis=1, ddof=1), normal(2, 4)),
-    *(row(f"logsumexp over {axis}{', kept' * keepdims}", lambda x, a=axis, k=keepdims: mg.logsumexp(x, a, k),
-          lambda x, a=axis, k=keepdims: scipy.special.logsumexp(x, a, keepdims=k), normal(2, 3, 2))
-      for axis in (None, 0, -1, (0, 2)) for keepdims in (False, True)),
     row("logsumexp of some -inf", lambda x: mg.logsumexp(mg.where(constant(HALF_LINE, x), -math.inf, x), axis=1),
         lambda x: scipy.special.logsumexp(np.where(HALF_LINE, -np.inf, x), axis=1), normal(2, 3)),
 ]
@@ -127,13 +125,10 @@ SHAPES = [
         normal(2, 1), normal(2, 3), normal(2, 0)),
     row("concatenate, flattened", lambda x, y: mg.concatenate([x, y], axis=None),
         lambda *xs: np.concatenate(xs, axis=None), normal(2, 3), normal(2)),
-    row("concatenate last", lambda x, y: mg.concatenate((x, y), -1), lambda *xs: np.concatenate(xs, -1),
-        normal(2, 2, 1), normal(2, 2, 3)),
     row("concatenate with a constant", lambda x: mg.concatenate([constant([[1.0, 2]], x), x]),
         lambda x: np.concatenate([[[1, 2]], x]), normal(2, 2)),
     row("stack", lambda x, y: mg.stack([x, y]), lambda *xs: np.stack(xs), normal(2, 3), normal(2, 3, seed=1)),
-    row("stack last", lambda x, y: mg.stack([x, y], axis=-1), lambda *xs: np.stack(xs, axis=-1), normal(2, 3),
-        normal(2, 3, seed=1)),
+    row("stack last", lambda x: mg.stack([x, x], axis=-1), lambda x: np.stack([x, x], axis=-1), normal(2, 3)),
     row("split", lambda x: [a * (i + 1) for i, a in enumerate(mg.split(x, 2, axis=1))][2] + mg.split(x, 1, -1)[0],
         lambda x: x[:, 4:] * 3 + x[:, :1], normal(2, 5)),
     row("split by sizes", lambda x: x.split([1, 0, 3])[2], lambda x: x[1:], normal(4, 2), view=True),
@@ -146,32 +141,28 @@ SHAPES = [
     *(alike(name, normal(2, 3, 4), k) for name in ("tril", "triu") for k in (-1, 0, 2)),
 ]
 
-# Every pair of ranks, and of batch shapes that broadcast.
+# Every pair of ranks; batch shapes that broadcast are in test_broadcasting.py, too.
 MATMUL_SHAPES = [
     ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 3), (3, 4)),
     ((3,), (2, 3, 4)), ((2, 3, 4), (4,)), ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 2)),
-    ((2, 3, 4), (2, 4, 2)), ((1, 3, 4), (2, 4, 2)), ((2, 3, 4), (1, 4, 2)), ((2, 1, 2, 3), (2, 3, 2)),
-    ((2, 2, 3), (2, 1, 3, 2)), ((2, 2, 1, 3), (3, 2)), ((3,), (2, 1, 3, 2)), ((2, 1, 2, 3), (3,)),
-    ((1, 1), (1, 1)), ((2, 0), (0, 3)), ((2, 2, 0), (0, 3)), ((0, 2, 3), (3, 2)), ((2, 3, 0), (2, 0, 2)),
+    ((2, 3, 4), (2, 4, 2)), ((1, 3, 4), (2, 4, 2)), ((2, 1, 2, 3), (2, 3, 2)), ((2, 2, 1, 3), (3, 2)),
+    ((3,), (2, 1, 3, 2)), ((2, 1, 2, 3), (3,)), ((2, 2, 0), (0, 3)), ((2, 3, 0), (2, 0, 2)),
 ]
 EINSUMS = [
     ("ij,jk->ik", (2, 3), (3, 2)), ("bij,bkj->bik", (2, 2, 3), (2, 2, 3)), ("i,j->ij", (2,), (3,)),
     ("i,i->", (3,), (3,)),
     # implicit output: the letters that occur once, in alphabetical order
-    ("ij,jk", (2, 3), (3, 2)), ("ba,cb", (2, 3), (2, 2)), ("i,i", (3,), (3,)), ("ij", (2, 3)),
-    ("ba", (2, 3)), ("ii", (3, 3)),
+    ("ba,cb", (2, 3), (2, 2)), ("i,i", (3,), (3,)), ("ba", (2, 3)), ("ii", (3, 3)),
     # one operand: transposes, sums and diagonals
-    ("ij->ji", (2, 3)), ("ij->j", (2, 3)), ("ij->", (2, 3)), ("ii->i", (3, 3)), ("ii->", (3, 3)), ("iij->j", (2, 2, 3)),
-    ("iii->i", (2, 2, 2)), ("ijij->ij", (2, 3, 2, 3)),
+    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ii->i", (3, 3)), ("iij->j", (2, 2, 3)), ("iii->i", (2, 2, 2)),
+    ("ijij->ij", (2, 3, 2, 3)),
     # repeated letters, and letters that one operand alone has, beside others
     ("ii,i->i", (3, 3), (3,)), ("ij,ii->j", (3, 2), (3, 3)), ("ij,k->i", (2, 3), (2,)),
     # three operands; none with axes
-    ("i,j,k->ki", (2,), (3,), (2,)), ("ij,jk,kl->il", (2, 3), (3, 2), (2, 2)), ("ij,jk,ki", (2, 3), (3, 2), (2, 2)),
-    ("i,i,i->i", (3,), (3,), (3,)), (",->", (), ()), (",i->i", (), (3,)),
+    ("i,j,k->ki", (2,), (3,), (2,)), ("ij,jk,ki", (2, 3), (3, 2), (2, 2)), (",->", (), ()), (",i->i", (), (3,)),
     # the ellipsis, and lengths of 1 that broadcast
-    ("...ij,...jk->...ik", (2, 2, 3), (3, 2)), ("...ij,...jk", (2, 1, 2, 3), (2, 3, 2)), ("...i->...", (2, 3, 2)),
-    ("i...->...i", (2, 3, 2)), ("i...j,j", (2, 2, 3), (3,)), ("...,...", (2, 1), (3,)), ("ij,ij->ij", (2, 1), (2, 3)),
-    ("bh i d, bh j d -> bh i j", (1, 2, 2, 3), (1, 2, 2, 3)),
+    ("...ij,...jk", (2, 1, 2, 3), (2, 3, 2)), ("...i->...", (2, 3, 2)), ("i...j,j", (2, 2, 3), (3,)),
+    ("...,...", (2, 1), (3,)), ("ij,ij->ij", (2, 1), (2, 3)), ("bh i d, bh j d -> bh i j", (1, 2, 2, 3), (1, 2, 2, 3)),
 ]
 
 
@@ -193,19 +184,14 @@ LINEAR_ALGEBRA = [
 
 MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, True]])
 BASIC = {  # views
-    "[1]": 1, "[-1]": np.int64(-1), "[1, 2]": (1, 2), "[..., 1]": (..., 1), "[...]": ..., "[()]": (),
-    "[1:]": slice(1, None), "[1:1]": slice(1, 1), "[::-1]": slice(None, None, -1), "[5:0:-2]": slice(5, 0, -2),
-    "[::2, ::-2]": (slice(None, None, 2), slice(None, None, -2)),
-    "[:, None]": (slice(None), None), "[None, 1, ..., None]": (None, 1, ..., None),
+    "[-1]": np.int64(-1), "[1, 2]": (1, 2), "[..., 1]": (..., 1), "[()]": (), "[1:1]": slice(1, 1),
+    "[5:0:-2]": slice(5, 0, -2), "[None, 1, ..., None]": (None, 1, ..., None),
 }
 ADVANCED = {
-    "[[0, 2, 0]]": [0, 2, 0], "[IDS]": IDS, "[[2, 0], [1, 1]]": ([2, 0], [1, 1]),
-    "[[[0], [2]], [1, 3]]": ([[0], [2]], [1, 3]), "[[], []]": ([], []), "[0-d array]": np.array(1),
-    "[:, [1, 1, 3]]": (slice(None), [1, 1, 3]), "[[0, 0], 1:3]": ([0, 0], slice(1, 3)), "[2, [0, 0]]": (2, [0, 0]),
-    "[None, [2, 2]]": (None, [2, 2]), "[..., [0, 0], None]": (..., [0, 0], None),
-    "[[1, 1], None, [0, 0]]": ([1, 1], None, [0, 0]),
-    "[mask]": MASK, "[row mask]": MASK[:, 0], "[:, column mask]": (slice(None), MASK[0]),
-    "[row mask, 1]": (MASK[:, 0], 1), "[True]": True, "[False]": False,
+    "[[0, 2, 0]]": [0, 2, 0], "[IDS]": IDS, "[[[0], [2]], [1, 3]]": ([[0], [2]], [1, 3]), "[[], []]": ([], []),
+    "[0-d array]": np.array(1), "[:, [1, 1, 3]]": (slice(None), [1, 1, 3]), "[2, [0, 0]]": (2, [0, 0]),
+    "[[1, 1], None, [0, 0]]": ([1, 1], None, [0, 0]), "[mask]": MASK, "[row mask, 1]": (MASK[:, 0], 1),
+    "[:, column mask]": (slice(None), MASK[0]), "[True]": True, "[False]": False,
 }
 INDEXING = [
     *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4), view=True)
@@ -213,8 +199,6 @@ INDEXING = [
     *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4))
       for name, index in ADVANCED.items()),
     row("getitem [Tensor]", lambda x: x[constant([2, 0, 2], x)], lambda x: x[[2, 0, 2]], normal(3, 4)),
-    row("getitem [Tensor mask, Tensor]", lambda x: x[constant([True, False, True], x), constant([1, 1], x)],
-        lambda x: x[[True, False, True], [1, 1]], normal(3, 4)),
     row("getitem [x > 0]", lambda x: x[x > 0], lambda x: x[x > 0], nonzero(3, 4)),
     row("getitem of one number", lambda x: x[()] + x[..., None].sum(), lambda x: 2 * x, normal()),
     row("put_into_zeros", lambda x: ops.put_into_zeros(x, (slice(None), slice(0, 4, 2)), (2, 5)),
@@ -228,6 +212,8 @@ INDEXING = [
     row("take none", lambda x: x.take([], axis=1), lambda x: x[:, :0], normal(3, 4)),
     row("gather 0", lambda x: mg.gather(x, 0, IDS), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
     row("gather 1", lambda x: x.gather(-1, IDS.tolist()), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
+    row("gather of three dimensions", lambda x: mg.gather(x, 1, constant(IDS[None], x)),
+        lambda x: np.take_along_axis(x, IDS[None], 1), normal(1, 3, 3)),
     row("gather from fewer", lambda x: mg.gather(x, 0, constant([[1], [1], [0]], x)),
         lambda x: x[[1, 1, 0], :1], normal(2, 3)),
     row("scatter_add 0", lambda x, v: mg.scatter_add(x, 0, IDS, v), lambda x, v: added(x, v, 0), normal(3, 3),
@@ -248,11 +234,8 @@ def added(x, values, axis):
 ONE_NUMBER = [
     row("norm of one number", mg.norm, np.abs, nonzero()),
     row("median of one number", mg.median, np.median, nonzero()),
-    row("sort of one number", lambda x: mg.sort(x, None), np.ravel, nonzero()),
     row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
-    row("roll of one number", lambda x: mg.roll(x, 1), lambda x: x, nonzero()),
     row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
-    row("masked_select of one number", lambda x: mg.masked_select(x, x != 0), np.ravel, nonzero()),
     row("inner of numbers", mg.inner, np.multiply, normal(), normal(seed=1)),
 ]
 ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,

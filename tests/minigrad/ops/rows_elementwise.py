@@ -68,7 +68,6 @@ ROWS_ELEMENTWISE: list[Row] = [
       for name, reference in STEPS.items()),
     row("round to 2 decimals", lambda x: mg.round(x, decimals=2), lambda x: np.round(x, 2), normal(2, 3),
         differentiable=False),
-    row("round to tens", lambda x: mg.round(x, -1), lambda x: np.round(x, -1), 30 * normal(2, 3), differentiable=False),
     row("floor_divide", lambda x, y: x // y, np.floor_divide, 7 * normal(2, 3), nonzero(2, 3, seed=1),
         differentiable=False),
     row("floor_divide a number", lambda x: 7 // x, lambda x: 7 // x, nonzero(2, 3), differentiable=False),

@@ -9,8 +9,8 @@ from minigrad import ops
 
 from tests.minigrad.ops.row import alike, distinct, nonzero, normal, row
 
-ONE_ZERO, TWO_ZEROS = nonzero(2, 3, 2), nonzero(2, 3, 2)
-ONE_ZERO[0, 1, 0] = TWO_ZEROS[0, 1, 0] = TWO_ZEROS[0, 2, 0] = TWO_ZEROS[1, 0, 1] = 0
+ZEROS = nonzero(2, 3, 2)  # columns of no zero, of one and of two
+ZEROS[0, 1, 0] = ZEROS[0, 2, 0] = ZEROS[1, 0, 1] = 0
 
 
 def recurrence(factors, x, axis):
@@ -30,23 +30,15 @@ def descending(x, axis=-1):
 
 
 PRODUCTS = [
-    *(row(f"prod of {zeros}, axis={axis}, keepdims={keepdims}", lambda x, a=axis, k=keepdims: mg.prod(x, a, k),
-          lambda x, a=axis, k=keepdims: np.prod(x, a, keepdims=k), array)
-      for zeros, array in [("no zero", nonzero(2, 3, 2)), ("one zero", ONE_ZERO), ("two zeros", TWO_ZEROS)]
+    *(alike("prod", ZEROS, axis, keywords={"keepdims": keepdims})
       for axis, keepdims in [(None, False), (1, False), (-1, True), ((0, 2), False), ((-1, 1), True), ((), False)]),
+    row("prod of no zero", mg.prod, np.prod, nonzero(2, 3)),
     alike("prod", nonzero(), None),
-    alike("prod", nonzero(1, 3), 0),
-    row("prod of zeros alone", mg.prod, np.prod, np.zeros(3)),
-    *(row(f"cumprod of {zeros}, axis={axis}", lambda x, a=axis: mg.cumprod(x, a), lambda x, a=axis: np.cumprod(x, a),
-          array)
-      for zeros, array in [("no zero", nonzero(2, 3, 2)), ("one zero", ONE_ZERO), ("two zeros", TWO_ZEROS)]
-      for axis in (0, 1, -1)),
-    row("cumprod of one element", lambda x: mg.cumprod(x, 0), lambda x: x, nonzero(1)),
-    row("cumsum by dim", lambda x: mg.cumsum(x, dim=1), lambda x: np.cumsum(x, 1), normal(2, 3)),
+    *(alike("cumprod", ZEROS, axis) for axis in (0, 1, -1)),
     *(row(f"linear_recurrence, axis={axis}", lambda f, x, a=axis: ops.linear_recurrence(f, x, a),
-          lambda f, x, a=axis: recurrence(f, x, a), normal(2, 3, 2), normal(2, 3, 2, seed=1)) for axis in (0, 1, -1)),
+          lambda f, x, a=axis: recurrence(f, x, a), normal(2, 3, 2), normal(2, 3, 2, seed=1)) for axis in (1, -1)),
     *(row(f"logcumsumexp, axis={axis}", lambda x, a=axis: mg.logcumsumexp(x, a), lambda x, a=axis: log_sums(x, a),
-          normal(2, 5, 2)) for axis in (0, 1, -1)),
+          normal(2, 5, 2)) for axis in (0, 1)),
     row("logcumsumexp of some -inf",
         lambda x: mg.logcumsumexp(mg.where(abs(x) < 0.5, -math.inf, x), 0)[2:],
         lambda x: log_sums(np.where(abs(x) < 0.5, -np.inf, x), 0)[2:],
@@ -55,33 +47,32 @@ PRODUCTS = [
 
 DEVIATIONS = [
     *(alike("std", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
-      for axis in (None, 1, (0, -1)) for keepdims in (False, True)),
+      for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
     row("std, corrected", lambda x: x.std(axis=1, correction=1), lambda x: x.std(axis=1, ddof=1), normal(2, 4)),
     *(row(f"norm, axis={axis}, keepdims={keepdims}", lambda x, a=axis, k=keepdims: mg.norm(x, None, a, k),
           lambda x, a=axis, k=keepdims: np.linalg.norm(x, None, a, k), normal(2, 3, 2))
-      for axis in (None, -1, (0, 2)) for keepdims in (False, True)),
+      for axis, keepdims in [(None, False), (-1, True), ((0, 2), False)]),
     *(row(f"norm of order {p}", lambda x, p=p: mg.norm(x, p, axis=1), lambda x, p=p: np.linalg.norm(x, p, axis=1),
-          nonzero(2, 3, 2)) for p in (1, 2, 3, 1.5, 0.5, -1, -2.5)),
+          nonzero(2, 3, 2)) for p in (1, 2, 3, 0.5, -1)),
     *(row(f"norm of order {p}", lambda x, p=p: mg.norm(x, p, axis=-1, keepdims=True),
           lambda x, p=p: np.linalg.norm(x, p, -1, True), nonzero(3, 4)) for p in (math.inf, -math.inf)),
-    row("norm of order 0", lambda x: mg.norm(x, 0, axis=0), lambda x: np.linalg.norm(x, 0, axis=0), ONE_ZERO[0],
+    row("norm of order 0", lambda x: mg.norm(x, 0, axis=0), lambda x: np.linalg.norm(x, 0, axis=0), ZEROS[0],
         differentiable=False),
     row("norm of all of a vector", lambda x: mg.norm(x, 3), lambda x: np.linalg.norm(x, 3), nonzero(4)),
     row("norm of a matrix", lambda x: mg.norm(x, "fro"), lambda x: np.linalg.norm(x, "fro"), normal(3, 2)),
 ]
 
 SORTING = [
-    *(alike("sort", distinct(2, 4, 3), axis) for axis in (-1, 0, 1, None)),
+    *(alike("sort", distinct(2, 4, 3), axis) for axis in (-1, 0, None)),
     *(row(f"sort descending, axis={axis}", lambda x, a=axis: mg.sort(x, a, descending=True),
           lambda x, a=axis: descending(x, a), distinct(2, 4, 3)) for axis in (-1, 1)),
     row("sort, not stable", lambda x: x.sort(stable=False), np.sort, distinct(3, 5)),
-    row("sort of one", lambda x: mg.sort(x, 0), lambda x: x, normal(1, 2)),
-    *(alike("argsort", distinct(2, 4, 3), axis, differentiable=False, out_dtype=np.int64) for axis in (-1, 0, 1, None)),
+    *(alike("argsort", distinct(2, 4, 3), axis, differentiable=False, out_dtype=np.int64) for axis in (0, None)),
     row("argsort descending", lambda x: mg.argsort(x, 1, descending=True), lambda x: np.argsort(-x, 1),
         distinct(2, 4, 3), differentiable=False, out_dtype=np.int64),
     *(row(f"topk of {k}, axis={axis}", lambda x, k=k, a=axis: mg.topk(x, k, a)[0],
           lambda x, k=k, a=axis: descending(x, a).take(range(k), a), distinct(2, 4, 3))
-      for k, axis in [(2, 1), (1, -1), (3, -1), (2, 0)]),
+      for k, axis in [(2, 1), (3, -1), (2, 0)]),
     row("topk, smallest", lambda x: mg.topk(x, 2, 1, largest=False)[0], lambda x: np.sort(x, 1)[:, :2],
         distinct(2, 4, 3)),
     row("topk, not sorted", lambda x: mg.topk(x, 2, 1, sorted=False)[0].sum(1), lambda x: np.sort(x, 1)[:, 2:].sum(1),
@@ -91,7 +82,7 @@ SORTING = [
     row("topk, indices", lambda x: mg.topk(x, 2, 0)[1], lambda x: np.argsort(-x, 0)[:2], distinct(4, 3),
         differentiable=False, out_dtype=np.int64),
     *(alike("median", distinct(2, 3, 4), axis, keywords={"keepdims": keepdims})
-      for axis in (None, 1, -1, (0, 2)) for keepdims in (False, True)),
+      for axis, keepdims in [(None, False), (1, True), (-1, False), ((0, 2), False)]),
 ]
 
 ROWS_REDUCTION = [*PRODUCTS, *DEVIATIONS, *SORTING]

