@@ -46,13 +46,8 @@ def test_a_watcher_sees_what_takes_the_place_of_an_operation_whichever_block_is_
             out = mg.exp(leaf())
             out.backward()
         assert (names.forward, names.backward, out.tolist()) == (["sin"], ["sin"], [np.sin(0.5)])
-
-
-def test_a_replacement_may_use_the_operation_that_it_replaces():
-    names = Names()
-    with interpreting(Replace(mg.exp, lambda x: mg.exp(x) * 2)), interpreting(names):
+    with interpreting(Replace(mg.exp, lambda x: mg.exp(x) * 2)):  # it may use what it replaces
         assert mg.exp(leaf()).tolist() == [2 * np.exp(0.5)]
-    assert names.forward == ["exp", "mul"]
 
 
 def test_a_checkpoint_is_rewritten_both_times_and_a_derivative_is_not():
