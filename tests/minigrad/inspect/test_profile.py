@@ -10,7 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect, nn, primitive
-from minigrad.engine.interpreters import Interpreter, interpreters, interpreting
+from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.programs import leaf, training_step
@@ -207,7 +207,6 @@ def test_the_tables_of_a_training_step(device, clock):
     assert f"\n{size(profile.bytes)} made by operations, at most {size(profile.peak_bytes)} of it" in summary
     shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]
     assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(100, abs=1)
     assert {"Transformer", "encoder", "decoder"} <= {line.split()[0] for line in modules.splitlines()}
     assert modules.splitlines()[-1] == f"… {len(profile.modules) - 20} more"
     assert {line.split()[0]: line.split()[1] for line in spans.splitlines()[1:]} == {
@@ -248,6 +247,11 @@ def fail(*_):
 
 
 @primitive
+def fails_forward(x):
+    fail()
+
+
+@primitive
 def fails_backward(x):
     return x * 1.0
 
@@ -260,21 +264,12 @@ class Fails(nn.Module):
         fail()
 
 
-class Stop(Interpreter):
-    operation = fail
-
-
-def stopped(x):
-    with inspect.span("around"), interpreting(Stop()):
-        slow(x)
-
-
 @pytest.mark.parametrize(("program", "expected"), [
     (lambda x: fails_backward(x).backward(np.ones(3)),
      [("operation", "fails_backward", 0), ("backward", "fails_backward", 2), ("span", "backward", 0)]),
     (Fails(), [("module", "Fails", 2)]),
-    (stopped, [("operation", "slow", 2), ("span", "around", 0)]),
-], ids=["rule", "module", "interpreter"])
+    (inspect.span("around")(fails_forward), [("operation", "fails_forward", 2), ("span", "around", 0)]),
+], ids=["rule", "module", "operation"])
 def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
     with mg.profile() as outer:
         with pytest.raises(RuntimeError, match="stop"), mg.profile() as profile:

@@ -23,17 +23,6 @@ def centred_gradient(g, x, w, saved):
     return inner - inner.mean(axis=-1, keepdims=True), (g * (x - saved.mean)).sum(axis=0)
 
 
-@primitive
-def total(x, y, z):
-    return x + y + z
-
-
-@total.joint_gradient("x", "y", "z")
-def total_gradient(g, x_shape):
-    packed = np.stack([g, g, g])  # as the gradients of queries, keys and values are one product
-    return packed[0], packed[1], packed[2]
-
-
 @pytest.mark.parametrize(
     ("program", "shapes", "expected"),
     [
@@ -49,8 +38,6 @@ def total_gradient(g, x_shape):
         (mg.exp, [(4, 5)], {"exp": (160, 160)}),
         # a buffer of the whole, which the second slice adds into
         (lambda x: x[:1] + x[1:2], [(4, 5)], {"getitem": (0, 160), "add": (40, 0)}),
-        # several results in one array count once
-        (total, [(4, 5)] * 3, {"total": (160, 3 * 160)}),
         # the output, and what is saved beside it: a number of each row; a gradient of each input
         (centred, [(4, 5), (5,)], {"centred": (160 + 4 * 8, 160 + 40)}),
         # of what is not recorded the output alone stays

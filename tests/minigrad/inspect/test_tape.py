@@ -268,6 +268,7 @@ def test_files_of_one_name_are_told_apart():
              Line("<stdin>", 1, "f")]
     assert list(short_names(lines).values()) == [
         "ada/model/attention", "train", "functional/attention", "bob/model/attention", "<stdin>"]
+    assert str(lines[1]) == "train:9"
     text = "model/attention:60›functional/attention:1033"
     assert [shorten_lines(text, width) for width in (len(text), 30, 12, 3)] \
         == [text, "model/att…:60›functional…:1033", "…:60›f…:1033", "…:60›…:1033"]
