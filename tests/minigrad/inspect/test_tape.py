@@ -99,7 +99,7 @@ def test_the_text_of_a_plain_program():
     text = str(record(run))
     found = rows(text)
     assert [row[:2] for row in found] == [["1", "sum"], ["2", "exp"], ["3", "matmul"], ["4", "transpose"], ["5", "sin"]]
-    assert all("test_tape:" in row[2] for row in found)
+    assert found[0][2].startswith("test_tape:")
     for part in ("(2,3) (3,2) → (2,2) f64", "out 32 B→∂x", "y 48 B"):
         assert part in text
     assert (found[0][-1], found[4][-2:]) == ("1.00e+00", ["not", "reached"])
@@ -133,17 +133,12 @@ def test_a_training_step_grouped_by_module(device, fused):
 
 
 def test_a_long_tape_is_abbreviated():
-    def run():
-        x = leaf(2)
-        for _ in range(50):
-            x = x * 2
-        x.sum().backward()
-
-    tape = record(run)
+    x = leaf(2)
+    tape = record(lambda: sum([x * 2] * 50).sum().backward())
     text = tape.text(count=10)
-    assert [row[0] for row in rows(text)] == ["1", "2", "3", "4", "5", "47", "48", "49", "50", "51"]
-    assert "41 more" in text
-    assert len(rows(tape.text(count=None))) == 51
+    assert [row[0] for row in rows(text)] == ["1", "2", "3", "4", "5", "48", "49", "50", "51", "52"]
+    assert "42 more" in text
+    assert len(rows(tape.text(count=None))) == 52
 
 
 def test_a_tensor_that_was_recorded_before():
