@@ -53,17 +53,12 @@ def bound_by(module: str) -> set[str]:
     return set(bound(Path(found.origin).read_text(encoding="utf-8")))
 
 
-def expected(record: dict[str, Any]) -> dict[str, list[str]]:
-    """The names of each module that can still be imported; a module without any is left out."""
-    removed = record.pop("removed", {})
-    remaining = {module: [n for n in names if n not in removed.get(module, ())] for module, names in record.items()}
-    return {module: names for module, names in remaining.items() if names}
-
-
-def problems(recorded: dict[str, list[str]]) -> Iterator[str]:
-    """What is wrong with the imports, a line for each name."""
-    for module, names in recorded.items():
-        told_by_module, error = _import(f"import {module}")
+def problems(recorded: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the imports that are not removed for good, a line for each name."""
+    removed = recorded["removed"]
+    for module in sorted(recorded.keys() - {"removed"}):
+        names = [name for name in recorded[module] if name not in removed.get(module, ())]
+        told_by_module, error = _import(f"import {module}") if names else ({}, "")
         if error:
             yield f"import {module}: {error}"
             continue
@@ -71,7 +66,7 @@ def problems(recorded: dict[str, list[str]]) -> Iterator[str]:
         for name in names:
             statement = f"from {module} import {name}"
             told, error = _import(statement)
-            problem = error or _problem(module, name, {**told_by_module, **told}, name in unmoved)
+            problem = error or _problem(module, name, told_by_module | told, name in unmoved)
             if problem:
                 yield f"{statement}: {problem}"
 
@@ -89,27 +84,19 @@ def _import(statement: str) -> tuple[dict[str, warnings.WarningMessage], str]:
 
 def _problem(module: str, name: str, told: dict[str, warnings.WarningMessage], unmoved: bool) -> str:
     """What is wrong with one import that works: with its warnings, or with the place that they name."""
-    if not told:
-        return "" if unmoved else "has moved, and no DeprecationWarning says where to"
-    if len(told) > 1:
-        return f"gives {len(told)} warnings: {'; '.join(told)}"
+    if unmoved and not told:
+        return ""
+    if len(told) != 1:
+        return f"has moved, and gives {len(told)} warnings, not one: {'; '.join(told)}"
     ((text, warning),) = told.items()
-    if not issubclass(warning.category, DeprecationWarning):
-        return f"gives a {warning.category.__name__}: {text}"
-    if warning.filename != CALLER:
-        return f"gives its warning in {warning.filename}, where the importing code does not see it: stacklevel"
+    if not issubclass(warning.category, DeprecationWarning) or warning.filename != CALLER:
+        return f"gives a {warning.category.__name__} at {warning.filename}, no DeprecationWarning at the importing code"
     value = _value(module, name, "ignore")
     places = [place for place in re.findall(r"minigrad(?:\.\w+)*", text) if place not in (module, f"{module}.{name}")]
-    if value is _ABSENT or not any(value is found for place in places for found in _found(place, name)):
+    found = [_value(*home, "error") for place in places for home in ((place, name), place.rpartition(".")[::2])]
+    if value is _ABSENT or not any(value is one for one in found):
         return f"its warning names no place that has the identical object: {text}"
     return ""
-
-
-def _found(place: str, name: str) -> Iterator[Any]:
-    """What a place holds, which a warning names: as a module that has the name, or as the name itself."""
-    yield _value(place, name, "error")
-    module, _, last = place.rpartition(".")
-    yield _value(module, last, "error")
 
 
 def _value(module: str, name: str, deprecated: Literal["ignore", "error"]) -> Any:
@@ -123,4 +110,4 @@ def _value(module: str, name: str, deprecated: Literal["ignore", "error"]) -> An
 
 
 if __name__ == "__main__":
-    print(*problems(expected(json.loads(RECORD.read_text(encoding="utf-8")))), sep="\n")
+    print(*problems(json.loads(RECORD.read_text(encoding="utf-8"))), sep="\n")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import traceback
 from collections.abc import Generator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -29,21 +29,10 @@ if "minigrad" in sys.modules:
 sys.modules.update(dict.fromkeys(BLOCKED))  # type: ignore[arg-type]  # None: an import of it fails, and nothing is found
 
 
-def is_the_tests_own(error: BaseException | None) -> bool:
+def is_the_tests_own(error: ModuleNotFoundError) -> bool:
     """Whether it is an import of a blocked package which a test asked for."""
-    if not isinstance(error, ModuleNotFoundError) or not str(error.name).startswith(BLOCKED):
-        return False
-    places = [Path(place) for place in files(error.__traceback__)]
-    return any(places[-1].is_relative_to(own) for own in OF_TESTS)
-
-
-def files(traceback: TracebackType | None) -> list[str]:
-    """The files that a traceback goes through, without those of the import system."""
-    found = []
-    while traceback is not None:
-        found.append(traceback.tb_frame.f_code.co_filename)
-        traceback = traceback.tb_next
-    return [file for file in found if "importlib" not in file]
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    return str(error.name).startswith(BLOCKED) and any(Path(files[-1]).is_relative_to(own) for own in OF_TESTS)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -51,11 +40,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     named = any(collection_path.is_relative_to(ROOT / argument.partition("::")[0]) for argument in config.args)
     if not named or not collection_path.name.startswith("test_"):
         return None
-    name = ".".join(collection_path.relative_to(ROOT).with_suffix("").parts)
     try:
-        importlib.import_module(name)
+        importlib.import_module(".".join(collection_path.relative_to(ROOT).with_suffix("").parts))
     except ModuleNotFoundError as error:
         return is_the_tests_own(error) or None
+    except pytest.skip.Exception:  # of the whole file: pytest meets it again, and tells of it
+        return None
     return None
 
 

@@ -2,6 +2,7 @@
 
 ``public_names.json`` maps a module to its names. Members of a class follow it as ``Class.member``; what a class
 inherits from another public class is listed there alone. Annotations are left out: the spelling of a type may change.
+A module that shall be recorded is entered there by hand, as one without names.
 """
 
 from __future__ import annotations
@@ -12,41 +13,22 @@ import inspect
 import json
 import types
 import warnings
-from contextlib import suppress
-from functools import cache, cached_property, partial
+from collections.abc import Iterator
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, get_origin
 
 from tests.deep_imports import bound_by
 
 RECORD = Path(__file__).with_suffix(".json")
+RECORDED: dict[str, dict[str, str]] = json.loads(RECORD.read_text(encoding="utf-8"))
+PUBLIC = {path for paths in RECORDED.values() for path in paths}
 OURS = ("minigrad", "transformer")
 
-# What the README, the docs and the examples import, and the modules that they speak of.
-MODULES = (
-    *("minigrad", "minigrad.checkpoint", "minigrad.device", "minigrad.func"),
-    *("minigrad.functional", "minigrad.functional.windows", "minigrad.gpu", "minigrad.inspect"),
-    *("minigrad.kernels", "minigrad.nn", "minigrad.nn.init", "minigrad.optim", "minigrad.parallel"),
-    *("minigrad.primitive", "minigrad.random"),
-    *("transformer", "transformer.attention", "transformer.checkpoints", "transformer.cli", "transformer.cli.command"),
-    *("transformer.config", "transformer.data", "transformer.decode", "transformer.explain"),
-    *("transformer.explain.translation", "transformer.layers", "transformer.masks", "transformer.memory"),
-    *("transformer.model", "transformer.options", "transformer.parallel", "transformer.plots"),
-    *("transformer.plots.figure", "transformer.positions", "transformer.pytorch", "transformer.recipes"),
-    *("transformer.threads", "transformer.trace", "transformer.train", "transformer.training"),
-    "transformer.translator",
-)
 # What the engine and the kernels use of a primitive; writing one takes none of it.
 OF_THE_ENGINE = {f"Primitive.{name}" for name in ("call", "conform", "expand", "recomputes", "rejoin", "scales",
                                                   "signature")}
-
-# Members of every class, or made by Python for a class of some kind.
-_PYTHONS_OWN = frozenset({
-    *("__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__qualname__", "__slots__", "__init__"),
-    *("__new__", "__init_subclass__", "__parameters__", "__orig_bases__", "__type_params__", "__abstractmethods__"),
-    *("__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
-    *("__classcell__", "__getattribute__", "__protocol_attrs__", "__non_callable_proto_members__"),
-})
+CONSTRUCTORS = {"__init__", "__new__", "__init_subclass__"}  # a class's own signature tells of them
 
 
 def describe(path: str, module: str) -> str:
@@ -63,40 +45,22 @@ def describe(path: str, module: str) -> str:
         return "absent"
 
 
-def public(module: str) -> list[str]:
-    """The public names of a module: those in ``__all__``, or else those that it binds; aliases of types aside."""
+def offered(module: str) -> Iterator[str]:
+    """The public names of a module now, and the members that its classes have of their own; aliases of types aside."""
     home = importlib.import_module(module)
-    names = getattr(home, "__all__", bound_by(module))
-    return sorted(name for name in names if get_origin(getattr(home, name, None)) is None)
+    for name in getattr(home, "__all__", bound_by(module)):
+        value = getattr(home, name, None)
+        if get_origin(value) is None:
+            yield name
+        if inspect.isclass(value) and _is_ours(value):
+            yield from (f"{name}.{member}" for member in _members(value))
 
 
 def record() -> dict[str, dict[str, str]]:
-    """Module -> path -> description, for each public name that there is now."""
-    found: dict[str, dict[str, str]] = {}
-    listed: set[type] = set()
-    for module in MODULES:
-        paths = []
-        for name in public(module):
-            paths.append(name)
-            value = getattr(importlib.import_module(module), name)
-            if inspect.isclass(value) and value in public_classes() - listed:
-                listed.add(value)
-                paths += [f"{name}.{member}" for member in sorted(_members(value))]
-        found[module] = {path: describe(path, module) for path in paths if path not in OF_THE_ENGINE}
-    return found
-
-
-@cache
-def public_classes() -> frozenset[type]:
-    """The classes of ours among the public names."""
-    found = set[type]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        for module in MODULES:
-            with suppress(ImportError):  # each name that it had is reported
-                values = [getattr(importlib.import_module(module), name, None) for name in public(module)]
-                found |= {value for value in values if inspect.isclass(value) and _is_ours(value)}
-    return frozenset(found)
+    """The names that were recorded and those that their modules offer now, as far as they are there, described."""
+    found = {module: {path: describe(path, module) for path in sorted({*paths, *offered(module)} - OF_THE_ENGINE)}
+             for module, paths in RECORDED.items()}
+    return {module: {path: text for path, text in paths.items() if text != "absent"} for module, paths in found.items()}
 
 
 # --- Kinds and signatures ----------------------------------------------------------------------------------
@@ -107,14 +71,16 @@ def _is_ours(cls: type) -> bool:
 
 
 def _members(cls: type) -> set[str]:
-    """The members that a class has of its own or from classes which are not public."""
-    inherited = {base for other in public_classes() - {cls} if issubclass(cls, other) for base in other.__mro__}
+    """The public members that a class has of its own or from classes which are not public; and its operators."""
+    public = [base for base in cls.__mro__[1:] if _is_ours(base) and base.__name__ in PUBLIC]
+    inherited = {base for other in public for base in other.__mro__}
     sources = [base for base in cls.__mro__ if _is_ours(base) and base not in inherited]
-    names = {name for base in sources for name in vars(base)} - _PYTHONS_OWN
-    names |= {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    generated = dataclasses.is_dataclass(cls) or issubclass(cls, tuple)
-    return {name for name in names
-            if not name.startswith("_") or (name.startswith("__") and name.endswith("__") and not generated)}
+    members = {name: value for base in sources for name, value in vars(base).items()}
+    operators = {name for name, value in members.items() if name.endswith("__") and inspect.isfunction(value)}
+    fields = {field.name for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    generated = bool(fields) or issubclass(cls, tuple)
+    return {name for name in {*members, *fields} if not name.startswith("_")} \
+        | (set() if generated else operators - CONSTRUCTORS)
 
 
 def _member(cls: type, name: str) -> str:
@@ -139,7 +105,7 @@ def _kind(value: Any) -> str:
         return "module"
     if inspect.isclass(value):
         bases = [base for base in value.__mro__[1:] if base is not object]
-        ours = [base.__name__ for base in bases if base in public_classes()]
+        ours = [base.__name__ for base in bases if _is_ours(base) and base.__name__ in PUBLIC]
         pythons = [base.__name__ for base in bases if base.__module__ == "builtins"]
         kinds = ours or pythons
         return f"class{_signature(value)}{f', subclass of {kinds[0]}' if kinds else ''}"

@@ -6,7 +6,6 @@ plainly: ``xp(x).name``, ``namespace.name`` after ``namespace = xp(x)``, and a k
 
 import ast
 import importlib
-import re
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ PARAMETERS = {"namespace": "", "cupy": ""}
 # Every name by its path: the parameters of what is called, None for anything else.
 UFUNC = "x1, x2, out=, *, dtype=, casting="
 KNOWN = NAMES["functions"] | dict.fromkeys(NAMES["ufuncs"], UFUNC) | dict.fromkeys(NAMES["constants"])
-KNOWN |= dict.fromkeys(["cuda", "linalg", "random"])
-KNOWN |= {f"{part}.{name}": value for part in ("cuda", "linalg", "random") for name, value in NAMES[part].items()}
+for part in ("cuda", "linalg", "random"):
+    KNOWN |= {part: None} | {f"{part}.{name}": value for name, value in NAMES[part].items()}
 KNOWN |= {f"{ufunc}.{name}": value for ufunc in NAMES["ufuncs"] for name, value in NAMES["ufunc"].items()}
 
 
@@ -49,8 +48,7 @@ def assigned_in(nodes):
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                pairs = zip(names, values, strict=False)
-                yield from ((name.id, value) for name, value in pairs if isinstance(name, ast.Name))
+                yield from ((ast.unparse(name), value) for name, value in zip(names, values, strict=False))
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 yield name, value
 
@@ -83,12 +81,9 @@ def faults_in(uses):
             yield f"line {line}: {path}: {error!r}"
 
 
-TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-         for package in ("minigrad", "transformer") for path in (ROOT / package).rglob("*.py")}
-
-
 def test_each_name_that_is_used_exists_and_takes_its_arguments():
-    uses = {file: uses_in(text) for file, text in TEXTS.items()}
+    uses = {path.relative_to(ROOT): uses_in(path.read_text(encoding="utf-8"))
+            for package in ("minigrad", "transformer") for path in (ROOT / package).rglob("*.py")}
     assert [f"{file}, {fault}" for file, found in uses.items() for fault in faults_in(found)] == []
     used = {path for found in uses.values() for _, path, _ in found}
     assert used >= {"sqrt", "add.at", "cuda.Device.synchronize", "cuda.runtime.getDeviceCount", "from_dlpack"}
@@ -96,11 +91,8 @@ def test_each_name_that_is_used_exists_and_takes_its_arguments():
 
 
 @pytest.mark.parametrize("wrong", [
-    "xp(x).errstate(all='ignore')",
-    "xp(x).exp(x, where=x > 0)",
     "xp(x).max(x, initial=0)",
-    "devices.xp(x).add.att(x, 0, 1)",
-    "namespace, n = xp(x), x.ndim\n    namespace.expp(x)",
+    "namespace, n = xp(x), x.ndim\n    namespace.add.att(x, 0, 1)",
     "sqrt = xp(x).sqrt\n    sqrt(x, where=x)",
     "return lambda namespace: namespace.expp",
     "module = numpy if x is None else module_for(x)\n    module.vecdot",
@@ -109,11 +101,6 @@ def test_each_name_that_is_used_exists_and_takes_its_arguments():
 def test_a_wrong_use_is_found(wrong):
     assert list(faults_in(uses_in(f"def f(x):\n    {wrong}\n")))
     assert not list(faults_in(uses_in("def f(x):\n    xp(x).exp(x, out=x)\n    numpy.errstate(all='ignore')\n")))
-
-
-@pytest.mark.parametrize("name", ["setflags", "ctypes"])
-def test_no_attribute_is_used_that_only_arrays_of_numpy_have(name):
-    assert [file for file, text in TEXTS.items() if re.search(rf"\.{name}\b", text)] == []
 
 
 def test_the_names_are_those_of_the_installed_cupy():

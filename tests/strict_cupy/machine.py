@@ -84,9 +84,6 @@ class Device:
     def __int__(self) -> int:
         return self.id
 
-    def __repr__(self) -> str:
-        return f"<CUDA Device {self.id}>"
-
 
 class MemoryPool:
     """``cupy.cuda.MemoryPool``, as far as it tells what it holds of the current device's memory."""
@@ -96,12 +93,6 @@ class MemoryPool:
 
     def total_bytes(self) -> int:
         return memory.held[current_device()]
-
-    def free_bytes(self) -> int:
-        return self.total_bytes() - self.used_bytes()
-
-    def free_all_blocks(self) -> None:
-        memory.held[current_device()] = memory.used[current_device()]
 
 
 def get_cublas_handle() -> tuple[int, int]:

@@ -11,17 +11,7 @@ import scipy.special
 
 from tests.strict_cupy import machine
 from tests.strict_cupy.machine import synchronizations
-from tests.strict_cupy.ndarray import (
-    NAMES,
-    bind,
-    call,
-    check_devices,
-    ndarray,
-    number,
-    operand,
-    prepare_index,
-    wrap,
-)
+from tests.strict_cupy.ndarray import NAMES, bind, call, check_devices, ndarray, number, operand, prepare_index, wrap
 
 # A function whose first parameter has one of these names takes no number or list for it.
 ARRAY_PARAMETERS = {"a", "arr", "array", "ary", "condition", "m", "prototype", "x"}
@@ -62,20 +52,9 @@ class Ufunc:
         self._only("reduce", "add", "multiply")
         return call("reduce", self._ufunc.reduce, array, axis, dtype, out, keepdims)
 
-    def accumulate(self, array: ndarray, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        self._only("accumulate", "add", "multiply")
-        return call("accumulate", self._ufunc.accumulate, array, axis, dtype, out)
-
-    def reduceat(self, array: ndarray, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        self._only("reduceat", "add")
-        return call("reduceat", self._ufunc.reduceat, array, indices, axis, dtype, out)
-
     def _only(self, method: str, *ufuncs: str) -> None:
         if self.__name__ not in ufuncs:
             raise NotImplementedError(f"`cupy_{self.__name__}.{method}` is not supported yet")
-
-    def outer(self, a: ndarray, b: ndarray) -> Any:
-        return call("outer", self._ufunc.outer, a, b)
 
 
 def function(name: str, parameters: str, implementation: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,15 +107,8 @@ class Cupy(Namespace):
             return getattr(np, name)
         return super()._find(name)
 
-    def array(
-        self,
-        obj: Any,
-        dtype: Any = None,
-        copy: bool | None = True,
-        order: str = "K",
-        subok: bool = False,
-        ndmin: int = 0,
-    ) -> ndarray:
+    def array(self, obj: Any, dtype: Any = None, copy: bool | None = True, order: str = "K", subok: bool = False,
+              ndmin: int = 0) -> ndarray:
         return self._array("array", obj, dtype, copy, order, ndmin)
 
     def _array(self, cause: str, obj: Any, dtype: Any, copy: bool | None, order: str, ndmin: int = 0) -> ndarray:
@@ -152,9 +124,8 @@ class Cupy(Namespace):
             machine.upload(host, cause)
         return wrap(host, [])
 
-    def asarray(
-        self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, blocking: bool = False
-    ) -> ndarray:
+    def asarray(self, a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None,
+                blocking: bool = False) -> ndarray:
         return self._array("asarray", a, dtype, copy, order or "K")
 
     def get_default_memory_pool(self) -> machine.MemoryPool:

@@ -60,15 +60,12 @@ class ndarray:
     base = property(lambda self: self._base)
     T = property(lambda self: call("transpose", np.transpose, self))
     mT = property(lambda self: call("swapaxes", np.swapaxes, self, -1, -2))
-    real = property(lambda self: call("real", np.real, self))
-    imag = property(lambda self: call("imag", np.imag, self))
 
     @property
     def flags(self) -> SimpleNamespace:
         flags = self._host.flags
-        return SimpleNamespace(
-            c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, owndata=self._base is None
-        )
+        return SimpleNamespace(c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous,
+                               owndata=self._base is None)
 
     def __len__(self) -> int:
         return len(self._host)
@@ -108,9 +105,6 @@ class ndarray:
     def __int__(self) -> int:
         return int(self._wait("int()").item())
 
-    def __complex__(self) -> complex:
-        return complex(self._wait("complex()").item())
-
     def __bool__(self) -> bool:
         return bool(self._wait("bool()"))
 
@@ -149,9 +143,6 @@ class ndarray:
             self._host[index] = value
         else:
             self._host[index] = operand(value)
-
-    def fill(self, value: Any) -> None:
-        self[...] = value
 
     # NumPy's ufuncs come here, and so do the operators below (NEP 13).
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -208,9 +199,8 @@ def check_devices(operands: list[ndarray]) -> None:
     here = current_device()
     for x in operands:
         if x._device != here:
-            raise ValueError(
-                f"The device where the array resides ({x._device}) is different from the current device ({here})"
-            )
+            raise ValueError(f"The device where the array resides ({x._device}) is different from the current device "
+                             f"({here})")
 
 
 def unwrap(x: Any, operands: list[ndarray]) -> Any:

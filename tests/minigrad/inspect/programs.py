@@ -40,10 +40,6 @@ def record(function, model=None):
     return tape
 
 
-def names(tape):
-    return [entry.name for entry in tape.in_firing_order()]
-
-
 def attention_tape():
     layer, mask = MultiHeadAttention(8, 2), np.tril(np.ones((5, 5), bool))
     x = Tensor(np.random.default_rng(0).normal(size=(2, 5, 8)).astype(np.float32), requires_grad=True)

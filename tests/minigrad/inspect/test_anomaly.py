@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, primitive
+from minigrad import Tensor
 from minigrad import functional as F
 from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
@@ -34,17 +34,8 @@ def test_the_first_nan_of_a_forward(device):
     assert (error.operation, error.phase, error.argument, error.index) == ("log", "forward", None, (1, 0))
     assert math.isnan(error.value)
     assert error.line.file == __file__
-    assert "THE LINE" in error.line.source
-    for part in ("log: a NaN", "(1, 0)", "1 of 4", "test_anomaly.py", "THE LINE", "x: float64 (2,2), from -3.0 to 4.0",
-                 "there -3.0"):
+    for part in ("log: a NaN", "1 of 4", "THE LINE", "x: float64 (2,2), from -3.0 to 4.0", "there -3.0"):
         assert part in str(error), part
-
-
-def test_the_line_inside_functional_is_told_too():
-    error = caught(lambda: F.binary_cross_entropy(leaf(0.5), [math.inf]))
-    assert error.line.file == __file__
-    assert error.line.inner.file.endswith("losses.py")
-    assert "losses.py" in str(error)
 
 
 def test_infinities_are_caught_where_no_operand_has_one():
@@ -55,12 +46,12 @@ def test_infinities_are_caught_where_no_operand_has_one():
         with detect_anomaly(infinities=False):
             function()
     assert caught(lambda: x - x).operation == "sub"
+    assert "losses.py" in str(caught(lambda: F.binary_cross_entropy(leaf(0.5), [math.inf])))  # the line inside, too
     assert caught(lambda: x * 0.0, infinities=False).operation == "mul"
     with detect_anomaly():
         (leaf(math.nan, 1.0) * 2).sum()
         mg.concatenate([x, leaf(1.0)])
-        out = leaf(1.0) * 2
-        out.backward(np.array([np.inf]))  # a gradient that was given
+        (leaf(1.0) * 2).backward(np.array([np.inf]))  # a gradient that was given
 
 
 MASK = np.array([[True, False, True], [True, True, False]])
@@ -68,19 +59,14 @@ MASK = np.array([[True, False, True], [True, True, False]])
 
 @pytest.mark.parametrize("function", [
     lambda x: F.softmax(mg.where(MASK, x, -math.inf), -1),
-    lambda x: F.softmax(mg.masked_fill(x, ~MASK, -math.inf), -1),
     lambda x: F.log_softmax(x + np.where(MASK, 0.0, -np.inf), -1)[MASK],
-    lambda x: mg.logsumexp(x + Tensor(np.where(MASK, 0.0, -np.inf)), -1),
     lambda x: mg.max(mg.pad(x, ((0, 0), (1, 1)), -math.inf), axis=-1),
-    lambda x: mg.maximum(x, -math.inf),
     lambda x: mg.clip(x, -math.inf, 1.0),
     lambda x: F.scaled_dot_product_attention(x, x, x, np.array([[True, False], [False, False]])),
     lambda x: F.kl_div(F.log_softmax(x, -1), np.array([[1.0, 0, 0], [0, 0.5, 0.5]])),
-    lambda x: mg.sigmoid(x * 1000),
     lambda x: F.binary_cross_entropy_with_logits(x * 1000, np.ones((2, 3))),
     lambda x: F.cross_entropy(x * 1000, np.array([0, -100])),
     lambda x: F.layer_norm(x * 0.0),
-    lambda x: F.normalize(x * 0.0, axis=-1),
 ])
 @pytest.mark.parametrize("fused", [True, False])
 def test_meant_infinities_and_guarded_edges_are_silent(function, fused):
@@ -94,7 +80,6 @@ def test_a_training_step_is_silent(device, fused):
     _, step = training_step(device)
     with mg.fused(fused), detect_anomaly():
         step()
-        step()
 
 
 def test_the_rule_at_fault_in_a_backward(device):
@@ -105,33 +90,30 @@ def test_the_rule_at_fault_in_a_backward(device):
         (y * 3).sum().backward()
 
     for options in ({}, {"forward": False}):
+        with detect_anomaly(**options, infinities=False):
+            run()
+        x.grad = None
         error = caught(run, **options)
         assert (error.operation, error.phase, error.argument, error.index) == ("sqrt", "backward", "x", (1,))
         assert error.value == math.inf
-        assert "FORWARD" in error.line.source
         assert "'x' made an infinity of a finite gradient" in str(error)
         assert "FORWARD" in str(error)
         assert x.grad is None  # no gradient half delivered
-    with detect_anomaly(infinities=False):
-        run()
-
-
-@primitive
-def trap(x):
-    return x * 1.0
-
-
-trap.gradient(x=lambda g: g * float("nan"))
+    with detect_anomaly(forward=False):
+        mg.log(leaf(0.0))
 
 
 def test_gradients_of_a_forward_outside_of_the_block():
+    @mg.primitive
+    def trap(x):
+        return x * 1.0
+
+    trap.gradient(x=lambda g: g * math.nan)
     out = (trap(leaf(1.0, 2.0)) * 2).sum()
     error = caught(out.backward)
     assert (error.operation, error.argument, error.index, error.line) == ("trap", "x", (0,), None)
     assert math.isnan(error.value)
     assert "outside of detect_anomaly()" in str(error)
-    with detect_anomaly(forward=False):
-        mg.log(leaf(0.0))
 
 
 def test_the_module_is_named():
@@ -139,7 +121,6 @@ def test_the_module_is_named():
     model.encoder.layers[0].feed_forward.inner.weight.copy_(np.float32(3e38))  # overflows
     error = caught(step)
     assert error.module == "Transformer.encoder.layers.0.feed_forward.inner"
-    assert f"in {error.module}" in str(error)
 
 
 def test_under_create_graph_the_rule_is_named():
@@ -153,34 +134,25 @@ def test_under_create_graph_the_rule_is_named():
 
 
 def test_as_a_decorator_and_entered_twice():
-    @detect_anomaly()
-    def run(x):
-        """What it does."""
-        return mg.log(x)
-
-    def numbers():
-        yield 1
-
-    async def wait():
-        pass
-
-    assert run.__doc__ == "What it does."
+    run, guard = detect_anomaly()(mg.log), detect_anomaly()
     assert run(leaf(1.0)).tolist() == [0.0]
-    guard = detect_anomaly()
     with pytest.raises(AnomalyError):
         run(leaf(-1.0))
     with guard, guard, pytest.raises(AnomalyError):
         mg.log(leaf(-1.0))
     assert interpreters() == ()
-    for function in (numbers, wait):
-        with pytest.raises(TypeError, match=function.__name__):
-            detect_anomaly()(function)
+
+    def numbers():
+        yield 1
+
+    with pytest.raises(TypeError, match="numbers"):
+        detect_anomaly()(numbers)
 
 
 def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
     """Its own operations were looked at; a mask of -inf that is no argument of it is no anomaly."""
     x, mask = Tensor(np.ones(2), requires_grad=True), Tensor([0.0, -np.inf])
-    with mg.detect_anomaly():
+    with detect_anomaly():
         assert checkpoint(lambda t: t + mask, x).tolist() == [1.0, -np.inf]
         with pytest.raises(AnomalyError, match="log: an infinity"):
             checkpoint(lambda t: mg.log(t - 1), x)

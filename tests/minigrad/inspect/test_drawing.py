@@ -31,17 +31,8 @@ def tooltips(svg):
     return [link.get("{http://www.w3.org/1999/xlink}title") for link in ET.fromstring(svg).iter(f"{SVG}a")]
 
 
-def everything_in(frame):
-    yield from frame.boxes
-    for inner in frame.frames:
-        yield from everything_in(inner)
-
-
 def name_of(box):
     return f"n{box.number}" if box.number >= 0 else f"leaf{-box.number}"
-
-
-# --- What is drawn -----------------------------------------------------------------------------------------
 
 
 def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
@@ -51,7 +42,6 @@ def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
     leaves = {box.tooltip: box for box in picture.boxes if box.kind == "leaf"}
     query = next(frame for frame in picture.frames if frame.title == "query")
     assert leaves["MultiHeadAttention.query.weight"] in query.boxes
-    assert leaves["MultiHeadAttention.query.weight"].title == "weight"
     assert leaves["a leaf"] in picture.root.boxes  # the input, which has no name
     links = {(source, number, place) for number, entry in tape.entries.items()
              for place, (_, source) in enumerate(entry.parents)}
@@ -59,17 +49,15 @@ def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
     for box in picture.boxes:
         one = tape.entries.get(box.number) or tape.leaves[box.number]
         assert box.norm == one.gradient_norm
-        assert box.details[0] == f"{shape_text(one.shape)} f32"
-        assert box.details[1:] == ([] if one.gradient_norm is None else [f"|g| {one.gradient_norm:.2e}"])
+        assert box.details == [f"{shape_text(one.shape)} f32", *([f"|g| {one.gradient_norm:.2e}"] if box.norm else [])]
 
 
 def test_what_cannot_be_drawn(tmp_path):
     tape, out = record(lambda: leaf(1) * 2), leaf(1) * 2
-    for wrong, depth, fact in (([1.0], None, "tensor"), (tape, 1.0, "depth"), (tape, True, "depth")):
-        with pytest.raises(TypeError, match=fact):
-            inspect.draw(wrong, depth=depth)
-    for wrong, depth, fact in ((record(list), None, "nothing was recorded"), (tape, -1, "-1"), (out, 1, "tape")):
-        with pytest.raises(ValueError, match=fact):
+    for error, wrong, depth, fact in ((TypeError, [1.0], None, "tensor"), (TypeError, tape, 1.0, "depth"),
+                                      (ValueError, record(list), None, "recorded"), (ValueError, tape, -1, "-1"),
+                                      (ValueError, out, 1, "tape")):
+        with pytest.raises(error, match=fact):
             inspect.draw(wrong, depth=depth)
     drawing = inspect.draw(out)  # of a tensor, without modules
     assert sorted(box.title for box in drawing.picture.boxes) == ["leaf", "mul"]
@@ -79,11 +67,6 @@ def test_what_cannot_be_drawn(tmp_path):
 
 def test_what_a_checkpoint_computes_again_stands_between_its_input_and_itself():
     drawn = inspect.draw(programs.checkpoint_tape()).picture
-    piece = {box: {box} for box in drawn.boxes}
-    for edge in drawn.edges:
-        joined = piece[edge.source] | piece[edge.target]
-        piece |= dict.fromkeys(joined, joined)
-    assert piece[drawn.boxes[0]] == set(drawn.boxes)  # all is connected
     assert [frame.title for frame in drawn.frames].count("checkpoint (computed again)") == 4
     points = [box for box in drawn.boxes if box.title == "checkpoint"]
     assert len(points) == 4
@@ -101,16 +84,12 @@ def test_an_expanded_composition_is_connected_to_the_fused_operation():
     assert len([edge for edge in drawn.edges if edge.target is fused]) == len(fused.inputs)
 
 
-# --- To a depth --------------------------------------------------------------------------------------------
-
-
 def test_to_a_depth_modules_are_one_box_each():
     tape = programs.step_tape()
     drawn = inspect.draw(tape, depth=1)
     boxes = {box.title: box for box in drawn.picture.boxes}
     parts = ("encoder", "decoder", "projection")
     assert {box.title for box in boxes.values() if box.kind == "module"} == set(parts)
-    assert [frame.title for frame in drawn.picture.frames] == ["Transformer"]
     entries = [entry for entry in tape.entries.values() if entry.call is not None]
     ends = {name: max((entry for entry in entries if entry.call.path.startswith(name)), key=lambda e: e.number)
             for name in parts}
@@ -119,7 +98,6 @@ def test_to_a_depth_modules_are_one_box_each():
         assert boxes[name].inputs == [shape_text(ends[source].shape)]
         assert f"|g| in {ends[source].gradient_norm:.2e}" in boxes[name].details
         assert f"|g| out {ends[name].gradient_norm:.2e}" in boxes[name].details
-        assert f"→ {shape_text(ends[name].shape)} f32" in boxes[name].details
         assert [edge.source.title for edge in drawn.picture.edges if edge.target is boxes[name]] == [source]
     counted = [int(text.split()[0].replace(",", "")) for box in boxes.values() for text in box.details
                if text.endswith("parameters")]
@@ -135,17 +113,18 @@ def test_a_tensor_that_enters_a_module_several_times_enters_its_box_once():
         == [("leaf", "MultiHeadAttention"), ("MultiHeadAttention", "sum")]
 
 
-# --- As DOT and SVG ----------------------------------------------------------------------------------------
-
-
 @needs_graphviz
-@pytest.mark.parametrize(("make", "depth"), [(programs.attention_tape, None), (programs.second_order_tape, None),
-                                             (programs.checkpoint_tape, None), (programs.step_tape, 1)])
-def test_graphviz_draws_every_box_edge_and_frame(make, depth):
+@pytest.mark.parametrize(("make", "depth"), [(programs.attention_tape, None), (programs.checkpoint_tape, None),
+                                             (programs.step_tape, 1)])
+def test_graphviz_draws_every_box_edge_and_frame(make, depth, tmp_path):
     import pygraphviz
 
     drawing = inspect.draw(make(), depth=depth)
     picture, svg = drawing.picture, drawing.svg
+    drawing.save(tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").read_text(encoding="utf-8") == drawing._repr_svg_() == svg
+    assert svg.startswith("<svg")
+    assert "href" not in svg.replace("xmlns:xlink", "").replace("xlink:title", "")  # it stands alone
     assert {frame.title for frame in picture.frames} <= set(texts(svg))
     graph = pygraphviz.AGraph(string=drawing.dot)
     read = [(edge[0], edge[1], edge.attr["headport"]) for edge in graph.edges()]
@@ -158,31 +137,19 @@ def test_graphviz_draws_every_box_edge_and_frame(make, depth):
 
     def compare(part, frame):
         """The clusters that Graphviz reads are the frames of the calls, each with what belongs to it."""
-        inner = {one.name: one for one in part.subgraphs()}
-        assert {f"cluster_{one.call.number}" for one in frame.frames} == set(inner)
-        assert set(part.nodes()) == set(map(name_of, everything_in(frame)))
-        assert all(box.call is frame.call for box in frame.boxes)
+        clusters = {one.name: one for one in part.subgraphs()}
+        within = {node for one in clusters.values() for node in one.nodes()}
+        assert set(part.nodes()) - within == set(map(name_of, frame.boxes))
+        assert len(clusters) == len(frame.frames)
         for one in frame.frames:
             assert one.call.outer is frame.call
-            compare(inner[f"cluster_{one.call.number}"], one)
+            compare(clusters[f"cluster_{one.call.number}"], one)
 
     compare(graph, picture.root)
 
 
 @needs_graphviz
-def test_the_svg_stands_alone_and_files_hold_what_the_drawing_shows(tmp_path):
-    drawing = inspect.draw(programs.second_order_tape())
-    assert drawing.svg.startswith("<svg")
-    assert "href" not in drawing.svg.replace("xmlns:xlink", "")
-    for name, text in [("graph.svg", drawing.svg), ("graph.dot", drawing.dot), ("graph.gv", drawing.dot)]:
-        drawing.save(tmp_path / name)
-        assert (tmp_path / name).read_text(encoding="utf-8") == text
-    assert drawing._repr_svg_() == drawing.svg
-
-
-@needs_graphviz
-@pytest.mark.parametrize("name", ['a<b&"c"', r"\N \n \\ \G \L", "&lt;&#92;", "]]>--> |{}'", "日本語", "two\nlines",
-                                  "a\0b", ""])
+@pytest.mark.parametrize("name", ['a<b&"c"', r"\N \n \\ \G \L", "two\nlines", "a\0b", ""])
 def test_names_are_drawn_literally(name):
     """What means something to DOT, to Graphviz's labels or to XML is text in a box, in a frame and in a tooltip."""
     @mg.primitive
@@ -201,40 +168,21 @@ def test_names_are_drawn_literally(name):
     assert {f"{shown}. ({shown})", f"leaf → x of {shown}"} <= set(tooltips(svg))
 
 
-@needs_graphviz
-@pytest.mark.parametrize("depth", [None, 0])
-def test_calls_that_ran_interleaved_are_drawn(depth):
-    """As those of asynchronous modules can; drawn as one box each, they are in a circle."""
-    tape = record(lambda: mg.exp(mg.tanh(mg.sin(leaf(1)))))
-    one, other = ModuleCall("one", "One", 1, None), ModuleCall("other", "Other", 2, None)
-    for entry, call in zip(tape.entries.values(), (one, other, one), strict=True):
-        entry.call = call
-    drawing = inspect.draw(tape, depth=depth)
-    assert {"one", "other"} <= set(texts(drawing.svg))
-    assert len(drawing.picture.edges) == 3
-
-
 def test_the_larger_the_gradient_the_stronger_the_colour():
-    x = leaf(3)
-
-    def run():
-        mg.exp(x)  # no gradient comes to it
-        ((x * 10.0) * 10.0).sum().backward()
-
-    drawing = inspect.draw(record(run))
+    tape = record(lambda: ((mg.exp(leaf(3)) * 10.0) * 10.0).sum().backward())
+    drawing = inspect.draw(tape)
     fills = dict(re.findall(r'^ *(\w+) \[.*bgcolor="#(\w+)"', drawing.dot, re.MULTILINE))
-    boxes = sorted(drawing.picture.boxes, key=lambda box: box.norm or 0)
-    assert boxes[0].title == "exp"
+    boxes = sorted(drawing.picture.boxes, key=lambda box: box.norm)
     blues = [int(fills[name_of(box)][4:], 16) for box in boxes]  # white has all of it, orange hardly any
-    assert blues[0] == 255
-    assert blues == sorted(set(blues), reverse=True)
+    assert blues == sorted(blues, reverse=True)
+    assert blues[0] > blues[-1] + 50
 
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    drawing = inspect.draw(programs.second_order_tape())
+    drawing = inspect.draw(leaf(1) * 2)
     drawing.save(tmp_path / "graph.dot")
-    assert (tmp_path / "graph.dot").read_text(encoding="utf-8").startswith("digraph")
-    with pytest.raises(ImportError, match=r"pip install -e '\.\[draw\]'"):
+    assert (tmp_path / "graph.dot").read_text(encoding="utf-8") == drawing.dot
+    with pytest.raises(ImportError, match=r"\[draw\]"):
         drawing.save(tmp_path / "graph.svg")
     assert not (tmp_path / "graph.svg").exists()

@@ -4,7 +4,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import Tensor, autocast
-from minigrad.engine.interpreters import CAST, REWRITE, Interpreter, interpreting
+from minigrad.engine.interpreters import REWRITE, Interpreter, interpreting
 from minigrad.func import checkpoint
 
 
@@ -46,13 +46,8 @@ def test_a_watcher_sees_what_takes_the_place_of_an_operation_whichever_block_is_
             out = mg.exp(leaf())
             out.backward()
         assert (names.forward, names.backward, out.tolist()) == (["sin"], ["sin"], [np.sin(0.5)])
-
-
-def test_a_replacement_may_use_the_operation_that_it_replaces():
-    names = Names()
-    with interpreting(Replace(mg.exp, lambda x: mg.exp(x) * 2)), interpreting(names):
+    with interpreting(Replace(mg.exp, lambda x: mg.exp(x) * 2)):  # it may use what it replaces
         assert mg.exp(leaf()).tolist() == [2 * np.exp(0.5)]
-    assert names.forward == ["exp", "mul"]
 
 
 def test_a_checkpoint_is_rewritten_both_times_and_a_derivative_is_not():
@@ -69,27 +64,17 @@ def test_a_checkpoint_is_rewritten_both_times_and_a_derivative_is_not():
     assert mg.grad(first, x).tolist() == mg.grad(expected, x).tolist()
 
 
-def test_a_watcher_may_change_operands_gradients_and_see_what_a_cast_leaves_as_it_is():
+def test_a_watcher_may_change_gradients():
     class Doubles(Interpreter):
         """Doubles the gradients of exp."""
 
         def rules(self, node, g, proceed):
             return [2 * gradient for gradient in proceed(g)] if node.primitive is mg.exp else proceed(g)
 
-    class Zeros(Interpreter):
-        phase = CAST
-
-        def operation(self, op, operands, proceed):
-            return proceed(operands._replace(values=[0 * value for value in operands.values]))
-
     x = leaf()
     with interpreting(Doubles()):
         mg.exp(x).backward()
     assert x.grad.tolist() == [2 * np.exp(0.5)]
-    with interpreting(Zeros()):
-        out = mg.exp(x)
-    assert out.tolist() == [1.0]
-    assert [*out._node.parents] == [x]  # the graph has what the caller gave
 
 
 def test_every_gradient_of_a_parent_is_seen_and_a_buffer_only_as_a_sum():

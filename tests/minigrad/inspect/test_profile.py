@@ -3,7 +3,6 @@
 import contextlib
 import contextvars
 import re
-import sys
 import threading
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect, nn, primitive
-from minigrad.engine.interpreters import Interpreter, interpreters, interpreting
+from minigrad.engine.interpreters import interpreters
 from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.programs import leaf, training_step
@@ -67,12 +66,6 @@ def clock(monkeypatch):
     return CLOCK
 
 
-def rows_of(profile, *columns):
-    """Module -> calls, and ms of these columns."""
-    return {path: (row.calls, *(round(getattr(row, column) * 1e3, 9) for column in columns))
-            for path, row in profile.modules.items()}
-
-
 def ms(profile):
     """Operation -> (calls, ms) forward and backward; but for "gate", which bundles the results of a checkpoint."""
     return {name: (row.forward_calls, round(row.forward * 1e3, 9), row.backward_calls, round(row.backward * 1e3, 9))
@@ -102,28 +95,18 @@ class WithinItself(nn.Module):
         return self(slow(x), again=False) if again else x
 
 
-def quiet(x):
-    with mg.no_grad():
-        slow(x)
-
-
-# --- Operations, modules, spans ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("program", "expected", "again"),
     [
         (lambda x: (slow(x) + slow(x)).sum().backward(),
          {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0), "sum": (1, 0, 1, 0)}, 0),
-        (quiet, {"slow": (1, 20, 0, 0)}, 0),
+        (mg.no_grad()(slow), {"slow": (1, 20, 0, 0)}, 0),
         (lambda x: mg.grad(slow(x), x, mg.ones(3, np.float64), create_graph=True),
          {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}, 0),  # what runs in a rule counts once
-        (lambda x: checkpoint(slow, x).backward(np.ones(3)),
-         {"checkpoint": (1, 0, 1, 0), "slow": (2, 40, 1, 30)}, 20),
         (lambda x: checkpoint(lambda y: checkpoint(slow, pause(y)), x).backward(np.ones(3)),
          {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}, 50),
     ],
-    ids=["both-ways", "no-grad", "create-graph", "checkpoint", "nested-checkpoints"],
+    ids=["both-ways", "no-grad", "create-graph", "nested-checkpoints"],
 )
 def test_own_times_of_operations(program, expected, again):
     with mg.profile() as profile:
@@ -135,29 +118,32 @@ def test_own_times_of_operations(program, expected, again):
     assert (f"; {again} for checkpoints, again" in str(profile)) is bool(again)
 
 
-@pytest.mark.parametrize(("model", "expected"), [
-    (nn.Sequential(Block(Slow()), Slow()), {"": (1, 70, 0, 90, 160), "0": (1, 50, 30, 60, 110),
-                                            "0.inner": (1, 20, 20, 30, 50), "1": (1, 20, 20, 30, 50)}),
-    (nn.Sequential(Block(Slow(), again=True)), {"": (1, 70, 0, 60, 130), "0": (1, 70, 30, 60, 130),
-                                                "0.inner": (2, 40, 40, 30, 70)}),
-    (WithinItself(), {"": (2, 20, 20, 30, 50)}),
-], ids=["nested", "computed-again", "within-itself"])
+def backward(model, x):
+    model(x).backward(np.ones(3))
+
+
+def second(model, x):
+    mg.grad(model(x), x, mg.ones(3, np.float64), create_graph=True)
+
+
+@pytest.mark.parametrize(("model", "finish", "expected"), [
+    (nn.Sequential(Block(Slow()), Slow()), backward, {"": (1, 70, 0, 90), "0": (1, 50, 30, 60),
+                                                      "0.inner": (1, 20, 20, 30), "1": (1, 20, 20, 30)}),
+    (nn.Sequential(Block(Slow(), again=True)), backward, {"": (1, 70, 0, 60), "0": (1, 70, 30, 60),
+                                                          "0.inner": (2, 40, 40, 30)}),
+    (WithinItself(), backward, {"": (2, 20, 20, 30)}),
+    (Slow(), second, {"": (1, 20, 20, 10)}),
+], ids=["nested", "computed-again", "within-itself", "create-graph"])
 @pytest.mark.parametrize("named", [True, False])
-def test_modules_with_what_is_in_them(model, expected, named):
+def test_modules_with_what_is_in_them(model, finish, expected, named):
     with mg.profile(model if named else None) as profile:
-        model(leaf(3)).backward(np.ones(3))
+        finish(model, leaf(3))
     top = type(model).__name__
-    rows = rows_of(profile, "forward", "own", "backward", "total")
+    rows = {path: (row.calls, *(round(getattr(row, column) * 1e3, 9) for column in ("forward", "own", "backward")))
+            for path, row in profile.modules.items()}
     assert rows == {(path if named else f"{top}.{path}") if path else top: row for path, row in expected.items()}
-    totals = [row[-1] for row in rows.values()]
+    totals = [row.total for row in profile.modules.values()]
     assert totals == sorted(totals, reverse=True)
-
-
-def test_the_operations_of_a_rule_belong_to_the_backward_of_its_module():
-    model, x = Slow(), leaf(3)
-    with mg.profile() as profile:
-        mg.grad(model(x), x, mg.ones(3, np.float64), create_graph=True)
-    assert rows_of(profile, "forward", "own", "backward") == {"Slow": (1, 20, 20, 10)}
 
 
 def test_named_spans_and_what_happens_in_them():
@@ -177,7 +163,6 @@ def test_named_spans_and_what_happens_in_them():
     rows = {name: (row.calls, round(row.total * 1e3, 9), round(row.own * 1e3, 9))
             for name, row in profile.named.items()}
     assert rows == {"outer": (2, 36, 1), "data": (1, 25, 5), "backward": (1, 30, 0)}
-    assert profile.named["data"].bytes == 24
 
 
 def test_watching_is_in_no_row(clock):
@@ -206,15 +191,11 @@ def test_a_gpu_is_waited_for_around_each_span(stand_in, synchronize, waits):
     assert ms(profile) == {"slow": (1, 20, 1, 30)}
 
 
-# --- Tables ------------------------------------------------------------------------------------------------
-
-
 def test_the_tables_of_a_training_step(device, clock):
     model, step = training_step(device)
     clock.tick = 1000
     with mg.profile(model) as profile:
         step()
-    assert min(span.own for span in profile.spans) > 0
     assert 0 < profile.total < profile.elapsed
     summary, operations, modules, spans = str(profile).split("\n\n")
     rows = profile.operations.values()
@@ -224,10 +205,8 @@ def test_the_tables_of_a_training_step(device, clock):
         == pytest.approx([1e3 * seconds for seconds in times], rel=1e-3)
     size = inspect.table.size
     assert f"\n{size(profile.bytes)} made by operations, at most {size(profile.peak_bytes)} of it" in summary
-    assert re.search(r"; the whole process held [\d.]+ [MG]B at its peak", summary) or sys.platform == "win32"
     shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]
     assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(100, abs=1)
     assert {"Transformer", "encoder", "decoder"} <= {line.split()[0] for line in modules.splitlines()}
     assert modules.splitlines()[-1] == f"… {len(profile.modules) - 20} more"
     assert {line.split()[0]: line.split()[1] for line in spans.splitlines()[1:]} == {
@@ -242,60 +221,34 @@ def test_rows_that_are_not_shown_are_summed():
         pause(leaf(3))
         mg.exp(leaf(3))
     lines = profile.text(count=1).splitlines()
-    assert [line.split() for line in lines[3:6]] == [
-        ["operation", "forwards", "ms", "bytes", "backwards", "ms", "bytes", "ms", "in", "all", "share"],
+    assert [line.split() for line in lines[4:6]] == [
         ["slow", "1", "20", "24", "B", "1", "30", "24", "B", "50", "83.3%"],
         ["…", "2", "more", "2", "10", "48", "B", "0", "0.000", "0", "B", "10", "16.7%"]]
     assert "more" not in profile.text(count=None)
-
-
-# --- The block ---------------------------------------------------------------------------------------------
-
-
-def test_the_results_are_those_without_a_profile(device):
-    losses = []
-    for block in (contextlib.nullcontext, mg.profile):
-        mg.manual_seed(3)
-        _, step = training_step(device)
-        with block():
-            step()
-        losses.append(step().item())
-    # On a GPU the sums of atomic additions, an embedding's gradient, differ from run to run in their last bits.
-    assert losses[0] == (losses[1] if device == "cpu" else pytest.approx(losses[1], rel=1e-6))
 
 
 def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():
     others = []
     with inspect.op_hook(after=others.append), mg.profile() as profile:
         slow(leaf(3))
-        before = interpreters()
         with contextlib.suppress(KeyError), profile.pause():
             slow(leaf(3))
             take(500)
             raise KeyError
-        assert interpreters() == before
         slow(leaf(3))
-    assert profile.operations["slow"].forward_calls == 2
+    assert ms(profile) == {"slow": (2, 40, 0, 0)}
     assert len(others) == 3
     assert profile.elapsed == profile.total == 0.040
-
-
-def test_blocks_nest_and_their_clocks_stop_with_them():
-    with mg.profile() as outer:
-        slow(leaf(3))
-        with pytest.raises(ValueError, match="add"), mg.profile() as inner:
-            pause(leaf(3)) + leaf(2)
-        assert outer.elapsed == 0.030  # so far
-        take(100)
-        slow(leaf(3))
-    assert (ms(outer), outer.elapsed) == (
-        {"slow": (2, 40, 0, 0), "pause": (1, 10, 0, 0), "add": (1, 0, 0, 0)}, 0.150)
-    assert (ms(inner), inner.elapsed) == ({"pause": (1, 10, 0, 0), "add": (1, 0, 0, 0)}, 0.010)
 
 
 def fail(*_):
     take(2)
     raise RuntimeError("stop")
+
+
+@primitive
+def fails_forward(x):
+    fail()
 
 
 @primitive
@@ -311,29 +264,23 @@ class Fails(nn.Module):
         fail()
 
 
-class Stop(Interpreter):
-    operation = fail
-
-
-def stopped(x):
-    with inspect.span("around"), interpreting(Stop()):
-        slow(x)
-
-
 @pytest.mark.parametrize(("program", "expected"), [
     (lambda x: fails_backward(x).backward(np.ones(3)),
      [("operation", "fails_backward", 0), ("backward", "fails_backward", 2), ("span", "backward", 0)]),
     (Fails(), [("module", "Fails", 2)]),
-    (stopped, [("operation", "slow", 2), ("span", "around", 0)]),
-], ids=["rule", "module", "interpreter"])
+    (inspect.span("around")(mg.no_grad()(fails_forward)), [("operation", "fails_forward", 2), ("span", "around", 0)]),
+], ids=["rule", "module", "operation"])
 def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
-    with mg.profile() as profile:
-        with pytest.raises(RuntimeError, match="stop"):
+    with mg.profile() as outer:
+        with pytest.raises(RuntimeError, match="stop"), mg.profile() as profile:
             program(leaf(3))
+        take(100)
         slow(leaf(3))
     assert interpreters() == ()
-    assert [(span.kind, span.name, span.own / 1e6) for span in profile.spans] == [*expected, ("operation", "slow", 20)]
-    assert profile.spans[-1].parent is None
+    assert [(span.kind, span.name, span.own / 1e6) for span in profile.spans] == expected
+    assert [(span.kind, span.name, span.own / 1e6) for span in outer.spans] == [*expected, ("operation", "slow", 20)]
+    assert outer.spans[-1].parent is None
+    assert (profile.elapsed, outer.elapsed) == (0.002, 0.122)
 
 
 def test_a_thread_that_outlives_the_block_is_left_alone():
@@ -352,4 +299,3 @@ def test_a_thread_that_outlives_the_block_is_left_alone():
     over.set()
     thread.join()
     assert profile.spans == []
-    assert profile.text().count("\n") == 3  # the summary, and an empty table
