@@ -61,36 +61,7 @@ def test_processes_take_turns(load, tmp_path, monkeypatch):
     assert all(pair[name]["ms"] > 0 for pair in rounds for name in pair)
 
 
-def test_a_process_that_ends_before_it_is_ready_is_an_error(load):
-    turns, programs = load("turns"), {"ill": [sys.executable, "-c", "raise SystemExit(4)"]}
-    with pytest.raises(RuntimeError, match=r"^ill ended with status 4$"), turns.started(programs):
-        pass
-
-
 # --------------------------------------------------------------------------- resident memory
-
-
-PEAK = """
-import numpy as np, resident
-seen = [resident.now()]
-block = np.ones(2**25, np.uint8)  # 32 MiB
-seen.append(resident.now())
-del block
-seen.append(resident.peak())
-resident.forget_peak()
-seen.append(resident.peak())
-print(*seen)
-"""
-
-
-def test_the_peak_is_remembered_until_it_is_forgotten():
-    """In a process of its own: one that trains keeps what it frees, see `transformer.training.memory`."""
-    done = subprocess.run([sys.executable, "-c", PEAK], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
-    before, with_block, peak, forgotten = map(float, done.stdout.split())
-    assert with_block - before > 30
-    assert peak - before > 30
-    if Path("/proc/self/clear_refs").exists():
-        assert forgotten - before < 16
 
 
 # --------------------------------------------------------------------------- engine overhead
@@ -192,17 +163,3 @@ def test_a_result_is_put_in_its_place_and_replaces_what_was_there(load, tmp_path
 
 
 # --------------------------------------------------------------------------- NumPy in two ways
-
-
-def test_both_ways_of_writing_it_are_the_same(load):
-    """But for random masks; and queries, keys and values come as three arrays or as one."""
-    host = load("host")
-    for title, chosen, other in host.cases():
-        if title.startswith("dropout mask"):
-            assert chosen().mean() == pytest.approx(0.9, abs=0.01) == other().mean()
-        elif title.startswith("exponentials"):
-            assert chosen().shape == other().shape
-        else:
-            one = chosen()
-            one = np.concatenate(one, axis=1) if isinstance(one, list) else one
-            np.testing.assert_allclose(one, other(), rtol=1e-4, atol=1e-3)

@@ -1,6 +1,5 @@
 """The workloads of the benchmarks, and the peers: they start from the same weights and compute the same losses."""
 
-import argparse
 import importlib.util
 import json
 import subprocess
@@ -65,16 +64,6 @@ def test_a_third_of_the_tokens_is_padding_or_none(load):
 # --------------------------------------------------------------------------- the floor
 
 
-def test_the_products_of_a_step_are_those_of_the_closed_form(load):
-    """6·tokens·weights for all that is a weight matrix, and 12·batch·length²·width for each attention."""
-    workloads, floor = load("workloads"), load("peers.gemm_floor")
-    for w in workloads.SIZES.values():
-        d, tokens = w.d_model, w.batch * w.length
-        matrices = w.layers * (4 * d * d + 8 * d * d + 2 * 2 * d * w.d_ff) + d * w.vocabulary
-        attentions = 3 * w.layers
-        assert floor.operations(w) == 6 * tokens * matrices + 12 * attentions * w.batch * w.length**2 * d
-
-
 # --------------------------------------------------------------------------- training
 
 
@@ -94,31 +83,11 @@ def test_all_peers_have_the_losses_of_minigrad(load, tiny, tmp_path, changes):
         assert losses[0] == pytest.approx(model.loss(*workload.batches(1)[0]).item(), rel=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(mg, "jit") or not importlib.util.find_spec("numba"), reason="no compiled kernels")
-def test_the_compiled_kernels_have_the_same_losses(load, tiny, tmp_path):
-    workload, weights = tiny(padded=True), tmp_path / "start.safetensors"
-    workload.write_weights(weights)
-    answers = {peer: train(peer, workload, weights) for peer in ("minigrad", "minigrad-jit")}
-    load("contest").check_losses(workload, answers)
-
-
 def test_other_losses_are_not_published(load, tiny):
     contest, answers = load("contest"), {"minigrad": {"losses": [2.0, 1.0]}, "floor": {"losses": []}}
     contest.check_losses(tiny(), answers | {"jax": {"losses": [2.0, 1.00009]}})
     with pytest.raises(SystemExit, match=r"jax has other losses than minigrad; nothing is published"):
         contest.check_losses(tiny(), answers | {"jax": {"losses": [2.0, 1.0002]}})
-
-
-def test_a_workload_is_trained_in_turns(load, tiny, monkeypatch):
-    """The driver's way from a workload to rounds, with the programs that need no peer installed."""
-    contest = load("contest")
-    monkeypatch.setattr(contest.paired, "confine", lambda count: None)  # for a process that is used up afterwards
-    options = argparse.Namespace(rounds=2, seconds=0.0, threads=2)
-    rounds = contest.train(tiny(), ["minigrad", "GEMM floor"], options)
-    row = contest.row(rounds, "minigrad", "GEMM floor")
-    assert len(rounds) == 2
-    assert 0 < row["GEMM floor"]["median"] < row["minigrad"]["median"]
 
 
 # --------------------------------------------------------------------------- decoding

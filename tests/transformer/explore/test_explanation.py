@@ -220,13 +220,10 @@ def test_text():
 
 @pytest.mark.parametrize(("arguments", "error", "named"), [
     ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
-    ({"item": 3}, IndexError, "item 3"), ({"step": "dZ"}, ValueError, "dZ"),
-    ({"step": "dS", "cell": (0, 9)}, IndexError, "cell 0,9"), ({"cell": (0, 1)}, ValueError, "belongs to a step")])
-def test_wrong_use_of_text(t, arguments, error, named):
+    ({"step": "dZ"}, ValueError, "dZ"), ({"step": "dS", "cell": (0, 9)}, IndexError, "cell 0,9"),
+    ({"cell": (0, 1)}, ValueError, "belongs to a step")])
+def test_wrong_use(t, arguments, error, named):
     with pytest.raises(error, match=re.escape(named)):
         Explanation(t, tokens_of(t), "").text(**arguments)
-
-
-def test_a_cell_needs_a_loss(t):
     with pytest.raises(ValueError, match="needs the loss"):
         Explanation(t, tokens_of(t), "").cell(CROSS, "S", 0, 0)

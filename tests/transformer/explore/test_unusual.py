@@ -93,14 +93,6 @@ def test_a_loss_on_the_weights_themselves(tmp_path):
             refused()
 
 
-def test_weights_that_are_only_looked_at():
-    attention, x = lone(), array(0)
-    t = traced_loss(attention, lambda: (attention(x, x, x, return_weights=True)[0] ** 2).sum())
-    assert not t[NAME].weights_in_loss
-    assert "dots" in [fact.key for fact in identities(t[NAME].head())]
-    assert "✗" not in t.explanation().text()
-
-
 # ------------------------------------------------------------------ hooks
 
 
