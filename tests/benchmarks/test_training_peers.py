@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import minigrad as mg
@@ -42,23 +41,6 @@ def train(peer, workload, weights):
 
 
 # --------------------------------------------------------------------------- workloads
-
-
-def test_a_third_of_the_tokens_is_padding_or_none(load):
-    workloads = load("workloads")
-    for workload in workloads.variations(["toy"], [0.0]):
-        (source, labels), (other, _) = workload.batches(2)
-        assert source.shape == labels.shape == (workload.batch, workload.length)
-        assert not np.array_equal(source, other)
-        assert np.array_equal(source, workload.batches(1)[0][0])
-        for ids in (source, labels):
-            lengths = (ids != workloads.PAD).sum(axis=1)
-            share = 1 - lengths.mean() / workload.length
-            assert abs(share - (1 / 3 if workload.padded else 0)) < 0.02
-            assert lengths.max() == workload.length
-            assert (ids[np.arange(workload.batch), lengths - 1] == workloads.EOS).all()
-            assert ((ids == workloads.PAD) == (np.arange(workload.length) >= lengths[:, None])).all()
-            assert ids.max() < workload.vocabulary
 
 
 # --------------------------------------------------------------------------- the floor

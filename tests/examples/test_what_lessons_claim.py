@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,24 +50,6 @@ def test_3_attention_by_hand(lesson):
     assert names["xc"].grad.numpy() == pytest.approx(names["learnt"]["dX"].T, abs=1e-14)
 
 
-def test_4_dead_rows(lesson):
-    """Against NumPy alone: the same sentences, and the rule of softmax written out."""
-    found, dead = lesson(4).names["found"], {}
-    for d_k in (16, 1024):
-        q, k, v, g = lesson(4).names["sentences"](d_k)
-        for name, scale in [("plain", 1), ("divided", d_k ** -0.5)]:
-            scores = q @ k.swapaxes(1, 2) * scale
-            A = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            A /= A.sum(axis=-1, keepdims=True)
-            dA = g @ v.swapaxes(1, 2)
-            dS = A * (dA - (A * dA).sum(axis=-1, keepdims=True))
-            through = np.linalg.norm(dS, axis=-1) / np.linalg.norm(dA, axis=-1)
-            assert found[d_k, name]["through"] == pytest.approx(through, rel=1e-6, abs=1e-15)
-            dead[d_k, name] = (through < 0.01).mean()
-    assert dead[1024, "plain"] > 0.8
-    assert dead[1024, "divided"] < 0.002
-
-
 def test_5_masks(lesson):
     run = lesson(5)
     names, later = run.names, ~np.tri(4, dtype=bool)
@@ -84,16 +65,6 @@ def test_5_masks(lesson):
     assert not names["out"].detach().numpy().any()
 
 
-def test_6_attention_alone_is_equivariant_and_places_mend_it(lesson):
-    names = lesson(6).names
-    straight, swapped, order = (names[name] for name in ("straight", "swapped", "order"))
-    for name in ("output", "dX"):
-        assert swapped[name] == pytest.approx(straight[name][order], rel=0, abs=1e-12)
-        assert np.abs(names["swapped_p"][name] - names["straight_p"][name][order]).max() > 0.1
-    last = {name: right[-1] for name, right in names["curves"].items()}
-    assert last == {"no places": 50, "sinusoidal": 100, "learned": 100}
-
-
 def test_7_outputs_are_averages_and_the_feed_forward_bends(lesson):
     names = lesson(7).names
     weights, values, out = (names[name].numpy() for name in ("A", "V", "out"))
@@ -104,31 +75,6 @@ def test_7_outputs_are_averages_and_the_feed_forward_bends(lesson):
     assert names["gap"](names["F"].relu) > 0.5
     assert names["error"] == pytest.approx(1 / 9, abs=1e-4)
     np.testing.assert_allclose(names["together"], names["corners"].prod(axis=1), atol=0.01)
-
-
-def test_8_heads_are_one_sum_and_one_matrix(lesson):
-    names, printed = lesson(8).names, lesson(8).printed
-    np.testing.assert_allclose(names["as_sum"], names["Y"], rtol=0, atol=1e-12)
-    np.testing.assert_allclose((names["big"] @ names["X"].ravel()).reshape(5, 6), names["Y"], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(names["by_product"], names["weights"], rtol=0, atol=1e-12)
-    differences = re.findall(r"\b(?:differs? by|by the package:|cut of dC:|side by side:|over heads:) (\S+)", printed)
-    assert max(map(float, differences)) < 1e-12
-
-
-@pytest.mark.slow
-def test_9_attention_alone_collapses(lesson):
-    names = lesson(9).names
-    for before, after in pairwise(names["stack"](names["attend"], 3)):
-        assert names["outside"](after, before) < 0
-    spread, stacks = names["spread"], names["stacks"]
-    assert spread(names["SENTENCE"]) > 0.9
-    assert spread(stacks["attention alone"][6]) < 1e-14
-    for name, groups in (("feed-forward", 2), ("residual", 3), ("together", 7)):
-        assert spread(stacks[name][32]) > 0.6
-        assert names["apart"](stacks[name][32]) == groups
-    alone = [names["gradient_of_difference"](names["attend"], depth) for depth in (1, 5)]
-    assert alone[0] > 1 > 1e-12 > alone[1]
-    assert names["gradient_of_difference"](lambda x: x + names["attend"](x), 5) > 1
 
 
 def test_10_the_road_of_one_gradient(lesson):
@@ -143,22 +89,6 @@ def test_10_the_road_of_one_gradient(lesson):
         tried, predicted = run.numbers(label)[:2]
         assert tried == pytest.approx(predicted, rel=1e-6)
     assert not run.names["cross"].gradients["M"][4:].any()  # padding gets nothing
-
-
-@pytest.mark.slow
-def test_11_how_far_each_net_can_see(lesson):
-    names = lesson(11).names
-    norm = names["norms"]
-    slope, _ = np.polyfit(np.arange(5, 41), np.log(norm["recurrent"][5:41]), 1)
-    assert -1.5 < slope < -0.3
-    assert norm["window"][:13].min() > 1e-3
-    assert norm["window"][13:].max() == 0
-    assert norm["attention"][1:].max() < 1.3 * norm["attention"][1:].min()
-    steps = {name: [net().steps(distance) for distance in (1, 4, 5, 12, 13, 64)] for name, net in names["NETS"].items()}
-    assert steps == {"recurrent": [1, 4, 5, 12, 13, 64], "window": [1, 1, 2, 3, math.inf, math.inf],
-                     "attention": [1] * 6}
-    assert names["reach"](names["Window"]((1, 2))) == 12
-    assert names["reach"](names["Recurrent"](), 20) == names["reach"](names["Attention"](), 20) == 19
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 
 from tests.transformer.tiny import LABELS, SOURCE
-from tests.transformer.traces import KINDS, LAYERS, NAMES, made, traced
+from tests.transformer.traces import KINDS, made, traced
 from transformer.explore.traced import TAPS
 
 
@@ -22,15 +22,6 @@ def example(request):
     norm, dropout = request.param
     model = made(norm=norm, dropout=dropout)
     return model, *traced(model)
-
-
-def test_names_and_kinds(example):
-    _, t, _ = example
-    assert t.names == list(t) == list(NAMES)
-    assert {name: t[name].kind for name in t} == NAMES
-    assert len(t) == 3 * LAYERS
-    assert "encoder.layers.0.self_attention" in t
-    assert all(t[name].num_heads == 2 and t[name].batch_size == 2 for name in t)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -96,27 +87,6 @@ def test_the_matrices_of_a_head_are_the_formulas(example, name):
         expected = {"X": by_query + by_memory} if attention.is_self else {"X": by_query, "M": by_memory}
         for symbol, value in expected.items():
             np.testing.assert_allclose(found[symbol], value, rtol=1e-11, atol=1e-15, err_msg=f"d{symbol}")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_gradients_of_parameters_sum_over_the_batch(example, name):
-    _, t, _ = example
-    for number in range(2):
-        both = [t[name].head(item, number) for item in range(2)]
-        inputs = [head.values.get("M", head.values["X"]) for head in both]
-        for symbol, left in (("Q", [head.values["X"] for head in both]), ("K", inputs), ("V", inputs)):
-            upstream = [head.gradients[symbol] for head in both]
-            weight = sum(x.T @ g for x, g in zip(left, upstream, strict=True))
-            bias = sum(g.sum(0) for g in upstream)
-            largest = abs(weight).max()
-            np.testing.assert_allclose(both[0].gradients[f"W{symbol}"], weight, rtol=0, atol=1e-12 * largest)
-            np.testing.assert_allclose(both[0].gradients[f"b{symbol}"], bias, rtol=0, atol=1e-12 * largest)
-    outputs = [t[name].head(item) for item in range(2)]
-    np.testing.assert_allclose(outputs[0].gradients["WO"],
-                               sum(head.values["C"].T @ head.gradients["Y"] for head in outputs),
-                               rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(outputs[0].gradients["bO"], sum(head.gradients["Y"].sum(0) for head in outputs),
-                               rtol=1e-11, atol=1e-15)
 
 
 def test_masks_are_those_of_the_batch(example):

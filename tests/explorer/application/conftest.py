@@ -1,6 +1,6 @@
-"""Fixtures of the tests that use the page: it is opened once for each file, and is as it was at first for each test."""
+"""Fixtures of the tests that use the page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 import minigrad
 
 from tests.explorer.application.driver import INITIAL, choose
-from tests.explorer.browser import watched_page
 from tests.transformer.tiny import LABELS, SOURCE, VOCABULARY, tiny_model
 from transformer import trace
 
@@ -24,23 +23,12 @@ def engine() -> Any:
     return traced
 
 
-@pytest.fixture(scope="module")
-def opened(browser: Any, explorer_page: Path) -> Iterator[tuple[Any, list[str]]]:
-    """One page for the tests of a file, and its problems."""
-    problems: list[str] = []
-    page = watched_page(browser, explorer_page, problems)
-    yield page, problems
-    page.context.close()
-
-
 @pytest.fixture
-def page(opened: tuple[Any, list[str]]) -> Iterator[Any]:
-    """The page of the small model; the test fails if it throws, logs an error or asks for anything."""
-    page, problems = opened
+def page(share_page: Callable[..., Any], explorer_page: Path) -> Any:
+    """The page of the small model, shared by the tests of a file."""
+    page = share_page(explorer_page)
     choose(page, **INITIAL)
-    page.evaluate("document.activeElement.blur()")
-    yield page
-    assert problems == []
+    return page
 
 
 @pytest.fixture(scope="module")

@@ -184,20 +184,6 @@ def shown(page, value, digits=3):
     return page.evaluate("([value, digits]) => formatNumber(value, digits)", [float(value), digits])
 
 
-def test_without_the_root_the_scores_are_larger(page):
-    choose(page, attention=CROSS, head=1)
-    assert said(page) == []
-    width, before, weights = matrix(page, "Q").shape[1], np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
-    page.get_by_label("Divide the scores by the root of d_k").uncheck()
-    after, sharper = np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
-    text, kept = said(page)
-    assert f"= {shown(page, np.sqrt(width)).rstrip('0').rstrip('.')} times as large (dk = {width})" in text
-    assert f"rises from {shown(page, weights.max(axis=1).mean())} to {shown(page, sharper.max(axis=1).mean())}" in text
-    verb = "rises" if after > before else "falls"
-    assert f"‖dS‖ {verb} from {shown(page, before)} to {shown(page, after)}." in text
-    assert kept == "Still those of the unchanged model: dY, the engine’s finite differences."
-
-
 @pytest.mark.parametrize(("attention", "item", "hidden"), [(SELF, 0, "the future"), (CROSS, 1, "padding")])
 def test_without_the_mask_its_cells_have_weight(page, attention, item, hidden):
     choose(page, attention=attention, item=item)

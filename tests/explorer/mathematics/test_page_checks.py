@@ -1,9 +1,8 @@
 """The page knows right gradients from wrong ones: by finite differences, by nudges and by facts that always hold."""
 
-import numpy as np
 import pytest
 
-from tests.explorer.mathematics.asking import BREAKAGES, CASES, EDITS, NAMES, ask, assert_same
+from tests.explorer.mathematics.asking import BREAKAGES, CASES, EDITS, NAMES, ask
 from tests.explorer.mathematics.one_attention import HEADS, engine
 
 
@@ -67,14 +66,6 @@ def test_the_checks_do_not_depend_on_the_size_of_the_loss(page):
         found = ask(page, "causal", faint, item=1, broken=broken)
         wrong = {check["symbol"] for check in found if not check["ok"]}
         assert wrong == (set() if broken is None else WRONG[broken](CASES["causal"]))
-
-
-@pytest.mark.parametrize(("name", "factor"), [("causal", 2), ("plain", 8)])
-def test_dividing_by_the_batch_size_shrinks_by_that_factor(page, name, factor):
-    """In a batch of one the mistake would hide: it divides as if there were eight."""
-    right, divided = (ask(page, name, "allTensors(result)", broken=broken) for broken in (None, "batch"))
-    for symbol in ("dSm", "dQ", "dK", "dWQ", "dWK"):
-        assert_same(factor * np.array(divided[0][symbol]), np.array(right[0][symbol]), symbol)
 
 
 FAILS = {

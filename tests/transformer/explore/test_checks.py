@@ -114,10 +114,9 @@ def test_wrong_use():
         measure(t, "decoder", loss)
     with pytest.raises(ValueError, match="'Z'"):
         measure_cell(t, CROSS, "Z", 0, 0, loss)
-    for symbol, row, column, options in (("S", 4, 0, {}), ("bQ", 0, 4, {}), ("S", 0, -1, {}), ("S", 0, 0, {"head": 2}),
-                                         ("S", 0, 0, {"item": 2})):
+    for row, head in ((4, 0), (0, 2)):
         with pytest.raises(IndexError, match="there is no"):
-            measure_cell(t, CROSS, symbol, row, column, loss, **options)
+            measure_cell(t, CROSS, "S", row, 0, loss, head=head)
     model = tiny_model()
     with trace(model) as t:
         model.loss(SOURCE, LABELS)

@@ -41,13 +41,6 @@ def test_an_array_comes_back_bit_by_bit(dtype, shape):
         assert back.tobytes() == array.tobytes()
 
 
-def test_an_empty_array_and_what_is_none():
-    assert decode_array(encode_array(np.zeros((2, 0, 3)), "float64")).shape == (2, 0, 3)
-    for change, named in (({"dtype": "object"}, "dtype"), ({"data": "AAA"}, "padding"), ({"shape": [3]}, "reshape")):
-        with pytest.raises(ValueError, match=named):
-            decode_array(encode_array(np.zeros(2), "float64") | change)
-
-
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_data_are_the_numbers_of_the_trace(norm, name):

@@ -76,24 +76,6 @@ def test_with_a_loss_every_gradient_is_measured(tmp_path):
         assert max(check["error"] for found in entry["checks"].values() for check in found) < 1e-6
 
 
-def test_a_float32_model_in_training(tmp_path):
-    """The numbers are exact; differences are as good as float32 lets them be."""
-    model = tiny_model(np.float32, dropout=0.2)
-
-    def loss():
-        return model.loss(SOURCE, LABELS)
-
-    with trace(model) as t:
-        loss().backward()
-    t.to_html(tmp_path / "page.html", loss=loss)
-    data = decoded(read(tmp_path / "page.html"))
-    assert data["precision"] == "float32"
-    for entry in data["attentions"]:
-        np.testing.assert_array_equal(entry["g"], t[entry["name"]].gradient("output").numpy())
-        np.testing.assert_array_equal(entry["dropped"], t[entry["name"]].dropped)
-        assert np.median([check["error"] for found in entry["checks"].values() for check in found]) < 0.02
-
-
 def test_on_another_device(device, tmp_path):
     """The same page from an array of the host and of a GPU, or its stand-in."""
     with mg.random.fork(2):

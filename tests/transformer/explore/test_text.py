@@ -112,16 +112,6 @@ def test_one_step(t):
     assert "error 2.0e-10" in text
 
 
-def test_columns_are_aligned_whatever_the_tokens(t):
-    """A Japanese character takes two columns of a terminal."""
-    attention = t[CROSS]
-    wide = lambda text: sum(2 if ord(c) > 0x2E80 else 0 if c == "̄" else 1 for c in text)  # noqa: E731
-    text = one_step(attention, 0, 0, "R", None, QUERIES, KEYS, {}, [])
-    lines = text.splitlines()
-    header = next(i for i, line in enumerate(lines) if "0 私" in line)
-    assert len({wide(line) for line in lines[header:header + 5]}) == 1
-
-
 def test_tokens_that_would_move_the_cursor_are_written_out(t):
     """A control character as its number; what stands on another character takes no column."""
     keys = ["\x1b[31m", "a\r", "\u200b", "☃\ufe0f", "\u3000"]

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 
-from tests.transformer.tiny import jitter, tiny_model
+from tests.transformer.tiny import jitter
 from tests.transformer.traces import KINDS, NAMES, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.explore.checks import measure, measure_cell
@@ -57,17 +57,6 @@ def test_keys_and_values_of_different_inputs(one):
     for refused in (lambda: t.explanation().text(), lambda: worked_cell(t[NAME], 0, 0, "V", 0, 0)):
         with pytest.raises(ValueError, match=f"^{NAME}: its keys and its values are made of different inputs; what"):
             refused()
-
-
-def test_keys_and_values_of_different_widths():
-    attention, x = lone(kdim=8, vdim=3), array(0)
-    value = mg.Tensor(np.random.default_rng(3).standard_normal((2, 4, 3)))
-
-    def loss():
-        return (attention(x, array(1), value) ** 2).sum()
-
-    checks = measure(traced_loss(attention, loss), NAME, loss)
-    assert max(check.error for found in checks.values() for check in found) < 1e-6
 
 
 # ------------------------------------------------------------------ a loss on the weights
@@ -172,14 +161,3 @@ def test_attentions_of_different_lengths():
         lines = explanation.text(name, step="A").splitlines()
         assert lines[6].split() == [part for j in range(length) for part in (str(j), str(j))]
         assert explanation.page([name]).shown == [name]
-
-
-@pytest.mark.parametrize("length", [1, 3])
-def test_the_cell_that_is_suggested_is_there(length):
-    model = tiny_model()
-    with trace(model) as t:
-        model.loss(np.array([[5, 3, 2][-length:]]), np.array([[6, 2][-length:]])).backward()
-    explanation = t.explanation()
-    suggested = explanation.text().splitlines()[-1].partition("--cell ")[2]
-    row, column = map(int, suggested.split(","))
-    assert "that cell:" in explanation.text(step="dS", cell=(row, column))

@@ -30,13 +30,6 @@ def test_attention_has_a_panel_for_each_head(tmp_path):
     figure.savefig(tmp_path / "attention.png")  # "$x" would be an error if it were read as a formula
 
 
-def test_one_head_without_labels_has_numbers_and_no_title():
-    [axes] = plot_attention(minigrad.Tensor(weights(1, 2, 3)[0], requires_grad=True)).axes
-    assert axes.get_title() == ""
-    assert labels(axes.get_xticklabels()) == ["0", "1", "2"]
-    assert labels(axes.get_yticklabels()) == ["0", "1"]
-
-
 def test_a_traced_attention_is_drawn(device):
     model = tiny_model(device=device)
     with trace(model) as traced:
@@ -49,10 +42,9 @@ def test_a_traced_attention_is_drawn(device):
         plot_attention(traced_weights, "abcde", "wxyz")
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (3, 2, 1), (3,)])
-def test_labels_that_do_not_fit(shape):
+def test_labels_that_do_not_fit():
     with pytest.raises(ValueError, match=r"\(T, S\) = \(3, 2\)"):
-        plot_attention(np.zeros(shape), ["a", "b"], ["x", "y", "z"])
+        plot_attention(np.zeros((2, 3)), ["a", "b"], ["x", "y", "z"])
 
 
 def test_cross_attention_is_what_the_layer_uses(device):
