@@ -1,6 +1,5 @@
 """Fixtures of the tests that use the page."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +9,29 @@ import pytest
 import minigrad
 
 from tests.explorer.application.driver import INITIAL, choose
-from tests.transformer.tiny import LABELS, SOURCE, VOCABULARY, tiny_model
+from tests.explorer.panels import Made, make_page
+from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import trace
 
 
-@pytest.fixture(scope="module")
-def engine() -> Any:
+@pytest.fixture
+def engine(made: dict[str, Made]) -> Any:
     """The trace of the model that the page shows."""
-    model = tiny_model().eval()
-    with trace(model) as traced:
-        model.loss(SOURCE, LABELS).backward()
-    return traced
+    return made["pre"].trace
 
 
 @pytest.fixture
-def page(share_page: Callable[..., Any], explorer_page: Path) -> Any:
-    """The page of the small model, shared by the tests of a file."""
-    page = share_page(explorer_page)
-    choose(page, **INITIAL)
-    return page
+def page(opened: Any) -> Any:
+    """The page of the small model, with the encoder's attention chosen."""
+    choose(opened, **INITIAL)
+    return opened
 
 
 @pytest.fixture(scope="module")
-def dropped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """The page of a model with dropout on its attention weights and without biases, and its trace."""
-    model = tiny_model(dropout=0.3, bias=False)
-    with trace(model) as traced, minigrad.random.fork(9):
-        model.loss(SOURCE, LABELS).backward()
-    path = tmp_path_factory.mktemp("dropped") / "page.html"
-    traced.to_html(path)
-    return path, traced
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The page of a model with dropout on its attention weights and without biases."""
+    with minigrad.random.fork(9):
+        return make_page(tmp_path_factory.mktemp("dropped") / "page.html", dropout=0.3, bias=False)
 
 
 @pytest.fixture(scope="module")

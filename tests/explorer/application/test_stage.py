@@ -94,11 +94,10 @@ def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention
 
 
 def test_dropout_has_tiles_of_its_own_and_missing_biases_have_none(open_page, dropped):
-    path, engine = dropped
-    page = open_page(path)
+    page = open_page(dropped.path)
     choose(page, attention=CROSS)
     biases = {symbol for symbol in FORWARD + BACKWARD if symbol.removeprefix("d").startswith("b")}
-    assert check_every_sum(page, engine) == set(FORWARD + BACKWARD) - biases | {"Ad", "dAd", "M", "dM"}
+    assert check_every_sum(page, dropped.trace) == set(FORWARD + BACKWARD) - biases | {"Ad", "dAd", "M", "dM"}
     choose(page, symbol="dV")
     assert page.locator(".formula.backward .formula-text").inner_text() == "dV = A′ᵀ dO"
     choose(page, symbol="Q")

@@ -78,7 +78,7 @@ def test_the_selectors(page):
     page.get_by_label("Sentence").select_option("1")
     assert (state(page, "head"), state(page, "item")) == (1, 1)
     rows = page.locator("#stage .grid[data-name=dV] tbody th").all_inner_texts()
-    assert rows == ["hello", "world", "</s>", "<pad>", "<pad>"]
+    assert rows == ["ame", "da", "</s>", "<pad>", "<pad>"]
 
 
 def test_the_address_keeps_the_selection(page, open_page, explorer_page):
@@ -217,7 +217,7 @@ SOURCE_TOKENS, TARGET_TOKENS = [["a", "b", "c", "d", "e"]], [["<s>", "u", "v", "
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def single(tmp_path_factory):
     """The page, and its trace."""
     model = tiny_model().eval()
     with trace(model) as traced:
@@ -230,14 +230,14 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def one(made, share_page):
-    return share_page(made[0])
+def one(single, share_page):
+    return share_page(single[0])
 
 
 @pytest.mark.parametrize("attention", [0, SELF, CROSS])
-def test_the_steps_have_the_numbers_of_the_terminal(made, one, attention):
+def test_the_steps_have_the_numbers_of_the_terminal(single, one, attention):
     choose(one, attention=attention)
-    steps = steps_of(made[1][made[1].names[attention]])
+    steps = steps_of(single[1][single[1].names[attention]])
     backward = [symbol for symbol in steps if symbol.startswith("d")]
     assert ("dSm" in backward) == (attention == SELF)  # the one with a mask
     shown = one.evaluate("""Object.fromEntries([...document.querySelectorAll(".backward .tile")].map((tile) =>
@@ -246,14 +246,14 @@ def test_the_steps_have_the_numbers_of_the_terminal(made, one, attention):
     assert set(symbols_of_tiles(one, ".forward .tile")) == {symbol for symbol in steps if not symbol.startswith("d")}
 
 
-def test_without_a_mask_ds_is_made_of_the_weights(made, one):
+def test_without_a_mask_ds_is_made_of_the_weights(single, one):
     choose(one, attention=CROSS, symbol="dS")
     texts = [line.split("=", 1)[1].strip() for line in one.locator(".formula-text").all_inner_texts()]
     assert texts == ["softmax(S)", "A∘(dA − D)"]
     names = one.evaluate("[...document.querySelectorAll('#stage .equation .grid')].map(({dataset}) => dataset.name)")
     assert names == ["A", "dA", "D", "dS"]
     cell(one, "dS", 1, 2).click()
-    expected = made[1]["decoder.layers.0.cross_attention"].head(0, 0).gradients["S"][1, 2]
+    expected = single[1]["decoder.layers.0.cross_attention"].head(0, 0).gradients["S"][1, 2]
     assert printed_sum(one) == pytest.approx(expected, rel=1e-9)
     for symbol in ("dS", "S", "A", "dA", "D"):
         choose(one, symbol=symbol, cell={"row": 1, "col": 0})
