@@ -118,18 +118,6 @@ def test_sixty_tokens_open_soon(open_page, long_page):
     assert page.evaluate("document.querySelectorAll('*').length") < 5000  # large grids are images, not tables
 
 
-@pytest.mark.slow
-def test_sixty_tokens_scroll_smoothly(measured, long_page):
-    page = measured(long_page)
-    thread = MainThread(page)
-    for change in ({"symbol": "A", "panel": "softmax"}, {"symbol": "dV", "panel": "flow"}):
-        page.evaluate("(change) => explorer.setState(change)", change)
-        worked, scrolled = thread.while_it(page.evaluate, "scrollThrough(60)")
-        assert scrolled["height"] > 0
-        assert scrolled["changes"] == []  # nothing is drawn anew
-        assert worked / 60 < 8  # a frame has 16; 2 when this was written
-
-
 # --- Widths and preferences --------------------------------------------------------------------------------
 
 

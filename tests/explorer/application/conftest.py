@@ -8,7 +8,7 @@ import pytest
 
 import minigrad
 
-from tests.explorer.application.driver import INITIAL, choose
+from tests.explorer.application.driver import choose
 from tests.explorer.panels import Made, make_page
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import trace
@@ -23,7 +23,7 @@ def engine(made: dict[str, Made]) -> Any:
 @pytest.fixture
 def page(opened: Any) -> Any:
     """The page of the small model, with the encoder's attention chosen."""
-    choose(opened, **INITIAL)
+    choose(opened, attention=0, symbol="dV", cell=None, row=0)
     return opened
 
 

@@ -21,7 +21,6 @@ from tests.explorer.application.driver import (
     printed_sum,
     state,
 )
-from tests.transformer.tiny import SOURCE
 
 
 def test_a_tile_shows_its_name_shape_and_norm(page, engine):
@@ -201,19 +200,6 @@ def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
         assert f"{count} of {len(weights)}" in slider.get_attribute("aria-valuetext")
         page.keyboard.press("ArrowRight")
     np.testing.assert_allclose(shown, of_engine(page, engine, "dV"), rtol=0, atol=1e-12)
-
-
-def test_the_slider_goes_over_all_sentences_for_a_weight(page, engine):
-    choose(page, attention=CROSS, symbol="dWK", item=1, head=0, cell={"row": 3, "col": 1})
-    slider = page.get_by_label("Add one token at a time")
-    assert slider.get_attribute("max") == str(SOURCE.size)
-    slider.fill("5")
-    name = page.evaluate("explorer.page.attentions[explorer.state.attention].name")
-    head = engine[name].head(1, 0)
-    partial = head.values["M"].T @ head.gradients["K"]  # its own sentence comes first: 5 tokens
-    assert printed_sum(page) == pytest.approx(partial[3, 1], rel=1e-9)
-    slider.fill(str(SOURCE.size))
-    assert printed_sum(page) == pytest.approx(head.gradients["WK"][3, 1], rel=1e-9)
 
 
 def grids(page):

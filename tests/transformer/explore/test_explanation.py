@@ -186,20 +186,6 @@ def test_what_is_named_is_shown_whatever_its_size():
 # --------------------------------------------------------------------------- text
 
 
-def test_text():
-    t, loss = traced(made(num_encoder_layers=1, num_decoder_layers=1))
-    explained = Explanation(t, tokens_of(t, FEW), "", again=loss)
-    shown = explained.text("encoder.layers.0.self_attention", item=1, head=1, step="dS", cell=(2, 1))
-    heading = shown.splitlines()[1]
-    assert heading.startswith("encoder.layers.0.self_attention (encoder self attention), item 1, head 1 of 2")
-    assert "1 </script>" in shown
-    assert re.search(r"that cell, moved alone: measured \S+, the gradient says \S+: error \d\.\de-\d+$", shown)
-    unmeasured = Explanation(t, explained.tokens, "")
-    heading = unmeasured.text().splitlines()[1]
-    assert heading.startswith("decoder.layers.0.cross_attention (cross attention), item 0, head 0 of 2")
-    assert "moved alone" not in unmeasured.text(step="dS", cell=(0, 0))
-
-
 @pytest.mark.parametrize(("arguments", "error", "named"), [
     ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
     ({"step": "dZ"}, ValueError, "dZ"), ({"step": "dS", "cell": (0, 9)}, IndexError, "cell 0,9"),

@@ -1,12 +1,133 @@
-"""How much gradient reaches each layer: the numbers, how parameters are grouped, what is drawn, what is refused."""
+"""The pictures: what is drawn, what is refused, what is needed, and the numbers behind them."""
 
+import sys
+
+import matplotlib as mpl
 import numpy as np
 import pytest
 
+import minigrad
 from minigrad import nn
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer.explore.plots import gradient_norms, plot_gradient_flow
+from transformer import trace
+from transformer.explore.plots import (
+    cross_attention,
+    gradient_norms,
+    plot_attention,
+    plot_gradient_flow,
+    plot_history,
+)
+from transformer.explore.plots.figure import japanese_font, new_figure
+
+# --------------------------------------------------------------------------- figures
+
+
+def labelled(text):
+    with new_figure((2, 2)) as figure:
+        figure.subplots().set(title=text, xlabel=text)
+        figure.text(0.5, 0.5, text)
+    return figure
+
+
+def test_no_character_is_missing(monkeypatch, tmp_path):
+    """A missing one is a warning, and warnings are errors here."""
+    before = dict(mpl.rcParams)
+    for text in ("私は学校へ行きます 2021年9月1日(水)", "Größe, été, Ελλάδα, Дата", "␣ ▁ √d_k"):
+        figure = labelled(text)
+        figure.savefig(tmp_path / "text.png")
+    assert dict(mpl.rcParams) == before
+    assert figure.canvas.manager is None  # it belongs to no window
+    monkeypatch.setitem(sys.modules, "matplotlib_fontja", None)
+    assert japanese_font() == []
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"\[plot\]"):
+        labelled("x")
+
+
+ROWS = [{"step": 100 * i, "train_loss": 3 / i, "valid_loss": 4 / i, "metric": i / 10} for i in (1, 2, 3)]
+
+
+def test_history_shows_the_losses_and_the_metric(tmp_path):
+    left, right = plot_history(ROWS).axes
+    training, validation = left.get_lines()
+    assert training.get_xdata().tolist() == [100, 200, 300]
+    assert training.get_ydata().tolist() == [3, 1.5, 1]
+    assert validation.get_ydata().tolist() == [4, 2, 4 / 3]
+    assert right.get_lines()[0].get_ydata().tolist() == [10, 20, pytest.approx(30)]
+    path = tmp_path / "log.csv"
+    path.write_text("step,train_loss,valid_loss,metric,seconds\n10,2.5,2,31.5,1\n20,1.5,1,33.5,2\n", encoding="utf-8")
+    for given in (path, str(tmp_path)):  # the folder of a run has its log
+        right = plot_history(given, metric="bleu").axes[1]
+        assert right.get_lines()[0].get_ydata().tolist() == [31.5, 33.5]  # a BLEU is no share
+
+
+def test_history_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="no rows"):
+        plot_history([])
+    with pytest.raises(ValueError, match="'wer'"):
+        plot_history(ROWS, metric="wer")
+
+
+# --------------------------------------------------------------------------- attention
+
+
+def weights(heads, rows, columns):
+    return np.random.default_rng(5).dirichlet(np.ones(columns), (heads, rows))
+
+
+def labels(axis_labels):
+    return [label.get_text() for label in axis_labels]
+
+
+def test_attention_has_a_panel_for_each_head(tmp_path):
+    attention = weights(3, 2, 4)
+    figure = plot_attention(attention, ["a", " ", "$x", "<eos>"], ["b", "<eos>"])
+    assert [axes.get_title() for axes in figure.axes] == ["head 0", "head 1", "head 2"]
+    for axes, head in zip(figure.axes, attention, strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), head)
+        assert axes.images[0].get_clim() == (0, 1)
+        assert labels(axes.get_xticklabels()) == ["a", "␣", "$x", "<eos>"]
+        assert labels(axes.get_yticklabels()) == ["b", "<eos>"]
+    figure.savefig(tmp_path / "attention.png")  # "$x" would be an error if it were read as a formula
+
+
+def test_a_traced_attention_is_drawn(device):
+    model = tiny_model(device=device)
+    with trace(model) as traced:
+        model.loss(SOURCE, LABELS)
+    traced_weights = traced["decoder.layers.0.cross_attention"].weights  # (2, 2, 4, 5)
+    figure = plot_attention(traced_weights[1], "abcde", "wxyz")
+    for axes, head in zip(figure.axes, traced_weights.numpy()[1], strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), head)
+    with pytest.raises(ValueError, match=r"got \(2, 2, 4, 5\)"):
+        plot_attention(traced_weights, "abcde", "wxyz")
+
+
+def test_labels_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"\(T, S\) = \(3, 2\)"):
+        plot_attention(np.zeros((2, 3)), ["a", "b"], ["x", "y", "z"])
+
+
+def test_cross_attention_is_what_the_layer_uses(device):
+    """Against what a trace of the model shows."""
+    model = tiny_model(num_decoder_layers=2, device=device).eval()
+    with minigrad.no_grad(), trace(model) as traced:
+        model([[5, 3, 9, 7, 2]], [[1, 6, 10]])
+    for number in range(2):
+        found = cross_attention(model, [5, 3, 9, 7, 2], [6, 10, 2], layer=number)
+        expected = traced[f"decoder.layers.{number}.cross_attention"].weights.numpy()[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found, cross_attention(model, [5, 3, 9, 7, 2], [6, 10, 2]))  # the last by default
+    with pytest.raises(IndexError, match="layer 2"):
+        cross_attention(model, [5, 2], [6, 2], layer=2)
+
+
+# --------------------------------------------------------------------------- gradient flow
+
 
 ATTENTION = ["self-attention query", "self-attention key", "self-attention value", "self-attention output"]
 CROSS = [kind.replace("self", "cross") for kind in ATTENTION]
