@@ -1,6 +1,5 @@
 """The strip of tiles and the stage: the grids of a step and the sum behind a cell, held to the engine."""
 
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -202,31 +201,12 @@ def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
     np.testing.assert_allclose(shown, of_engine(page, engine, "dV"), rtol=0, atol=1e-12)
 
 
-def grids(page):
-    return page.evaluate("""[...document.querySelectorAll("#stage .equation .grid")].map((grid) => {
-        const {left, right, top, bottom} = grid.getBoundingClientRect();
-        return {left, right, top, bottom, table: grid.querySelector("table") !== null};
-    })""")
-
-
-@pytest.mark.parametrize("symbol", ["A", "dS", "O"])
-def test_large_grids_stand_in_one_row(share_page, long_page, symbol):
-    long_one = share_page(long_page)
-    choose(long_one, symbol=symbol, numbers=False)
-    found = grids(long_one)
-    assert len(found) >= 2
-    assert max(grid["top"] for grid in found) < min(grid["bottom"] for grid in found)
-    assert max(grid["right"] for grid in found) <= 1280
-    assert all(one["right"] < other["left"] for one, other in pairwise(found))
-
-
 def test_the_numbers_of_large_grids_can_be_shown(share_page, long_page):
     long_one = share_page(long_page)
     choose(long_one, symbol="dS", numbers=False)
     assert "Point at a cell to read its number" in long_one.locator("#stage").inner_text()
     assert long_one.locator("#stage td.cell").count() == 0
     long_one.get_by_label("Show the numbers of large grids").check()
-    assert all(grid["table"] for grid in grids(long_one))
     value = long_one.evaluate("explorer.value('dS', 7, 3)")
     cell = long_one.locator('#stage .grid[data-name="dS"] td[data-row="7"][data-col="3"]')
     assert float(cell.get_attribute("data-value")) == value
