@@ -95,6 +95,12 @@ def test_attention_has_a_panel_for_each_head(tmp_path):
     figure.savefig(tmp_path / "attention.png")  # "$x" would be an error if it were read as a formula
 
 
+def test_one_head_without_labels_has_numbers_and_no_title():
+    [axes] = plot_attention(minigrad.Tensor(weights(1, 2, 3)[0], requires_grad=True)).axes
+    assert axes.get_title() == ""
+    assert labels(axes.get_xticklabels()) == ["0", "1", "2"]
+
+
 def test_a_traced_attention_is_drawn(device):
     model = tiny_model(device=device)
     with trace(model) as traced:
