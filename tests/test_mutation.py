@@ -12,7 +12,7 @@ from tests.mutation.mutators import Source
 def becomes(code):
     """The lines that the mutants of a text have in place of its own."""
     source = Source("toy/maths.py", textwrap.dedent(code) + "\n")
-    return {mutant.becomes for site in range(len(source.sites)) if (mutant := source.mutant(site))}
+    return {mutant.changed("+") for site in range(len(source.sites)) if (mutant := source.mutant(site))}
 
 
 @pytest.mark.parametrize(("line", "expected"), [
@@ -73,7 +73,7 @@ def test_a_campaign_finds_what_no_test_notices_and_leaves_the_project_as_it_is(t
     before = {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()}
     drawn = [mutant for mutant in draw(toy, ["toy/*.py"], 100, 0) if mutant.mutator in ("arithmetic", "constants")]
     campaign = Campaign(toy, {"toy": ["tests/test_maths.py"]}, tmp_path / "cache")
-    found = {outcome.mutant.becomes: (outcome.status, outcome.test) for outcome in campaign.run(drawn)}
+    found = {entry["becomes"]: (entry["status"], entry["test"]) for entry in campaign.run(drawn)}
     assert found == {"return width / height": ("killed", "tests/test_maths.py::test_area"),
                      "return number - 1": ("survived", ""), "return number + 2": ("survived", "")}
     assert campaign.measured.failing == ["tests/test_maths.py::test_that_fails"]

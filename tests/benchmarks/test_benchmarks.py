@@ -1,17 +1,30 @@
-"""The benchmarks measure what they say, and docs/performance.md shows what they wrote."""
+"""The benchmarks measure what they say: the peers start from the same weights and compute the same losses.
 
+The scripts of benchmarks/ import each other by name, as Python lets the files of one folder do.
+"""
+
+import importlib
+import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import minigrad as mg
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
+NEEDS = {"torch-transformer": "torch", "torch-sdpa": "torch", "jax": "jax", "autograd": "autograd"}
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """A module of benchmarks/ by its name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
 
 
 # --------------------------------------------------------------------------- pairs
@@ -61,66 +74,6 @@ def test_processes_take_turns(load, tmp_path, monkeypatch):
     assert all(pair[name]["ms"] > 0 for pair in rounds for name in pair)
 
 
-def test_a_process_that_ends_before_it_is_ready_is_an_error(load):
-    turns, programs = load("turns"), {"ill": [sys.executable, "-c", "raise SystemExit(4)"]}
-    with pytest.raises(RuntimeError, match=r"^ill ended with status 4$"), turns.started(programs):
-        pass
-
-
-# --------------------------------------------------------------------------- resident memory
-
-
-PEAK = """
-import numpy as np, resident
-seen = [resident.now()]
-block = np.ones(2**25, np.uint8)  # 32 MiB
-seen.append(resident.now())
-del block
-seen.append(resident.peak())
-resident.forget_peak()
-seen.append(resident.peak())
-print(*seen)
-"""
-
-
-def test_the_peak_is_remembered_until_it_is_forgotten():
-    """In a process of its own: one that trains keeps what it frees, see `transformer.training.memory`."""
-    done = subprocess.run([sys.executable, "-c", PEAK], cwd=BENCHMARKS, capture_output=True, text=True, check=True)
-    before, with_block, peak, forgotten = map(float, done.stdout.split())
-    assert with_block - before > 30
-    assert peak - before > 30
-    if Path("/proc/self/clear_refs").exists():
-        assert forgotten - before < 16
-
-
-# --------------------------------------------------------------------------- engine overhead
-
-
-def test_overhead_programs(load):
-    """Each has as many operations as its number says, and no value or gradient overflows or vanishes."""
-    overhead = load("overhead")
-    functions, runner = overhead.minigrad()
-    for name, (program, operations) in overhead.programs(functions).items():
-        x, y = (mg.Tensor(array, requires_grad=True) for array in (overhead.X, overhead.Y))
-        out = program(x, y)
-        assert count_nodes(out) == operations, name
-        out.backward(mg.ones((4, 4)))
-        for array in (out.data, x.grad.data):
-            assert np.isfinite(array).all(), name
-            assert np.abs(array).max() > np.finfo(np.float32).tiny, name
-        runner(program)()
-
-
-def count_nodes(out):
-    seen, stack = set(), [out._node]
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, mg.Tensor) and id(node) not in seen:
-            seen.add(id(node))
-            stack.extend(node.parents)
-    return len(seen)
-
-
 # --------------------------------------------------------------------------- two checkouts
 
 
@@ -162,47 +115,79 @@ def test_what_two_checkouts_compute_is_compared_by_bits(load):
     assert difference({"file": "a"}, {"file": "b"}) is None
 
 
-# --------------------------------------------------------------------------- the page
+@pytest.fixture
+def tiny(load):
+    """A workload of a few thousand parameters, with dropout or padding as asked."""
+    def make(**changes):
+        workload = load("workloads").Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6,
+                                              length=9)
+        return replace(workload, **changes)
+    return make
 
 
-REPORT = {"what": "time", "unit": "ms", "rounds": 2,
-          "machine": {"processor": "Abacus", "cores": 2, "load": 0.5, "system": "Wood", "python": "3.14.1",
-                      "them": "7.8"}}
+def process(*arguments):
+    """A measured process with nothing on its input: its first answer."""
+    done = subprocess.run([sys.executable, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False, cwd=BENCHMARKS.parent)
+    assert done.returncode == 0, done.stderr
+    (answer,) = done.stdout.splitlines()
+    return json.loads(answer)
 
 
-def test_a_result_is_put_in_its_place_and_replaces_what_was_there(load, tmp_path, monkeypatch):
-    page = load("page")
-    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
-    page.PAGE.write_text("A:\n\n<!-- a -->\n| old |\n|---|\n\nB:\n\n<!-- b -->\n\nEnd\n", encoding="utf-8")
-    row = load("paired").compare([{"us": {"t": 2.0}, "them": {"t": 4096.0}}] * 2, "us", "them")["t"]
-    report = {**REPORT, "results": {"t": row}}
-    page.publish("a", report, keep=False)
-    assert not page.RESULTS.exists()
-    for name in ("a", "b", "a"):
-        page.publish(name, report)
-    written = page.PAGE.read_text(encoding="utf-8")
-    assert written.count("| t | 2.0 | 4,096 | 2048.00 | 2048.00 – 2048.00 |") == 2
-    assert "old" not in written
-    assert json.loads((page.RESULTS / "a.json").read_text(encoding="utf-8")) == report
-    page.publish("a", {**REPORT, "results": {"x": row}})  # a part that is measured later joins the others
-    assert json.loads((page.RESULTS / "a.json").read_text(encoding="utf-8"))["results"].keys() == {"t", "x"}
-    with pytest.raises(ValueError, match="<!-- c -->"):
-        page.publish("c", report)
+def train(peer, workload, weights):
+    return process(BENCHMARKS / "train_process.py", "--peer", peer, "--workload", workload.to_json(),
+                   "--weights", weights)
 
 
-# --------------------------------------------------------------------------- NumPy in two ways
+# --------------------------------------------------------------------------- workloads
 
 
-def test_both_ways_of_writing_it_are_the_same(load):
-    """But for random masks; and queries, keys and values come as three arrays or as one."""
-    host = load("host")
-    for title, chosen, other in host.cases():
-        if title.startswith("dropout mask"):
-            assert chosen().mean() == pytest.approx(0.9, abs=0.01) == other().mean()
-        elif title.startswith("exponentials"):
-            assert chosen().shape == other().shape
-        else:
-            one = chosen()
-            one = np.concatenate(one, axis=1) if isinstance(one, list) else one
-            np.testing.assert_allclose(one, other(), rtol=1e-4, atol=1e-3)
+# --------------------------------------------------------------------------- the floor
+
+
+# --------------------------------------------------------------------------- training
+
+
+@pytest.mark.parametrize("changes", [{"padded": True}, {"dropout": 0.1, "padded": True}], ids=str)
+def test_all_peers_have_the_losses_of_minigrad(load, tiny, tmp_path, changes):
+    contest, workload, weights = load("contest"), tiny(**changes), tmp_path / "start.safetensors"
+    workload.write_weights(weights)
+    installed = [peer for peer, package in NEEDS.items() if importlib.util.find_spec(package)]
+    answers = {peer: train(peer, workload, weights) for peer in ("minigrad", *installed)}
+    losses = answers["minigrad"]["losses"]
+    assert len(losses) == (1 if workload.dropout else 1 + load("train_process").CHECKED)
+    contest.check_losses(workload, answers)
+    assert 0 < answers["minigrad"]["memory"] < 200
+    model = load("peers.minigrad_numpy").model_of(workload, str(weights)).eval()
+    with mg.no_grad():
+        assert losses[0] == pytest.approx(model.loss(*workload.batches(1)[0]).item(), rel=1e-6)
+
+
+def test_other_losses_are_not_published(load, tiny):
+    contest, answers = load("contest"), {"minigrad": {"losses": [2.0, 1.0]}, "floor": {"losses": []}}
+    contest.check_losses(tiny(), answers | {"jax": {"losses": [2.0, 1.00009]}})
+    with pytest.raises(SystemExit, match=r"jax has other losses than minigrad; nothing is published"):
+        contest.check_losses(tiny(), answers | {"jax": {"losses": [2.0, 1.0002]}})
+
+
+# --------------------------------------------------------------------------- decoding
+
+
+def test_decoding_finds_the_same_translations(load, tiny, tmp_path):
+    decoding, weights = load("decoding"), tmp_path / "start.safetensors"
+    workload = tiny(padded=True, vocabulary=300)
+    workload.write_weights(weights, endless=True)
+    installed = ["PyTorch"] if importlib.util.find_spec("torch") else []
+    answers = {name: process(BENCHMARKS / "decoding.py", "--measure", name, "--beam", 4, "--tokens", 8,
+                             "--workload", workload.to_json(), "--weights", weights)
+               for name in ("minigrad", *installed)}
+    translations = answers["minigrad"]["translations"]
+    assert [len(ids) for ids in translations] == [8] * workload.batch
+    assert len({tuple(ids) for ids in translations}) > 1
+    decoding.check_translations(answers)
+
+
+def test_other_translations_are_not_published(load):
+    answers = {"minigrad": {"translations": [[4, 5], [6, 7]]}, "PyTorch": {"translations": [[4, 5], [6, 8]]}}
+    with pytest.raises(SystemExit, match=r"PyTorch translates 1 of 2 .* sentence 1 among them; nothing is published"):
+        load("decoding").check_translations(answers)

@@ -5,15 +5,11 @@ import re
 import runpy
 import subprocess
 import sys
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-from minigrad import Tensor
-from minigrad import functional as F
-
-from tests.examples.conftest import LESSONS
-
+LESSONS = Path(__file__).parents[2] / "examples/lessons"
 EXERCISE = LESSONS / "exercise_attention_backward.py"
 CHECKER = LESSONS / "check_attention_backward.py"
 
@@ -89,12 +85,6 @@ def test_right_steps_in_a_wrong_whole_are_noticed(tmp_path):
     assert "attention_backward as a whole is not, in the gradients of X, M, WK" in result.stdout
 
 
-def test_the_checker_without_a_file_says_how_to_call_it(tmp_path):
-    result = run(CHECKER, "nowhere.py", cwd=tmp_path)
-    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert "FILE" in result.stderr
-
-
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"
 WRONG = [  # (function, gradient), what is filled in, what the checker says
     ("linear_backward", "dX", "None", "not filled in yet"),
@@ -105,35 +95,23 @@ WRONG = [  # (function, gradient), what is filled in, what the checker says
     ("linear_backward", "dX", "dY @ W.T * (1 + 3e-7)", r"is 1 \+ 3.0e-07 times the right one: a number with few"),
     ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
     ("linear_backward", "dX", "dY", "it is dY itself"),
-    ("linear_backward", "dX", "dY @ W.T + (np.arange(3) == 1)[:, None, None]", "wrong in 70 of 210.*0, 2 are right"),
     ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
     ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times the right one: 1/B, with B = 3 sentences"),
-    ("linear_backward", "dW", "X[-1].T @ dY[-1]", "it is that of sentence 2 alone"),
     ("linear_backward", "dW", "(X.mT @ X).sum(axis=0)", "X stands where dY belongs"),
     ("linear_backward", "dW", "X.T @ dY", r"raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes"),
-    ("linear_backward", "db", "dY", "the sum over the batch and the tokens is missing"),
     ("linear_backward", "db", "dY.sum(axis=(0, 1), keepdims=True)", r"must have \(10,\): the numbers are right"),
-    ("context_backward", "dAd", "V @ dO.mT", "it is the transpose of the right one"),
     ("dropout_backward", "dA", "dAd", "the dropout mask is not applied.*; and then it is 0.8 times .* 1 − p"),
     ("dropout_backward", "dA", "dAd * ~kept / (1 - p)", "the dropout mask is upside down"),
-    ("dropout_backward", "dA", "dAd * kept", "is 0.8 times the right one: 1 − p"),
     ("softmax_backward", "dSm", "A * dA", r"−D is missing: the sums of your rows reach \d\.\d+, and all must be 0"),
-    ("softmax_backward", "dSm", "A * (dA + (A * dA).sum(-1, keepdims=True))", "D is added, and must be subtracted"),
-    ("softmax_backward", "dSm", "A * (dA - dA.sum(-1, keepdims=True))", "what is subtracted in each row is not its D"),
     ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
     ("softmax_backward", "dSm", "dA - (A * dA).sum(-1, keepdims=True)", "the factor A is missing"),
     ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
      "is right but for 126 numbers, which must be 0"),
-    ("softmax_backward", "dSm", "A * dA - (A * dA).sum(-1, keepdims=True)", "D is not multiplied by A"),
     ("softmax_backward", "dSm", "A * (1 - A) * dA", "it is the diagonal of the Jacobian alone"),
     ("mask_backward", "dS", "dSm", "the mask is not applied"),
-    ("mask_backward", "dS", "np.where(mask, dSm, -np.inf)", "126 numbers that are infinite or NaN, and that must be 0"),
     ("scores_backward", "dQ", "dS @ K", ROOT_DK),
     ("scores_backward", "dQ", "dS @ Q / math.sqrt(Q.shape[-1])", "Q stands where K belongs"),
-    ("scores_backward", "dK", "dS @ Q / math.sqrt(Q.shape[-1])", "dS is transposed: a ᵀ is missing"),
     ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
-    ("memory_backward", "dM", "dM_keys - dM_values", "through the values is counted -1 times, and must be once"),
-    ("self_backward", "dX", "dX_queries", "what came through the keys and the values is missing"),
     ("self_backward", "dX", "dX_queries - 2 * dX_values",
      "through the keys is missing; what came through the values is counted -2 times"),
 ]
@@ -150,38 +128,3 @@ def test_a_wrong_gradient_gets_its_diagnosis(verdicts, function, gradient, expre
         assert {f for f, _ in others} <= {function}
     else:
         assert others == {}
-
-
-def test_a_shape_that_only_cross_attention_shows_and_a_changed_argument(verdicts):
-    """With T = S the first is right by chance; with T ≠ S it is not."""
-    found = verdicts({("context_backward", "dV"): "(Ad.mT @ dO)[:, :, :dO.shape[2]]"})
-    assert found["context_backward", "dV"] == "has the shape (3, 2, 4, 5), and must have (3, 2, 6, 5)"
-    changing = "np.multiply(A, np.subtract(dA, (A * dA).sum(-1, keepdims=True), out=dA))"
-    found = verdicts({("softmax_backward", "dSm"): changing})
-    assert "changes its argument dA" in found["softmax_backward", "dSm"]
-
-
-def test_a_wrong_number_of_results_is_told(monkeypatch):
-    monkeypatch.syspath_prepend(str(LESSONS))
-    functions = {**runpy.run_path(str(EXERCISE)), "scores_backward": lambda dS, Q, K: dS @ K}
-    del functions["mask_backward"]
-    functions["context_backward"] = lambda dO, Ad, V: [dO @ V.mT, Ad.mT @ dO]  # a list is as good as a tuple
-    found = runpy.run_path(str(CHECKER))["check"](functions)
-    assert found["scores_backward", "dK"] == "scores_backward returns 1 results, and must return dQ, dK"
-    assert found["context_backward", "dV"] is None
-    assert found["mask_backward", "dS"] == "there is no function mask_backward"
-
-
-def test_the_forward_pass_of_the_exercise_is_that_of_the_engine():
-    """So that the exercise is about this attention, and no other."""
-    functions = runpy.run_path(str(EXERCISE))
-    rng = np.random.default_rng(0)
-    X, M = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4))
-    weights = {name: rng.normal(size=(4, 4) if name[0] == "W" else 4)
-               for name in ("WQ", "bQ", "WK", "bK", "WV", "bV", "WO", "bO")}
-    mask, kept = rng.random((2, 1, 1, 5)) < 0.7, rng.random((2, 2, 3, 5)) < 0.5
-    mask[..., 0] = True
-    found = functions["attention_forward"](X, M, weights, mask, kept, 0.5, 2)
-    context = F.scaled_dot_product_attention(*(Tensor(found[name]) for name in "QKV"), mask, 0.5, dropped=kept)
-    out = functions["join_heads"](context.numpy()) @ weights["WO"] + weights["bO"]
-    np.testing.assert_allclose(found["Y"], out, rtol=1e-12)

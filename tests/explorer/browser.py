@@ -2,11 +2,8 @@
 
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,24 +39,19 @@ class NoBrowserError(Exception):
     """There is no browser here, or none that can be driven; the message says why."""
 
 
-def find_browser(environment: Mapping[str, str] = os.environ) -> str:
+def find_browser() -> str:
     """The path of the browser.
 
     Raises:
         NoBrowserError: there is none.
         ValueError: the environment names one, and it is no program.
     """
-    path = environment.get("PATH")
-    named = environment.get(NAMED)
-    if named:
-        found = shutil.which(named, path=path)
-        if found is None:
-            raise ValueError(f"{NAMED}={named} is no program that can be run")
-        return found
-    for candidate in CANDIDATES:
-        found = shutil.which(candidate, path=path)
-        if found is not None:
+    named = os.environ.get(NAMED)
+    for program in [named] if named else CANDIDATES:
+        if found := shutil.which(program):
             return found
+    if named:
+        raise ValueError(f"{NAMED}={named} is no program that can be run")
     raise NoBrowserError("no Chromium or Chrome found")
 
 
@@ -73,7 +65,8 @@ def launch() -> "Iterator[Browser]":
         NoBrowserError: there is none, or playwright cannot drive it.
     """
     program = find_browser()
-    check_driver()
+    if find_spec("playwright") is None:
+        raise NoBrowserError("playwright is not installed (pip install -e '.[test]')")
     from playwright.sync_api import Error, sync_playwright
 
     # Only root needs to do without the sandbox, which refuses to run as root.
@@ -82,31 +75,12 @@ def launch() -> "Iterator[Browser]":
         try:
             browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=sandbox, args=FLAGS)
         except Error as error:
-            raise NoBrowserError(f"{program} does not start under playwright ({first_line(str(error))})") from error
+            reason = str(error).strip().partition("\n")[0]
+            raise NoBrowserError(f"{program} does not start under playwright ({reason})") from error
         try:
             yield browser
         finally:
             browser.close()
-
-
-@cache
-def check_driver() -> None:
-    """Run playwright's driver, in a process of its own: a start that fails in this one leaves an event loop behind.
-
-    Raises:
-        NoBrowserError: playwright is not installed, or its driver is not for this machine.
-    """
-    if find_spec("playwright") is None:
-        raise NoBrowserError("playwright is not installed (pip install -e '.[test]')")
-    command = [sys.executable, "-m", "playwright", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise NoBrowserError(f"playwright's driver does not run here ({last[0]})")
-
-
-def first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]
 
 
 def watched_page(browser: "Browser", path: Path, problems: list[str], width: int = 1280, height: int = 800,

@@ -10,9 +10,6 @@ import pytest
 
 from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
 from tests.explorer.panels import Made, make_pages
-from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer import trace
-from transformer.explore.explanation import Explanation, tokens_of
 
 
 @pytest.fixture(scope="module")
@@ -99,20 +96,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
 
 
 @pytest.fixture
-def opened(made: dict[str, Made], share_page: Callable[..., Any]) -> Any:
+def opened(explorer_page: Path, share_page: Callable[..., Any]) -> Any:
     """The page of the pre-norm model, shared by the tests of a file."""
-    return share_page(made["pre"].path)
+    return share_page(explorer_page)
 
 
-@pytest.fixture(scope="session")
-def explorer_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a small model: two heads, two sentences of unequal lengths, one of them padded on each side."""
-    model = tiny_model().eval()
-    with trace(model) as traced:
-        model.loss(SOURCE, LABELS).backward()
-    tokens = tokens_of(traced, [["私", "は", "学校へ", "行きます", "</s>"], ["hello", "world", "</s>"]],
-                       [["<s>", "I", "go", "</s>"], ["<s>", "hallo", "Welt", "!"]])
-    explanation = Explanation(traced, tokens, "私は学校へ行きます → I go", again=lambda: model.loss(SOURCE, LABELS))
-    path = tmp_path_factory.mktemp("explorer") / "page.html"
-    explanation.to_html(path)
-    return path
+@pytest.fixture
+def explorer_page(made: dict[str, Made]) -> Path:
+    """The page of the pre-norm model: two heads, two sentences of unequal lengths, with padding."""
+    return made["pre"].path

@@ -126,18 +126,3 @@ function tabStops() {
     .filter((element) => element.tabIndex >= 0 && !element.disabled && element.checkVisibility({visibilityProperty: true}));
   return stops.filter((element) => element.type !== "radio" || element.checked);
 }
-
-/** Scroll to the end and back in so many frames: how far that was, and what changed in the document meanwhile. */
-async function scrollThrough(frames) {
-  const changes = [];
-  const mutations = new MutationObserver((list) => changes.push(...list.map(({target}) => pathOf(target.parentElement ?? target))));
-  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  mutations.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
-  const height = document.documentElement.scrollHeight - innerHeight;
-  for (let n = 1; n <= frames; n++) {
-    scrollTo(0, height * (1 - Math.abs(2 * n / frames - 1)));
-    await frame();
-  }
-  mutations.disconnect();
-  return {height, changes};
-}

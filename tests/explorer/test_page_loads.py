@@ -118,31 +118,6 @@ def test_sixty_tokens_open_soon(open_page, long_page):
     assert page.evaluate("document.querySelectorAll('*').length") < 5000  # large grids are images, not tables
 
 
-@pytest.mark.slow
-def test_sixty_tokens_scroll_smoothly(measured, long_page):
-    page = measured(long_page)
-    thread = MainThread(page)
-    for change in ({"symbol": "A", "panel": "softmax"}, {"symbol": "dV", "panel": "flow"}):
-        page.evaluate("(change) => explorer.setState(change)", change)
-        worked, scrolled = thread.while_it(page.evaluate, "scrollThrough(60)")
-        assert scrolled["height"] > 0
-        assert scrolled["changes"] == []  # nothing is drawn anew
-        assert worked / 60 < 8  # a frame has 16; 2 when this was written
-
-
-@pytest.mark.slow
-def test_of_sixty_tokens_every_tile_and_view_comes_soon(open_page, long_page):
-    page = open_page(long_page)  # a shared one would know some results already
-    thread = MainThread(page)
-    symbols = page.evaluate("[...document.querySelectorAll('.tile')].map(({dataset}) => dataset.key.split(':')[1])")
-    changes = [{"symbol": symbol} for symbol in symbols] + [{"panel": panel} for panel in PANELS]
-    times = {}
-    for change in changes:
-        times[str(change)], _ = thread.while_it(page.evaluate, "(change) => explorer.setState(change)", change)
-    assert max(times.values()) < 1500, times  # the checks, 400 when this was written: many forward passes
-    assert sorted(times.values())[len(times) // 2] < 250, times  # 70 when this was written
-
-
 # --- Widths and preferences --------------------------------------------------------------------------------
 
 

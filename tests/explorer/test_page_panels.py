@@ -61,18 +61,6 @@ def test_the_jacobian_gives_the_same(opened, made):
     assert_equal(numbers(opened, "[data-fact=jacobian] .exact"), [abs(a * (a @ dA)).max()])
 
 
-def test_the_row_is_chosen_by_keyboard(opened):
-    show(opened, panel="softmax", attention=CROSS, row=0)
-    assert opened.locator("[data-key='softmax:previous']").is_disabled()
-    opened.focus("[data-key='softmax:next']")
-    opened.keyboard.press("Enter")
-    opened.keyboard.press("Enter")
-    assert opened.evaluate("explorer.state.row") == 2
-    opened.focus("[data-key='softmax:row']")
-    opened.keyboard.press("ArrowUp")
-    assert opened.evaluate("explorer.state.row") == 1
-
-
 # ------------------------------------------------------------------ checks
 
 
@@ -86,7 +74,8 @@ def test_the_checks_are_the_engines(opened, made, attention):
         assert errors.tolist() == [check.error for check in found]
     assert len(numbers(opened, "[data-here=error]")) > 20
     assert numbers(opened, "[data-here=error]").max() < 1e-5
-    assert_slopes_agree(numbers(opened, "[data-here=numeric]"), numbers(opened, "[data-here=analytic]"))
+    slopes, gradients = (numbers(opened, f"[data-here={name}]") for name in ("numeric", "analytic"))
+    np.testing.assert_allclose(slopes, gradients, rtol=1e-5, atol=1e-9)
     assert holds(opened, "checks") == "true"
     assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""
     identities = each(opened, "[data-identity]", "one.dataset.holds")
@@ -94,29 +83,11 @@ def test_the_checks_are_the_engines(opened, made, attention):
     assert set(identities) == {"true"}
 
 
-def assert_slopes_agree(numeric, analytic):
-    np.testing.assert_allclose(numeric, analytic, rtol=1e-5, atol=1e-9)
-
-
-FROM_THE_SCORES = {"dSm", "dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX"}
-
-
-@pytest.mark.parametrize(
-    ("broken", "attention", "wrong"),
-    [
-        ("rowsum", SELF, FROM_THE_SCORES | {"dbK"}),
-        ("rowsum", CROSS, FROM_THE_SCORES | {"dbK", "dM"}),
-        ("batch", CAUSAL, FROM_THE_SCORES),
-        ("transpose", SELF, {"dK", "dbK", "dWK", "dXk", "dX"}),
-        # Not dbV: rows of weights sum to 1 without a mask too.
-        ("mask", CAUSAL, FROM_THE_SCORES | {"dV", "dWV", "dXv"}),
-    ],
-)
-def test_what_is_broken_is_red_and_named(opened, broken, attention, wrong):
-    show(opened, panel="checks", attention=attention, broken=broken)
+def test_what_is_broken_is_red_and_named(opened):
+    show(opened, panel="checks", attention=CROSS, broken="rowsum")
     assert holds(opened, "checks") == "false"
     named = opened.get_attribute("[data-fact=checks]", "data-wrong").split()
-    assert set(named) == wrong
+    assert set(named) == {"dSm", "dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX", "dbK", "dM"}
     assert each(opened, ".checks tr.wrong", "one.dataset.symbol") == named
     assert "the backward is broken" in opened.inner_text("#panel .note")
     show(opened, broken=None)
@@ -124,37 +95,10 @@ def test_what_is_broken_is_red_and_named(opened, broken, attention, wrong):
     assert opened.locator("#panel .checks tr.wrong").count() == 0
 
 
-COUNTS = """() => ({
-    table: document.querySelectorAll("#panel .checks tbody tr").length,
-    heading: Number(document.querySelector(".verdict").textContent.match(/(?:of )?([0-9]+) gradients/)[1]),
-    panel: Number(document.querySelector("[data-fact=checks]").textContent.match(/([0-9]+) gradients/)[1]),
-})"""
-WITHOUT_MASK = """() => {
-    const [attention] = page.attentions;
-    attention.mask = null;
-    delete attention.checks.Sm; // as of an attention that has no mask
-    computed.clear();
-    explorer.setState({});
-}"""
-
-
-def test_what_an_attention_does_without_is_not_counted(tmp_path, made, open_page):
-    page = open_page(make_page(tmp_path / "page.html", dropout=0.4).path)
-    show(page, panel="checks", attention=SELF)
-    assert set(page.evaluate(COUNTS).values()) == {23}  # with dA′
-    page = open_page(made["pre"].path)
-    page.evaluate(WITHOUT_MASK)
-    for broken in (None, "rowsum"):
-        show(page, panel="checks", attention=SELF, broken=broken)
-        assert set(page.evaluate(COUNTS).values()) == {21}  # without dS̄, which is dS
-        assert "not measured" not in each(page, "[data-engine]", "one.textContent")
-
-
 def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
     page = open_page(make_page(tmp_path / "page.html", d_model=384).path)
     show(page, panel="checks")
     assert page.inner_text(".verdict") == "23 gradients not measured yet: see Checks"
-    assert page.locator("#panel .checks tbody tr").count() == 23
     show(page, scaling=False)
     assert page.inner_text(".verdict") == "23 gradients, as changed, not measured yet: see Checks"
     show(page, scaling=True)
@@ -164,38 +108,11 @@ def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
     page.click("[data-key='checks:measure']")
     assert holds(page, "checks") == "true"
     assert page.inner_text(".verdict").startswith("✓ 23 gradients measured here by finite differences")
-    assert set(page.evaluate(COUNTS).values()) == {23}
+    assert page.locator("#panel .checks tbody tr").count() == 23
     assert page.locator("#panel [data-here=error]").count() > 20
 
 
 # ------------------------------------------------------------------ all panels
-
-
-SAID = """() => [document.querySelector("#panel"), document.querySelector("#stage"), document.querySelector("#strip"),
-    document.querySelector("#selection")].flatMap((part) => [part.innerText, ...[...part.querySelectorAll("*")].flatMap(
-        (one) => [one.title, one.getAttribute("aria-label")])]).filter((text) => /\\bd?M\\b/.test(text ?? ""))"""
-
-
-def test_self_attention_has_an_x_and_no_m(opened):
-    for changes in ({"broken": "rowsum"}, {"broken": None}, *({"symbol": symbol} for symbol in ("X", "K", "dX", "dK"))):
-        for panel in ("softmax", "checks", "paths", "flow", "heads", "history"):
-            show(opened, attention=SELF, panel=panel, **changes)
-            assert opened.evaluate(SAID) == [], (changes, panel)
-    show(opened, panel="checks")
-    assert "dX via K" in opened.inner_text("tr[data-symbol=dXk] th")
-    show(opened, attention=CROSS)
-    assert any("dM via K" in text for text in opened.evaluate(SAID))
-
-
-@pytest.mark.parametrize("options", [{"width": 390}, {"width": 390, "dark": True, "reduced_motion": True}])
-def test_every_panel_fits_and_names_its_controls(made, share_page, options):
-    page = share_page(made["pre"].path, **options)
-    for panel in ("softmax", "checks", "paths", "flow", "heads", "history"):
-        show(page, panel=panel, attention=CROSS)
-        assert page.get_attribute("#panel", "data-panel") == panel
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        name = "one.textContent || one.getAttribute('aria-label') || one.labels?.length"
-        assert all(each(page, ":is(button, input, select, [tabindex='0'])", name))
 
 
 def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_path):
@@ -206,26 +123,6 @@ def test_a_check_that_is_no_number_is_not_taken_for_right(open_page, made, tmp_p
     page = open_page(broken)
     assert page.inner_text(".verdict").endswith("largest error not a number")
     assert page.locator(".verdict.good").count() == 0
-
-
-def test_what_an_error_is_relative_to(opened, made):
-    show(opened, panel="checks", attention=CROSS)
-    # Here: what is not marked is relative to the larger slope; the key bias has none, and is marked.
-    error, gradient, measured = (numbers(opened, f"[data-here={name}]") for name in ("error", "analytic", "numeric"))
-    marked = np.array(each(opened, "[data-here=error]", "one.textContent.includes('†')"))
-    of_slopes = abs(gradient - measured) / np.maximum(abs(gradient), abs(measured))
-    np.testing.assert_allclose(error[~marked], of_slopes[~marked], rtol=1e-9)
-    assert (error[marked] < 0.5 * of_slopes[marked]).all()
-    assert "†" in opened.inner_text("tr[data-symbol=dbK] [data-here=error]")
-    # The engine: by as much as changes the loss by a thousandth, moved by its own size.
-    trace = made["pre"].trace
-    bias = trace["decoder.layers.0.cross_attention"].module.key.bias.numpy()
-    loss = opened.evaluate("explorer.page.loss")
-    for n, check in enumerate(made["pre"].checks["decoder.layers.0.cross_attention"]["bK"]):
-        assert "†" in opened.inner_text(f"tr[data-symbol=dbK] [data-engine='{n}']")
-        least = 1e-3 * loss / np.sqrt(np.mean(bias**2))
-        np.testing.assert_allclose(check.error, abs(check.analytic - check.numeric) / least, rtol=1e-9)
-    assert "†" not in opened.inner_text("tr[data-symbol=dWQ]")
 
 
 def test_no_two_scripts_define_one_name():

@@ -128,33 +128,12 @@ def test_the_flow_is_that_of_numpy(opened, made, attention):
             assert_equal(bars(opened, "arrived"), np.linalg.norm(arrived, axis=-1))
 
 
-def test_the_lines_show_what_the_chosen_token_sends(opened, made):
-    sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
-    norms = {name: np.linalg.norm(vectors, axis=-1) for name, vectors in sent.items()}
-    show(opened, panel="flow", attention=CROSS, item=0, row=0)
-    for through in ("both", "keys", "values"):
-        opened.check(f"[data-key='flow-through:{through}']", force=True)
-        assert_equal(numbers(opened, ".line").max(), norms[through].max())
-    opened.focus("[data-key='flow:query:2']")
-    opened.keyboard.press("Enter")
-    assert opened.evaluate("explorer.state.row") == 2
-    assert opened.evaluate("document.activeElement.dataset.key") == "flow:query:2"
-    drawn = norms["values"][2][norms["values"][2] >= 0.02 * norms["values"].max()]
-    assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
-    assert_equal(numbers(opened, ".flow-words td:nth-of-type(1)"), np.sort(norms["both"][2])[::-1])
-
-
-@pytest.mark.parametrize("way", ["click", "keyboard"])
-def test_who_sends_to_a_chosen_source_token(opened, made, way):
+def test_who_sends_to_a_chosen_source_token(opened, made):
     sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
     norms = {name: np.linalg.norm(vectors, axis=-1)[:, 3] for name, vectors in sent.items()}
     show(opened, panel="flow", attention=CROSS, item=0, row=0)
-    key = "[data-key='flow:key:3']"
-    if way == "click":
-        opened.click(key)
-    else:
-        opened.focus(key)
-        opened.keyboard.press("Enter")
+    opened.focus("[data-key='flow:key:3']")
+    opened.keyboard.press("Enter")
     assert opened.evaluate("document.activeElement.dataset.key") == "flow:key:3"
     assert opened.evaluate("explorer.state.row") == 0
     assert each(opened, "svg [aria-pressed=true]", "one.dataset.key") == ["flow:key:3"]
@@ -168,6 +147,8 @@ def test_who_sends_to_a_chosen_source_token(opened, made, way):
     np.testing.assert_allclose(shares, 100 * norms["both"][order] / norms["both"].max(), rtol=1e-4)
     drawn = norms["both"][norms["both"] >= 0.02 * np.linalg.norm(sent["both"], axis=-1).max()]
     assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
+    opened.check("[data-key='flow-through:values']", force=True)
+    assert_equal(numbers(opened, ".line").max(), np.linalg.norm(sent["values"], axis=-1).max())
     opened.click("[data-key='flow:query:1']")
     assert opened.inner_text(".flow-words caption") == "What “nice” sends"
     assert opened.evaluate("explorer.state.row") == 1

@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.mutation.measure import Measured, Table, folders_of
 from tests.mutation.mutators import Mutant, Source
@@ -40,25 +40,6 @@ def draw(root: Path, paths: Iterable[str], count: int, seed: int) -> list[Mutant
     return list(drawn.values())
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a mutant.
-
-    Attributes:
-        mutant: the fault.
-        status: killed, timeout (a mutant that hangs is noticed, too) or survived.
-        test: the test that failed first.
-        seconds: how long it took.
-        tests: how many tests were ready to meet it.
-    """
-
-    mutant: Mutant
-    status: str
-    test: str
-    seconds: float
-    tests: int
-
-
 class Copy:
     """A copy of the files that git knows or does not ignore, to be mutated and tested in.
 
@@ -74,10 +55,6 @@ class Copy:
             if (root / name).is_file():
                 (target / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, target / name)
-
-    def compile(self, folders: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", *folders]
-        subprocess.run(command, cwd=self.root, check=True)
 
     @contextmanager
     def with_mutant(self, mutant: Mutant) -> Iterator[None]:
@@ -131,12 +108,13 @@ class Campaign:
         self.root, self.table, self.cache, self.jobs = root, table, cache, jobs
         self.free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
 
-    def run(self, mutants: Sequence[Mutant]) -> Iterator[Outcome]:
-        """The outcomes, as they come."""
+    def run(self, mutants: Sequence[Mutant]) -> Iterator[dict[str, Any]]:
+        """What becomes of each mutant, as it comes: killed, timeout (one that hangs is noticed, too) or survived."""
         with ExitStack() as stack:
             for _ in range(self.jobs):
                 copy = Copy(self.root, Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))))
-                copy.compile(sorted({mutant.file.partition("/")[0] for mutant in mutants}))
+                subprocess.run([sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash",
+                                *{mutant.file.partition("/")[0] for mutant in mutants}], cwd=copy.root, check=True)
                 self.free.put(copy)
             folders = {folder for mutant in mutants for folder in folders_of(mutant.file, self.table)}
             self.measured = Measured(self.root, self.table, self.cache, folders, self._measure, self.jobs)
@@ -171,14 +149,16 @@ class Campaign:
     def _limit(self, tests: Sequence[str]) -> float:
         return 60 + 5 * sum(self.measured.seconds[test] for test in tests)
 
-    def _meet(self, mutant: Mutant) -> Outcome:
+    def _meet(self, mutant: Mutant) -> dict[str, Any]:
         batches = self.measured.batches(mutant.file, *mutant.lines)
-        begun, count = time.monotonic(), sum(map(len, batches))
+        begun, verdict, test = time.monotonic(), "survived", ""
         with self._copy() as copy, copy.with_mutant(mutant):
             for batch in batches:
                 status, output = copy.run_tests(batch, self._limit(batch))
                 if status not in (0, 5):  # 5: the mutant has other cases of these tests
                     failed = FAILED.search(output)
                     verdict, test = "timeout" if status is None else "killed", failed[1] if failed else ""
-                    return Outcome(mutant, verdict, test, time.monotonic() - begun, count)
-        return Outcome(mutant, "survived", "", time.monotonic() - begun, count)
+                    break
+        return {"file": mutant.file, "line": mutant.lines[0], "mutator": mutant.mutator, "status": verdict,
+                "test": test, "tests": sum(map(len, batches)), "seconds": round(time.monotonic() - begun, 1),
+                "was": mutant.changed("-"), "becomes": mutant.changed("+"), "diff": mutant.diff}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from coverage import CoverageData
 
@@ -24,47 +23,13 @@ def digest(root: Path, paths: Iterable[Path]) -> str:
     found = hashlib.sha256()
     for path in sorted(paths):
         found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return found.hexdigest()
+    return found.hexdigest()[:16]
 
 
 def folders_of(file: str, table: Table) -> list[str]:
     """The folders of the table that a file is in, the innermost first; a module counts as a folder of its name."""
     module = file.removesuffix(".py")
     return sorted((folder for folder in table if f"{module}/".startswith(f"{folder}/")), key=len, reverse=True)
-
-
-def file_of(test: str) -> str:
-    return test.partition("::")[0]
-
-
-class Part:
-    """What one process measured: a stretch of test files, their seconds by test, and which lines each test ran.
-
-    The digests say what it was measured from: `basis`, all Python files but test files, and each test file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        record = json.loads(path.read_text())
-        self.basis: str = record["basis"]
-        self.files: dict[str, str] = record["files"]
-        self.seconds: dict[str, float | None] = record["seconds"]
-
-    @cached_property
-    def data(self) -> CoverageData:
-        data = CoverageData(str(self.path.with_suffix(".coverage")))
-        data.read()
-        return data
-
-    def lines(self, file: str) -> Iterator[tuple[int, list[str]]]:
-        """The lines of a source file, wherever the copy of it was, and the tests that ran them."""
-        for measured in self.data.measured_files():
-            if measured.endswith(f"/{file}"):
-                yield from self.data.contexts_by_lineno(measured).items()
-
-    def remove(self) -> None:
-        self.path.unlink()
-        self.path.with_suffix(".coverage").unlink(missing_ok=True)
 
 
 class Measured:
@@ -78,61 +43,50 @@ class Measured:
         table: the folders of the source, and the tests of each.
         cache: the folder of the measurements.
         folders: the folders whose tests may be needed.
-        run: called for each stretch of test files to be measured, in as many threads as there are `jobs`.
+        run: called for each test file to be measured, in as many threads as there are `jobs`.
     """
 
     def __init__(self, root: Path, table: Table, cache: Path, folders: Iterable[str], run: Run, jobs: int) -> None:
-        self.root, self.table = root, table
+        self.root, self.table, self._run = root, table, run
         self.sources = sorted({folder.partition("/")[0] for folder in table})
-        wanted = {file for folder in folders for path in table[folder] for file in self._test_files(root / path)}
-        self.files = {file.relative_to(root).as_posix(): digest(root, [file]) for file in wanted}
         python = {file for top in (*self.sources, "tests") for file in (root / top).rglob("*.py")}
-        self.basis = digest(root, {file for file in python if not file.name.startswith("test_")
-                                   and file.parent != Path(__file__).parent})
+        self.cache = cache / digest(root, {file for file in python if not file.name.startswith("test_")
+                                           and file.parent != Path(__file__).parent})
+        self.cache.mkdir(parents=True, exist_ok=True)
+        for other in set(cache.iterdir()) - {self.cache}:  # of other sources
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
 
-        cache.mkdir(exist_ok=True)
-        parts = []
-        for part in map(Part, sorted(cache.glob("*.json"))):
-            parts.append(part) if part.basis == self.basis else part.remove()
-        known = {file for part in parts for file in part.files if self._current(part, file)}
-        todo = sorted(set(self.files) - known)
-        stretches = [stretch for start in range(4 * jobs) if (stretch := todo[start::4 * jobs])]
+        places = [root / place for folder in folders for place in table[folder]]
+        files = {file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))}
         with ThreadPoolExecutor(jobs) as pool:
-            parts += pool.map(lambda stretch: self._measure(stretch, cache, run), stretches)
-
-        self.parts = parts
-        seconds = {test: time for part in parts for test, time in part.seconds.items()
-                   if self._current(part, file_of(test))}
+            parts = list(pool.map(self._measure, sorted(files)))
+        self.data = [data for _, data in parts]
+        seconds = {test: time for part, _ in parts for test, time in part.items()}
         self.seconds = {test: time for test, time in seconds.items() if time is not None}
         self.failing = sorted(seconds.keys() - self.seconds.keys())
         self._lines: dict[str, dict[int, set[str]]] = {}
 
-    @staticmethod
-    def _test_files(path: Path) -> Iterable[Path]:
-        return [path] if path.is_file() else path.rglob("test_*.py")
-
-    def _current(self, part: Part, file: str) -> bool:
-        return file in self.files and part.files.get(file) == self.files[file]
-
-    def _measure(self, stretch: list[str], cache: Path, run: Run) -> Part:
-        files = {file: self.files[file] for file in stretch}
-        name = hashlib.sha256(json.dumps([self.basis, files]).encode()).hexdigest()[:16]
-        coverage, seconds = cache / f"{name}.coverage", cache / f"{name}.seconds"
-        coverage.unlink(missing_ok=True)  # of a measurement that was cut off
-        run([f"--record={coverage}", *(f"--record-source={top}" for top in self.sources), *stretch])
-        record: dict[str, Any] = {"basis": self.basis, "files": files, "seconds": json.loads(seconds.read_text())}
-        seconds.unlink()
-        coverage.with_suffix(".json").write_text(json.dumps(record))
-        return Part(coverage.with_suffix(".json"))
+    def _measure(self, file: Path) -> tuple[dict[str, float | None], CoverageData]:
+        """The seconds of the tests of a file, None of one that fails; and which lines each ran."""
+        record = self.cache / f"{digest(self.root, [file])}.coverage"
+        seconds = record.with_suffix(".seconds")
+        if not seconds.exists():
+            record.unlink(missing_ok=True)  # of a measurement that was cut off
+            self._run([f"--record={record}", *(f"--record-source={top}" for top in self.sources),
+                       file.relative_to(self.root).as_posix()])
+        data = CoverageData(str(record))
+        data.read()
+        return json.loads(seconds.read_text()), data
 
     def on_lines(self, file: str, first: int, last: int) -> set[str]:
-        """The tests that run any of these lines."""
+        """The tests that run any of these lines, wherever the copy was that they ran in."""
         if file not in self._lines:
             lines: dict[int, set[str]] = {}
-            for part in self.parts:
-                for line, tests in part.lines(file):
-                    lines.setdefault(line, set()).update(
-                        test for test in tests if test in self.seconds and self._current(part, file_of(test)))
+            for data in self.data:
+                for path in data.measured_files():
+                    if path.endswith(f"/{file}"):
+                        for line, tests in data.contexts_by_lineno(path).items():
+                            lines.setdefault(line, set()).update(self.seconds.keys() & set(tests))
             self._lines[file] = lines  # when it is whole: other threads read it
         return {test for line in range(first, last + 1) for test in self._lines[file].get(line, ())}
 
@@ -143,7 +97,8 @@ class Measured:
         """
         places = next(places for folder in folders_of(file, self.table)
                       if (places := [place for place in self.table[folder] if (self.root / place).exists()]))
-        near = {test for test in self.seconds if any(f"{file_of(test)}/".startswith(f"{place}/") for place in places)}
+        near = {test for test in self.seconds if test.startswith(tuple(f"{place}{end}" for place in places
+                                                                       for end in ("/", "::")))}
         tests = self.on_lines(file, first, last)
         quick, others = self._spread(tests & near)[:QUICK], self._spread(tests - near)[:QUICK]
         rest = sorted(tests.difference(quick, others), key=lambda test: (test not in near, test))

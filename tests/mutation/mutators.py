@@ -194,17 +194,8 @@ class Mutant:
     source: str
     diff: str
 
-    @property
-    def was(self) -> str:
-        """The lines that it changes, without indentation."""
-        return self._changed("-")
-
-    @property
-    def becomes(self) -> str:
-        """The lines that stand in their place."""
-        return self._changed("+")
-
-    def _changed(self, mark: str) -> str:
+    def changed(self, mark: str) -> str:
+        """The lines that it changes ("-"), or what stands in their place ("+"), without indentation."""
         lines = self.diff.splitlines()[2:]
         return "\n".join(line[1:].strip() for line in lines if line.startswith(mark))
 

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 
 from tests.transformer.tiny import LABELS, SOURCE
-from tests.transformer.traces import KINDS, LAYERS, NAMES, made, traced
+from tests.transformer.traces import KINDS, made, traced
 from transformer.explore.traced import TAPS
 
 
@@ -22,15 +22,6 @@ def example(request):
     norm, dropout = request.param
     model = made(norm=norm, dropout=dropout)
     return model, *traced(model)
-
-
-def test_names_and_kinds(example):
-    _, t, _ = example
-    assert t.names == list(t) == list(NAMES)
-    assert {name: t[name].kind for name in t} == NAMES
-    assert len(t) == 3 * LAYERS
-    assert "encoder.layers.0.self_attention" in t
-    assert all(t[name].num_heads == 2 and t[name].batch_size == 2 for name in t)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -55,68 +46,6 @@ def test_a_gradient_that_is_slightly_wrong_is_found(example):
     numeric = t.finite_difference(loss, name, "values", direction)
     assert abs(numeric / (gradient * direction).sum() - 1) < 1e-8
     assert abs(numeric / (1.0001 * gradient * direction).sum() - 1) > 9e-5
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_matrices_of_a_head_are_the_formulas(example, name):
-    """Forward and backward once more in NumPy, from X, M, the parameters, the masks and dY alone."""
-    _, t, _ = example
-    attention = t[name]
-    scale = 1 / np.sqrt(attention.queries.shape[-1])
-    keep = 1 - attention.p
-    for item in range(2):
-        heads = list(attention.heads(item))
-        for number, head in enumerate(heads):
-            v, d = head.values, head.gradients
-            x, m = v["X"], v.get("M", v["X"])
-            allowed = attention.mask[item, number] if attention.mask is not None else np.ones(v["R"].shape, bool)
-            kept = attention.dropped[item, number] / keep if attention.dropped is not None else 1.0
-            columns = slice(number * 4, number * 4 + 4)
-            same = {
-                "Q": x @ v["WQ"] + v["bQ"], "K": m @ v["WK"] + v["bK"], "V": m @ v["WV"] + v["bV"],
-                "R": v["Q"] @ v["K"].T, "S": v["R"] * scale, "Sm": np.where(allowed, v["S"], -np.inf),
-                "Ad": v["A"] * kept, "O": v["Ad"] @ v["V"], "Y": v["C"] @ v["WO"] + v["bO"],
-            }
-            exponentials = np.where(allowed, np.exp(v["S"] - v["S"].max()), 0)
-            same["A"] = exponentials / exponentials.sum(-1, keepdims=True)
-            back = {
-                "C": d["Y"] @ v["WO"].T, "O": d["C"][:, columns], "V": v["Ad"].T @ d["O"], "Ad": d["O"] @ v["V"].T,
-                "A": d["Ad"] * kept, "Sm": v["A"] * (d["A"] - (v["A"] * d["A"]).sum(-1, keepdims=True)),
-                "S": np.where(allowed, d["Sm"], 0), "R": d["S"] * scale, "Q": d["R"] @ v["K"], "K": d["R"].T @ v["Q"],
-            }
-            for symbol, expected in same.items():
-                np.testing.assert_allclose(v[symbol], expected, rtol=1e-12, atol=1e-14, err_msg=symbol)
-            for symbol, expected in back.items():
-                np.testing.assert_allclose(d[symbol], expected, rtol=1e-11, atol=1e-15, err_msg=f"d{symbol}")
-        np.testing.assert_array_equal(heads[0].values["C"], np.hstack([head.values["O"] for head in heads]))
-        by_query = sum(head.gradients["Q"] @ head.values["WQ"].T for head in heads)
-        by_memory = sum(head.gradients["K"] @ head.values["WK"].T + head.gradients["V"] @ head.values["WV"].T
-                        for head in heads)
-        found = heads[0].gradients
-        expected = {"X": by_query + by_memory} if attention.is_self else {"X": by_query, "M": by_memory}
-        for symbol, value in expected.items():
-            np.testing.assert_allclose(found[symbol], value, rtol=1e-11, atol=1e-15, err_msg=f"d{symbol}")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_gradients_of_parameters_sum_over_the_batch(example, name):
-    _, t, _ = example
-    for number in range(2):
-        both = [t[name].head(item, number) for item in range(2)]
-        inputs = [head.values.get("M", head.values["X"]) for head in both]
-        for symbol, left in (("Q", [head.values["X"] for head in both]), ("K", inputs), ("V", inputs)):
-            upstream = [head.gradients[symbol] for head in both]
-            weight = sum(x.T @ g for x, g in zip(left, upstream, strict=True))
-            bias = sum(g.sum(0) for g in upstream)
-            largest = abs(weight).max()
-            np.testing.assert_allclose(both[0].gradients[f"W{symbol}"], weight, rtol=0, atol=1e-12 * largest)
-            np.testing.assert_allclose(both[0].gradients[f"b{symbol}"], bias, rtol=0, atol=1e-12 * largest)
-    outputs = [t[name].head(item) for item in range(2)]
-    np.testing.assert_allclose(outputs[0].gradients["WO"],
-                               sum(head.values["C"].T @ head.gradients["Y"] for head in outputs),
-                               rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(outputs[0].gradients["bO"], sum(head.gradients["Y"].sum(0) for head in outputs),
-                               rtol=1e-11, atol=1e-15)
 
 
 def test_masks_are_those_of_the_batch(example):

@@ -8,10 +8,10 @@ from minigrad import func, nn
 from minigrad.device import device_of, to_numpy
 
 from tests.transformer.tiny import LABELS, SOURCE
-from tests.transformer.traces import LAYERS, NAMES, made, traced
+from tests.transformer.traces import NAMES, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.decode import beam_search
-from transformer.explore.traced import PER_HEAD, TAPS
+from transformer.explore.traced import TAPS
 
 
 def test_a_traced_run_has_the_numbers_of_an_untraced_one():
@@ -48,16 +48,6 @@ def test_the_backward_may_come_after_the_block():
     assert abs(t["encoder.layers.0.self_attention"].gradient("weights").numpy()).max() > 0
 
 
-def test_without_recording_there_are_values_and_no_gradients():
-    model = made(dropout=0.0)
-    with trace(model) as t, mg.no_grad():
-        model.loss(SOURCE, LABELS)
-    attention = t["decoder.layers.1.self_attention"]
-    np.testing.assert_allclose(attention.weights.numpy().sum(-1), 1, rtol=1e-14)
-    with pytest.raises(ValueError, match="no gradient has reached output"):
-        attention.gradient("output")
-
-
 def test_several_calls_are_kept_apart():
     model = made(dropout=0.0)
     with trace(model) as t:
@@ -74,54 +64,6 @@ def test_several_calls_are_kept_apart():
 
     numeric = t.finite_difference(both, "encoder.layers.1.self_attention", "values", direction)
     assert numeric == pytest.approx(calls[1].gradient("values").numpy().sum(), rel=1e-7)
-
-
-def test_a_lone_attention_and_inputs_without_gradients():
-    mg.manual_seed(2)
-    attention = MultiHeadAttention(8, 2)
-    rng = np.random.default_rng(5)
-    x, memory = mg.Tensor(rng.normal(size=(1, 3, 8))), mg.Tensor(rng.normal(size=(1, 5, 8)))
-    attention.to(dtype=np.float64)
-    with trace(attention) as t:
-        (attention(x, memory, memory) ** 2).sum().backward()
-    traced_call = t["MultiHeadAttention"]
-    assert traced_call.kind == "cross"
-    assert traced_call.residual is None
-    assert traced_call.mask is None
-    assert traced_call.dropped is None
-    np.testing.assert_array_equal(traced_call.masked.numpy(), traced_call.scaled.numpy())
-    np.testing.assert_array_equal(traced_call.dropped_weights.numpy(), traced_call.weights.numpy())
-    head = traced_call.head()
-    assert head.gradients["X"].shape == (3, 8)
-    assert head.gradients["M"].shape == (5, 8)
-    assert x.grad is None
-    with trace(attention) as t:
-        attention(x, x, x).sum().backward()
-    assert t["MultiHeadAttention"].kind == "self"
-    assert "M" not in t["MultiHeadAttention"].head().values
-
-
-def test_inside_a_checkpoint_the_second_run_counts():
-    model = made(dropout=0.0)
-    expected, _ = traced(model)
-    name = "encoder.layers.0.self_attention"
-    layer = model.encoder.layers[0]
-
-    class Checkpointed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = layer
-
-        def forward(self, x, *rest):
-            return func.checkpoint(lambda y: self.layer(y, *rest), x)
-
-    model.encoder.layers[0] = Checkpointed()
-    with trace(model) as t:
-        model.loss(SOURCE, LABELS, label_smoothing=0.1).backward()
-    for tap in PER_HEAD.values():
-        np.testing.assert_allclose(t["encoder.layers.0.layer.self_attention"].gradient(tap).numpy(),
-                                   expected[name].gradient(tap).numpy(), rtol=1e-11, atol=1e-15)
-    assert {len(t.calls(name)) for name in t} == {1}
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -149,18 +91,6 @@ def test_calls_in_checkpoints_are_counted_once_and_in_order(nested):
     direction = np.random.default_rng(2).normal(size=(1, 2, 3, 3))
     derivative = (calls[-1].gradient("weights").numpy() * direction).sum()
     assert t.finite_difference(loss, "MultiHeadAttention", "weights", direction) == pytest.approx(derivative, rel=1e-7)
-
-
-def test_a_forward_that_fails_leaves_what_had_ended():
-    model = made(dropout=0.0)
-    broken = model.decoder.layers[0].cross_attention.output
-    handle = broken.register_forward_hook(lambda *_: 1 / 0)
-    with trace(model) as t, pytest.raises(ZeroDivisionError):
-        model.loss(SOURCE, LABELS)
-    assert t.names == [*list(NAMES)[:LAYERS], "decoder.layers.0.self_attention"]
-    handle.remove()
-    t, _ = traced(model)
-    assert t.names == list(NAMES)
 
 
 def test_decoding_inside_of_a_block_is_traced_step_by_step():
@@ -211,16 +141,12 @@ def test_wrong_use_says_so():
         t["decoder.layers.9.cross_attention"]
     with pytest.raises(IndexError, match="head 2"):
         t[name].head(0, 2)
-    with pytest.raises(IndexError, match="item -1"):
-        t[name].head(-1)
     with pytest.raises(ValueError, match="'wieghts'"):
         t[name].gradient("wieghts")
     with pytest.raises(ValueError, match=r"keys .* has shape \(2, 2, 5, 4\)"):
         t.finite_difference(loss, name, "keys", np.ones(3))
     with pytest.raises(ValueError, match="did not come by keys"):
         t.finite_difference(lambda: 1.0, name, "keys", np.ones((2, 2, 5, 4)))
-    with pytest.raises(TypeError, match="Tensor"), trace(loss()):
-        pass
     with pytest.raises(ValueError, match="Linear"), trace(nn.Linear(2, 2)):
         pass
     model.zero_grad()

@@ -1,6 +1,5 @@
-"""Fixtures of the tests that use the page: it is opened once for each file, and is as it was at first for each test."""
+"""Fixtures of the tests that use the page."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,49 +8,30 @@ import pytest
 
 import minigrad
 
-from tests.explorer.application.driver import INITIAL, choose
-from tests.explorer.browser import watched_page
-from tests.transformer.tiny import LABELS, SOURCE, VOCABULARY, tiny_model
+from tests.explorer.application.driver import choose
+from tests.explorer.panels import Made, make_page
+from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import trace
 
 
-@pytest.fixture(scope="module")
-def engine() -> Any:
+@pytest.fixture
+def engine(made: dict[str, Made]) -> Any:
     """The trace of the model that the page shows."""
-    model = tiny_model().eval()
-    with trace(model) as traced:
-        model.loss(SOURCE, LABELS).backward()
-    return traced
-
-
-@pytest.fixture(scope="module")
-def opened(browser: Any, explorer_page: Path) -> Iterator[tuple[Any, list[str]]]:
-    """One page for the tests of a file, and its problems."""
-    problems: list[str] = []
-    page = watched_page(browser, explorer_page, problems)
-    yield page, problems
-    page.context.close()
+    return made["pre"].trace
 
 
 @pytest.fixture
-def page(opened: tuple[Any, list[str]]) -> Iterator[Any]:
-    """The page of the small model; the test fails if it throws, logs an error or asks for anything."""
-    page, problems = opened
-    choose(page, **INITIAL)
-    page.evaluate("document.activeElement.blur()")
-    yield page
-    assert problems == []
+def page(opened: Any) -> Any:
+    """The page of the small model, with the encoder's attention chosen."""
+    choose(opened, attention=0, symbol="dV", cell=None, row=0)
+    return opened
 
 
 @pytest.fixture(scope="module")
-def dropped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """The page of a model with dropout on its attention weights and without biases, and its trace."""
-    model = tiny_model(dropout=0.3, bias=False)
-    with trace(model) as traced, minigrad.random.fork(9):
-        model.loss(SOURCE, LABELS).backward()
-    path = tmp_path_factory.mktemp("dropped") / "page.html"
-    traced.to_html(path)
-    return path, traced
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The page of a model with dropout on its attention weights and without biases."""
+    with minigrad.random.fork(9):
+        return make_page(tmp_path_factory.mktemp("dropped") / "page.html", dropout=0.3, bias=False)
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,6 @@ import numpy as np
 
 SELF, CROSS = 1, 2  # of the page's attentions: the decoder's; 0 is the encoder's
 TOLERANCE = 1e-9  # in proportion to the tensor's largest entry
-INITIAL = {
-    "attention": 0, "item": 0, "head": 0, "symbol": "dV", "cell": None, "row": 0, "terms": None,
-    "scaling": True, "masking": True, "edit": None, "broken": None, "epsilon": 1e-4,
-    "common": False, "numbers": False, "theme": "auto", "panel": "softmax",
-}
 # In the order of their steps.
 FORWARD = ["X", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "O", "C", "WO", "bO", "Y"]
 BACKWARD = ["dY", "dbO", "dWO", "dC", "dO", "dV", "dA", "dSm", "dS", "dR", "dQ", "dK",

@@ -30,14 +30,6 @@ def test_the_last_cross_attention_is_shown_first(open_page, explorer_page):
     assert page.locator("#stage .worked").is_visible()
 
 
-@pytest.mark.parametrize(("symbol", "instead"), [("M", "X"), ("dM", "dX")])
-def test_self_attention_has_no_memory_to_stay_at(page, symbol, instead):
-    choose(page, attention=CROSS, symbol=symbol)
-    choose(page, attention=SELF)
-    assert page.locator(".tile[aria-current]").get_attribute("data-symbol") == instead
-    assert page.locator(f'#stage .grid[data-name="{instead}"]').is_visible()
-
-
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [("symbol=dK&attention=0&head=1", "dK"), ("symbol=dM&attention=0", "dX"), ("symbol=Ad", "A"), ("symbol=G", "dY"),
@@ -86,7 +78,7 @@ def test_the_selectors(page):
     page.get_by_label("Sentence").select_option("1")
     assert (state(page, "head"), state(page, "item")) == (1, 1)
     rows = page.locator("#stage .grid[data-name=dV] tbody th").all_inner_texts()
-    assert rows == ["hello", "world", "</s>", "<pad>", "<pad>"]
+    assert rows == ["ame", "da", "</s>", "<pad>", "<pad>"]
 
 
 def test_the_address_keeps_the_selection(page, open_page, explorer_page):
@@ -115,7 +107,7 @@ def test_the_switches_recompute(page):
     assert page.locator("#stage .operator").all_inner_texts() == ["÷", "1", "="]
 
 
-@pytest.mark.parametrize(("symbol", "name"), [("Q", "Q"), ("K", "K"), ("V", "V"), ("dY", "G")])
+@pytest.mark.parametrize(("symbol", "name"), [("K", "K"), ("dY", "G")])
 def test_an_entry_is_changed_and_taken_back(page, symbol, name):
     choose(page, attention=CROSS, head=1, symbol=symbol)
     before, gradient = (page.evaluate("(symbol) => explorer.matrix(symbol)", which) for which in (symbol, "dX"))
@@ -154,7 +146,6 @@ def test_a_nudge_agrees_with_the_gradient(page, engine):
         ("batch", CROSS, {"dSm", "dS", "dR", "dQ", "dK", "dWQ", "dX"}, {"dY", "dV", "dA", "dWV", "dO"}),
         ("rowsum", CROSS, {"dSm", "dS", "dQ", "dK", "dWK", "dM"}, {"dV", "dA", "dC", "dWO"}),
         ("transpose", SELF, {"dK", "dWK", "dX"}, {"dQ", "dR", "dV", "dWQ"}),
-        ("transpose", CROSS, {"dC", "dO", "dV", "dA", "dQ", "dX", "dM"}, {"dY", "dWO", "dbO"}),
         ("mask", SELF, {"dV", "dQ", "dK", "dX"}, {"dO", "dA", "dC"}),
     ],
 )
@@ -172,9 +163,6 @@ def test_break_it_turns_the_wrong_tensors_red(page, broken, attention, wrong, ri
     assert marked == failed - paths
     assert verdict.inner_text().startswith(f"✗ {len(failed)} of ")
     assert verdict.get_attribute("role") == "status"
-    border = page.evaluate("getComputedStyle(document.querySelector('.tile.wrong')).borderTopColor")
-    red, green, blue = (int(part) for part in border.removeprefix("rgb(").removesuffix(")").split(","))
-    assert red > 2 * max(green, blue)
     assert page.locator(".explanation").inner_text()
     page.get_by_label("Break it").select_option("")
     assert page.locator(".tile.wrong").count() == 0
@@ -194,29 +182,6 @@ def said(page):
 
 def shown(page, value, digits=3):
     return page.evaluate("([value, digits]) => formatNumber(value, digits)", [float(value), digits])
-
-
-def test_without_the_root_the_scores_are_larger(page):
-    choose(page, attention=CROSS, head=1)
-    assert said(page) == []
-    width, before, weights = matrix(page, "Q").shape[1], np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
-    page.get_by_label("Divide the scores by the root of d_k").uncheck()
-    after, sharper = np.linalg.norm(matrix(page, "dS")), matrix(page, "A")
-    text, kept = said(page)
-    assert f"= {shown(page, np.sqrt(width)).rstrip('0').rstrip('.')} times as large (dk = {width})" in text
-    assert f"rises from {shown(page, weights.max(axis=1).mean())} to {shown(page, sharper.max(axis=1).mean())}" in text
-    verb = "rises" if after > before else "falls"
-    assert f"‖dS‖ {verb} from {shown(page, before)} to {shown(page, after)}." in text
-    assert kept == "Still those of the unchanged model: dY, the engine’s finite differences."
-    colours = page.evaluate("""["--accent", "--bad"].map((name) => {
-        const probe = document.body.appendChild(make("i"));
-        probe.style.color = `var(${name})`;
-        const {color} = getComputedStyle(probe);
-        probe.remove();
-        return color;
-    })""")
-    border = page.evaluate("getComputedStyle(document.querySelector('.switched')).borderLeftColor")
-    assert border == colours[0] != colours[1]
 
 
 @pytest.mark.parametrize(("attention", "item", "hidden"), [(SELF, 0, "the future"), (CROSS, 1, "padding")])
@@ -248,20 +213,11 @@ def test_one_scale_for_all_gradients(page):
     assert legends[0].split()[-1] == page.evaluate("(value) => formatNumber(value, 2)", largest)
 
 
-def test_a_system_that_turns_dark_turns_the_page(page):
-    ground = "getComputedStyle(document.documentElement).backgroundColor"
-    light = page.evaluate(ground), page.evaluate("paint('gradient', 0, 1)")
-    page.emulate_media(color_scheme="dark")
-    assert page.evaluate(ground) != light[0]
-    assert page.evaluate("paint('gradient', 0, 1)") != light[1]
-    page.emulate_media(color_scheme="light")
-
-
 SOURCE_TOKENS, TARGET_TOKENS = [["a", "b", "c", "d", "e"]], [["<s>", "u", "v", "w"]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def single(tmp_path_factory):
     """The page, and its trace."""
     model = tiny_model().eval()
     with trace(model) as traced:
@@ -274,14 +230,14 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def one(made, share_page):
-    return share_page(made[0])
+def one(single, share_page):
+    return share_page(single[0])
 
 
 @pytest.mark.parametrize("attention", [0, SELF, CROSS])
-def test_the_steps_have_the_numbers_of_the_terminal(made, one, attention):
+def test_the_steps_have_the_numbers_of_the_terminal(single, one, attention):
     choose(one, attention=attention)
-    steps = steps_of(made[1][made[1].names[attention]])
+    steps = steps_of(single[1][single[1].names[attention]])
     backward = [symbol for symbol in steps if symbol.startswith("d")]
     assert ("dSm" in backward) == (attention == SELF)  # the one with a mask
     shown = one.evaluate("""Object.fromEntries([...document.querySelectorAll(".backward .tile")].map((tile) =>
@@ -290,14 +246,14 @@ def test_the_steps_have_the_numbers_of_the_terminal(made, one, attention):
     assert set(symbols_of_tiles(one, ".forward .tile")) == {symbol for symbol in steps if not symbol.startswith("d")}
 
 
-def test_without_a_mask_ds_is_made_of_the_weights(made, one):
+def test_without_a_mask_ds_is_made_of_the_weights(single, one):
     choose(one, attention=CROSS, symbol="dS")
     texts = [line.split("=", 1)[1].strip() for line in one.locator(".formula-text").all_inner_texts()]
     assert texts == ["softmax(S)", "A∘(dA − D)"]
     names = one.evaluate("[...document.querySelectorAll('#stage .equation .grid')].map(({dataset}) => dataset.name)")
     assert names == ["A", "dA", "D", "dS"]
     cell(one, "dS", 1, 2).click()
-    expected = made[1]["decoder.layers.0.cross_attention"].head(0, 0).gradients["S"][1, 2]
+    expected = single[1]["decoder.layers.0.cross_attention"].head(0, 0).gradients["S"][1, 2]
     assert printed_sum(one) == pytest.approx(expected, rel=1e-9)
     for symbol in ("dS", "S", "A", "dA", "D"):
         choose(one, symbol=symbol, cell={"row": 1, "col": 0})
@@ -307,14 +263,3 @@ def test_without_a_mask_ds_is_made_of_the_weights(made, one):
     choose(one, symbol="dS", broken="rowsum")
     assert one.locator(".formula.replaced .formula-text").inner_text() == "dS = A∘dA"
     assert one.locator("#stage .operator").all_inner_texts() == ["∘", "="]
-
-
-@pytest.mark.parametrize(("asked", "shown"), [("dSm", "dS"), ("Sm", "S")])
-def test_what_leads_to_the_masked_scores_leads_to_the_scores(one, asked, shown):
-    choose(one, attention=SELF, symbol=asked)
-    assert state(one, "symbol") == asked  # here there is a mask
-    choose(one, attention=CROSS)
-    assert state(one, "symbol") == shown
-    choose(one, attention=0, symbol="dV")
-    one.evaluate("(symbol) => { location.hash = `symbol=${symbol}&attention=2`; }", asked)
-    one.wait_for_function("(symbol) => explorer.state.symbol === symbol", arg=shown)

@@ -7,7 +7,6 @@ import pytest
 
 import minigrad as mg
 
-from tests.transformer.tiny import LABELS, SOURCE
 from tests.transformer.traces import KINDS, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.explore.checks import Check
@@ -113,16 +112,6 @@ def test_one_step(t):
     assert "error 2.0e-10" in text
 
 
-def test_columns_are_aligned_whatever_the_tokens(t):
-    """A Japanese character takes two columns of a terminal."""
-    attention = t[CROSS]
-    wide = lambda text: sum(2 if ord(c) > 0x2E80 else 0 if c == "̄" else 1 for c in text)  # noqa: E731
-    text = one_step(attention, 0, 0, "R", None, QUERIES, KEYS, {}, [])
-    lines = text.splitlines()
-    header = next(i for i, line in enumerate(lines) if "0 私" in line)
-    assert len({wide(line) for line in lines[header:header + 5]}) == 1
-
-
 def test_tokens_that_would_move_the_cursor_are_written_out(t):
     """A control character as its number; what stands on another character takes no column."""
     keys = ["\x1b[31m", "a\r", "\u200b", "☃\ufe0f", "\u3000"]
@@ -130,26 +119,6 @@ def test_tokens_that_would_move_the_cursor_are_written_out(t):
     header = next(i for i, line in enumerate(lines) if "☃" in line)
     assert lines[header].split() == ["0", "U+001B[31m", "1", "aU+000D", "2", "U+200B", "3", "☃\ufe0f", "4", "U+3000"]
     assert len(lines[header].replace("\ufe0f", "")) == len(lines[header + 1])
-
-
-def test_a_wide_matrix_is_written_in_parts_that_fit(t):
-    text = one_step(t[CROSS], 0, 0, "WO", None, QUERIES, KEYS, {}, [], width=40)
-    block = text[:text.index("the largest cell")].splitlines()[3:]
-    assert max(map(len, block)) <= 40
-    columns = [int(n) for line in block if re.fullmatch(r"[ \d]+", line) and line.strip() for n in line.split()]
-    assert columns == list(range(8))
-
-
-def test_wrong_use(t):
-    attention = t[CROSS]
-    with pytest.raises(ValueError, match="'dZ'"):
-        one_step(attention, 0, 0, "dZ", None, QUERIES, KEYS, {}, [])
-    with pytest.raises(IndexError, match="cell 4,0"):
-        one_step(attention, 0, 0, "dS", (4, 0), QUERIES, KEYS, {}, [])
-    with trace(made()) as empty:
-        empty.model.loss(SOURCE, LABELS)
-    with pytest.raises(ValueError, match="no gradient has reached"):
-        overview(empty[CROSS], 0, 0, {}, [])
 
 
 # ------------------------------------------------------------------ the identities can fail

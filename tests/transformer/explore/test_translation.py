@@ -158,8 +158,7 @@ def test_a_model_that_writes_one_token_for_ever(translator, token, times):
 
 
 @pytest.mark.parametrize(("arguments", "side"), [
-    (("",), "source"), ((["one", ""],), "source"), (([],), "source"), (("one", ""), "target"),
-    (("one", ["一", "二"]), "target"), ((["one", "two"], "一"), "target")])
+    (("",), "source"), (([],), "source"), (("one", ["一", "二"]), "target")])
 def test_wrong_use(translator, arguments, side):
     with pytest.raises(ValueError, match=side):
         explain(translator, *arguments)

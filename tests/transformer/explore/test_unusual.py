@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 
-from tests.transformer.tiny import jitter, tiny_model
+from tests.transformer.tiny import jitter
 from tests.transformer.traces import KINDS, NAMES, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.explore.checks import measure, measure_cell
@@ -59,17 +59,6 @@ def test_keys_and_values_of_different_inputs(one):
             refused()
 
 
-def test_keys_and_values_of_different_widths():
-    attention, x = lone(kdim=8, vdim=3), array(0)
-    value = mg.Tensor(np.random.default_rng(3).standard_normal((2, 4, 3)))
-
-    def loss():
-        return (attention(x, array(1), value) ** 2).sum()
-
-    checks = measure(traced_loss(attention, loss), NAME, loss)
-    assert max(check.error for found in checks.values() for check in found) < 1e-6
-
-
 # ------------------------------------------------------------------ a loss on the weights
 
 
@@ -91,14 +80,6 @@ def test_a_loss_on_the_weights_themselves(tmp_path):
     for refused in (lambda: t.explanation().text(), lambda: t.to_html(tmp_path / "page.html")):
         with pytest.raises(ValueError, match=f"^{NAME}: the loss uses its weights themselves"):
             refused()
-
-
-def test_weights_that_are_only_looked_at():
-    attention, x = lone(), array(0)
-    t = traced_loss(attention, lambda: (attention(x, x, x, return_weights=True)[0] ** 2).sum())
-    assert not t[NAME].weights_in_loss
-    assert "dots" in [fact.key for fact in identities(t[NAME].head())]
-    assert "✗" not in t.explanation().text()
 
 
 # ------------------------------------------------------------------ hooks
@@ -180,14 +161,3 @@ def test_attentions_of_different_lengths():
         lines = explanation.text(name, step="A").splitlines()
         assert lines[6].split() == [part for j in range(length) for part in (str(j), str(j))]
         assert explanation.page([name]).shown == [name]
-
-
-@pytest.mark.parametrize("length", [1, 3])
-def test_the_cell_that_is_suggested_is_there(length):
-    model = tiny_model()
-    with trace(model) as t:
-        model.loss(np.array([[5, 3, 2][-length:]]), np.array([[6, 2][-length:]])).backward()
-    explanation = t.explanation()
-    suggested = explanation.text().splitlines()[-1].partition("--cell ")[2]
-    row, column = map(int, suggested.split(","))
-    assert "that cell:" in explanation.text(step="dS", cell=(row, column))
