@@ -2,15 +2,12 @@
 
 import io
 import re
-import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
-from transformer.cli import main
 from transformer.cli.explain import terminal
 from transformer.explore import explanation
 from transformer.explore.data import decode_array
@@ -65,17 +62,6 @@ def test_a_page_to_the_standard_output(run, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_text(run):
-    result = call("explain", run, "three one", "--text", "--checkpoint", "00000120")
-    assert result.exit_code == 0, result.output
-    sentence, attention = result.stdout.splitlines()[:2]
-    assert re.fullmatch(r"three one → 三 一    loss 0\.\d+", sentence)
-    assert attention == f"{CROSS} (cross attention), item 0, head 0 of 4: 3 queries, 3 keys, d_k = 8"
-    assert "\x1b" not in result.stdout
-    assert "dS = A∘(dA − D)" in result.stdout
-    assert result.stderr == ""
-
-
 def test_one_step_and_one_cell(run):
     result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ",
                   "--cell", "2,1")
@@ -108,14 +94,7 @@ def test_what_the_vocabulary_lacks_is_told(run):
         "1 of the 2 tokens of SOURCE", "1 of the 2 tokens of TARGET", "2 of the 2 tokens of --also"]
 
 
-def test_what_is_not_there_is_refused_before_all_is_measured(run, monkeypatch):
-    monkeypatch.setattr(explanation, "measure", lambda *arguments: pytest.fail("this takes seconds"))
-    assert "there is no step 'foo' in" in refused("explain", run, "one", "--text", "--step", "foo")
-    assert "there is no cell 9,9" in refused("explain", run, "one", "--text", "--step", "dS", "--cell", "9,9")
-    assert "there is no head 4 in" in refused("explain", run, "one", "--text", "--head", "4")
-
-
-def test_colour_is_for_terminals(run, monkeypatch):
+def test_colour_is_for_terminals(monkeypatch):
     monkeypatch.setenv("COLUMNS", "77")
     for is_terminal, setting, expected in (
             (True, "", (True, 77)), (True, "1", (False, 77)), (False, "", (False, 120))):
@@ -123,43 +102,28 @@ def test_colour_is_for_terminals(run, monkeypatch):
         output = io.StringIO()
         output.isatty = lambda is_terminal=is_terminal: is_terminal
         assert terminal(output) == expected
-    monkeypatch.setattr(sys.modules[terminal.__module__], "terminal", lambda output: (True, 60))
-    result = CliRunner().invoke(main, ["explain", str(run), "one", "--text", "--step", "dS"], color=True)
-    assert "\x1b[" in result.stdout
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
-    (["one", "--html", "x.html", "--item", "0"], "--item is of --text"),
     (["one", "--html", "x.html", "--step", "dS"], "--step is of --text"),
     (["one"], "say what to make"),
-    (["", "--text"], "the source is empty"),
     (["  ", "一", "--text"], "the source is empty"),
     (["one", "", "--text"], "the target is empty"),
     (["one " * 8, "--text"], "the source is too long: 9 source tokens"),
-    (["one", "一 " * 8, "--text"], "the target is too long: 9 target tokens"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
     (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention"),
     (["one", "--text", "--attention", "decoder"], f"several attentions: {NAMES[1]}, {CROSS}"),
     (["one", "--text", "--item", 1], "there is no batch item 1 in"),
+    (["one", "--text", "--head", 4], "there is no head 4 in"),
+    (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
     (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column"),
-    (["one", "--text", "--step", "dS", "--cell", "-1,0"], "'-1,0' is no row and column"),
     (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step"),
-    (["one", "--text", "--checkpoint", "00000007"], "the checkpoint 00000007 is missing"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
-    (["one", "--html", "."], ".: is a folder"),
     (["one", "--html", "-", "--text"], "would both write to the standard output"),
     (["one \udcff", "--html", "page.html"], "SOURCE is not UTF-8"),
-    (["one", "\udcff", "--text"], "TARGET is not UTF-8"),
-    ([], "Missing argument 'SOURCE'"),
 ])
 def test_refused(run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused("explain", run, *arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written(run, tmp_path):
-    path = tmp_path / "page.html"
-    path.symlink_to(tmp_path / "missing" / "page.html")
-    assert refused("explain", run, "one", "--html", path) == f"Error: {path}: No such file or directory\n"

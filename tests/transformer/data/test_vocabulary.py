@@ -30,18 +30,15 @@ def test_build_orders_by_count_then_by_text_and_has_limits():
     assert Vocabulary.build(lists, max_size=6).tokens[4:] == ("a", "b")
     assert Vocabulary.build(lists, min_count=3).tokens[4:] == ("a",)
     assert len(Vocabulary.build(lists, max_size=4)) == 4
-    with pytest.raises(ValueError, match="max_size=3"):
-        Vocabulary.build(lists, max_size=3)
 
 
-@pytest.mark.parametrize("index", [-1, 5])
-def test_an_id_out_of_range_is_an_error(index):
-    with pytest.raises(IndexError, match=rf"id {index} .* 0 to 4"):
-        Vocabulary(["a"]).token_of(index)
-
-
-def test_duplicates_and_reserved_names_are_errors():
+def test_mistakes_are_named():
+    for index in (-1, 5):
+        with pytest.raises(IndexError, match=rf"id {index} .* 0 to 4"):
+            Vocabulary(["a"]).token_of(index)
     with pytest.raises(ValueError, match="'a' occurs 2 times"):
         Vocabulary(["a", "b", "a"])
     with pytest.raises(ValueError, match="'<pad>' is the name of a special"):
         Vocabulary(["a", "<pad>"])
+    with pytest.raises(ValueError, match="max_size=3"):
+        Vocabulary.build([["a"]], max_size=3)

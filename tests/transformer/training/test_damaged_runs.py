@@ -11,7 +11,7 @@ from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
 from transformer.data import build_tokenizers
-from transformer.training.checkpoints import RunError, load_model, load_run
+from transformer.training.checkpoints import RunError, load_run
 from transformer.training.log import Log
 from transformer.training.loop import train
 
@@ -63,12 +63,9 @@ DAMAGES = {
     "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 1"),
     "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
     "weights of another shape": (MODEL, other_shape, "cannot be used: .* shape"),
-    "weights of another name": (MODEL, other_name, "cannot be used: .*foreign"),
-    "moments of another shape": (OPTIMIZER, other_shape, "cannot be used: .* shape"),
     "moments of another name": (OPTIMIZER, other_name, "optimizer.safetensors: 'foreign' is not the state"),
     "pointer to a missing folder": ("latest", lambda path: path.write_text("00000099\n"), "00000099 is missing"),
     "pointer out of the folder": ("latest", lambda path: path.write_text("../..\n"), "not the name of a checkpoint"),
-    "empty pointer": ("latest", lambda path: path.write_text(""), "not the name of a checkpoint"),
     "pointer is not text": ("latest", lambda path: path.write_bytes(b"\xff\xfe"), "is missing"),
 }
 
@@ -117,13 +114,6 @@ def test_entries_missing_in_run_json(out):
         refused(out, "cannot be used: .*(nonsense|there is no)")
 
 
-def test_weights_that_do_not_fit_are_no_model(out):
-    other_shape(out / MODEL)
-    with pytest.raises(RunError, match=r"do not fit the configuration: .*shape") as caught:
-        load_model(out, which="latest")
-    assert "\n" not in str(caught.value)
-
-
 def test_averaged_weights_cannot_be_trained_on(out):
     shutil.copytree(out / LATEST, out / "checkpoints" / "00000006-average-2")
     average = out / "checkpoints" / "00000006-average-2"
@@ -142,7 +132,7 @@ def test_averaged_weights_cannot_be_trained_on(out):
 FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
              "label_smoothing": 0.0, "clip_norm": None, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
-ALLOWED = {"steps": 8, "epochs": 2, "minutes": 5.0, "patience": 3, "keep": 2, "average": 2, "valid_every": 3,
+ALLOWED = {"steps": 8, "epochs": 9, "minutes": 5.0, "patience": 3, "keep": 2, "average": 2, "valid_every": 3,
            "valid_sentences": 2, "micro_batches": 2, "threads": 2, "precision": "float16",
            "jit": True}
 
@@ -167,8 +157,6 @@ def test_a_longer_schedule_holds_for_the_updates_to_come(tmp_path):
 
 def test_what_else_may_change(out):
     result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED})
-    assert result.progress.step == 6, "two epochs are shorter than eight steps"
-    result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED, "epochs": None})
     assert result.progress.step == 8
     assert load_run(out, "latest")[0].training["patience"] == 3
 

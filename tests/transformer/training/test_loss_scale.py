@@ -55,15 +55,6 @@ def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):
     assert load_run(tmp_path)[0].progress["scaler"]["scale"] == SCALER().get_scale() / 2**4
 
 
-def test_ten_skipped_updates_are_a_search_for_the_scale(stand_in, tmp_path, scale_of):
-    scale_of(2.0**27)
-    result = runs.run(tmp_path, device="cuda", steps=20, valid_every=20, valid_sentences=1, accumulate=1, **HALF)
-    assert result.progress.step == 20
-    [made] = {int(entry["step"]) for entry in load_run(tmp_path, "latest")[2]["state"].values()}
-    assert made <= 10
-    assert result.progress.skipped == 0
-
-
 # ----------------------------------------------------------------- no scale helps
 
 
@@ -103,17 +94,6 @@ def test_a_run_that_overflows_at_every_update_ends(every, device, tmp_path, over
     if every == 1:
         runs.run(tmp_path, resume=True, steps=20, schedule="constant", valid_every=1, accumulate=1)
         assert np.isfinite(losses(tmp_path)[-3:]).all()
-
-
-def test_a_run_that_overflows_after_some_updates_ends(tmp_path, overflowing):
-    """Its learning rate may be to blame, which a run that goes on cannot change."""
-    overflowing(5)
-    said = the_end(tmp_path / "early")
-    assert "the last 25 updates by step 30 were skipped" in said
-    assert f"a loss scale of {2.0**-8:g}; begin anew with --precision float32 or a lower learning rate (" in said
-    said = the_end(tmp_path / "late", valid_every=4)
-    assert "the last 19 updates by step 24 were skipped" in said
-    assert "0.25; go on with --resume --precision float32, or begin anew with a lower learning rate (" in said
 
 
 # ----------------------------------------------------------------- checkpoints

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from transformer import TransformerConfig
 from transformer.data.tasks import TASKS, get_task
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
@@ -24,12 +23,6 @@ def prepared(name, train_count=300, valid_count=10):
     return recipe, train_pairs, valid_pairs, task_tokenizers(get_task(name), train_pairs)
 
 
-def test_there_is_a_recipe_for_every_task_and_for_text():
-    assert RECIPES.keys() == FIGURES.keys() | {"text"} == {*TASKS, "text"}
-    assert RECIPES["text"].options.valid_metric == "bleu"
-    assert RECIPES["text"].model["tie_output"]
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_every_pair_fits_the_model(name):
     """The longest that can be generated, and unseen pairs have no unknown symbol."""
@@ -44,13 +37,6 @@ def test_every_pair_fits_the_model(name):
         assert name not in LONGEST or longest == LONGEST[name][side]
         assert longest <= config.max_length
         assert all(tokenizer.decode(tokenizer.encode(pair[side])) == pair[side] for pair in unseen)
-
-
-def test_changes_go_before_the_recipe_and_the_recipe_before_the_preset():
-    _, _, _, tokenizers = prepared("addition", 20)
-    recipe = replace(RECIPES["addition"], preset="tiny", model={"d_ff": 40, "dropout": 0.3})
-    sizes = [len(tokenizer.vocabulary) for tokenizer in tokenizers]
-    assert recipe.config(*tokenizers, dropout=0.5) == TransformerConfig.tiny(*sizes, d_ff=40, dropout=0.5)
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ import minigrad
 
 from tests.transformer import runs
 from transformer.training.checkpoints import is_run, load_run
-from transformer.training.validation import Validation
 
 ROOT = Path(__file__).parents[3]
 AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
@@ -44,17 +43,6 @@ def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
     assert load_run(tmp_path, "latest")[0].progress["step"] == step
     runs.run(tmp_path, resume=True, **AVERAGED)
     assert runs.contents(tmp_path) == whole
-
-
-def test_three_interruptions_and_two_resumes_after_the_end(whole, tmp_path):
-    runs.interrupted(tmp_path, 2, **AVERAGED)
-    runs.interrupted(tmp_path, 3, resume=True, **AVERAGED)
-    runs.interrupted(tmp_path, 12, resume=True, **AVERAGED)
-    for _ in range(3):
-        result = runs.run(tmp_path, resume=True, **AVERAGED)
-        assert runs.contents(tmp_path) == whole
-        assert result.progress.step == 14
-        assert result.best == Validation(**whole["best progress"]["best"])
 
 
 def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatch):
@@ -91,14 +79,6 @@ def test_a_second_ctrl_c_interrupts_at_once(tmp_path, monkeypatch):
         runs.run(tmp_path)
     assert not is_run(tmp_path)
     assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
-    results = []
-    thread = threading.Thread(target=lambda: results.append(runs.run(tmp_path, steps=1)))
-    thread.start()
-    thread.join()
-    assert results[0].progress.step == 1
 
 
 def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
