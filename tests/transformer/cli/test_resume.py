@@ -23,12 +23,10 @@ def test_a_resumed_run_with_more_steps_ends_where_a_longer_one_does(tmp_path):
     parts = ["--out", tmp_path / "parts"]
     result = call("train", *SMALL, "--steps", 4, "--valid-every", 2, *parts)
     assert result.exit_code == 0, result.output
-    assert "4 steps" in result.stdout
     assert f"python -m transformer translate {tmp_path / 'parts'}" in result.stdout
     assert call("train", *parts, "--resume", "--steps", 7, "--quiet").exit_code == 0
     assert call("train", *SMALL, "--steps", 7, "--valid-every", 2, "--out", tmp_path / "whole").exit_code == 0
     found, whole = (load_run(tmp_path / name, "latest")[1] for name in ("parts", "whole"))
-    assert found.keys() == whole.keys()
     assert all((found[name] == whole[name]).all() for name in whole)
     rows = (tmp_path / "parts" / "log.csv").read_text(encoding="utf-8").splitlines()
     assert [row.partition(",")[0] for row in rows] == ["step", "2", "4", "6", "7"]

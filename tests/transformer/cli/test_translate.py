@@ -18,7 +18,7 @@ def test_one_line_in_one_line_out(run):
 
 
 @pytest.mark.parametrize(("standard_input", "output"), [
-    (b"", ""), (b"\n", "\n"), (b"two", "二\n"), (b"\xef\xbb\xbfone\r\ntwo\r\n", "一\n二\n"),
+    (b"", ""), (b"two", "二\n"), (b"\xef\xbb\xbfone\r\ntwo\r\n", "一\n二\n"),
     (b"one\x0btwo\n", "一 二\n"),
 ])
 def test_line_ends(run, standard_input, output):

@@ -159,20 +159,13 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
 
 
 def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
-    """Lines of what a killed run did after it, one of them torn, one garbled, are dropped."""
+    """Lines of what a killed run did after it, one of them torn, one garbled, are dropped; so is a foreign file."""
     with open(out / "log.csv", "ab") as file:
         file.write(b"8,2,1.5,1.25,0.5,0.01,800,9.5\r\n12,3,1.5,1.25,0.5,0.01,8\r\n\xff\x00,,,,,,,1\r\n16,4,1.")
     trainer = runs.new_trainer(out.parent / "other", steps=6, schedule="constant", keep=3)
     trainer.out, trainer.log = out, Log(out / "log.csv")
     trainer.restore()
     assert (out / "log.csv").read_bytes() == (finished / "log.csv").read_bytes()
-
-
-def test_a_log_that_is_missing_or_foreign_does_not_stop_a_run(out):
-    (out / "log.csv").unlink()
-    runs.run(out, resume=True, steps=8, schedule="constant")
-    assert [row["step"] for row in Log(out / "log.csv").rows()] == ["8"]
     (out / "log.csv").write_text("a,b,c\n1,2,3\n")
-    assert Log(out / "log.csv").rows() == []
-    Log(out / "log.csv").cut_after(8)
+    trainer.log.cut_after(8)
     assert (out / "log.csv").read_text() == ",".join(COLUMNS) + "\n"

@@ -95,25 +95,6 @@ def test_a_flipped_bit_anywhere_is_found_or_harmless(name, finished, out):
     assert found > 30
 
 
-def test_entries_missing_in_run_json(out):
-    """Without checksums, as another program may have written it."""
-    for name in (MODEL, OPTIMIZER):
-        arrays, _ = load_tensors(out / name)
-        save_tensors(out / name, arrays)
-    values = json.loads((out / RUN).read_text())
-    for key in ("model", "source_tokenizer", "training", "progress"):
-        (out / RUN).write_text(json.dumps({k: v for k, v in values.items() if k != key}))
-        refused(out, f"damaged or foreign: there is no '{key}'")
-    runs.edit_json(out / RUN, **values | {"training": values["training"] | {"steps": "6"}})
-    refused(out, "damaged or foreign: steps must be of type int")
-    runs.edit_json(out / RUN, **values | {"model": values["model"] | {"num_heads": 5}})
-    refused(out, "damaged or foreign: d_model")
-    for key in ("step", "scheduler", "best", "data_checksum"):
-        progress = {k: v for k, v in values["progress"].items() if k != key}
-        runs.edit_json(out / RUN, **values | {"progress": progress | {"nonsense": 1} if key == "step" else progress})
-        refused(out, "cannot be used: .*(nonsense|there is no)")
-
-
 def test_averaged_weights_cannot_be_trained_on(out):
     shutil.copytree(out / LATEST, out / "checkpoints" / "00000006-average-2")
     average = out / "checkpoints" / "00000006-average-2"

@@ -161,11 +161,9 @@ def test_a_model_for_which_a_gpu_is_too_small(stand_in, tmp_path):
 def test_a_run_that_cannot_begin_or_go_on(stand_in, tmp_path):
     """The folder stays as it was."""
     out, shared = tmp_path / "run", {"device": "cuda", "precision": "tf32"}
-    elsewhere, what = "--device cpu --precision float32", "out of memory in setting up the run (Out of memory"
+    what, elsewhere = r"out of memory in setting up the run \(Out of memory", "--device cpu --precision float32"
     stand_in.memory.limit = 3000
-    said = ended(out, **shared)
-    assert said.startswith(what)
-    assert said.endswith(f"; give {elsewhere}, or take a smaller model (there is no checkpoint yet)")
+    assert re.match(f"{what}.*; give {elsewhere}, or take a smaller model", ended(out, **shared))
     assert not out.exists()
     stand_in.memory.clear()
     runs.interrupted(out, 2, **OPTIONS, **shared)
@@ -173,8 +171,7 @@ def test_a_run_that_cannot_begin_or_go_on(stand_in, tmp_path):
     stand_in.memory.clear()
     stand_in.memory.limit = 3000
     said = ended(out, resume=True, **shared)
-    assert said.startswith(what)
-    assert f"; go on with --resume {elsewhere}, or begin anew with a smaller model (the last checkpoint, " in said
+    assert re.match(f"{what}.*; go on with --resume {elsewhere}, or begin anew with a smaller model", said)
     assert runs.snapshot(out) == before
 
 

@@ -6,23 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from minigrad.engine.interpreters import interpreters
-
-from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
 from transformer.training.checkpoints import load_run
-from transformer.training.loop import fit
 from transformer.training.profiling import MEASURED, WARM_UP
 
 
-def counted(path):
-    """How many complete events of each name a trace has, by the number of the thread."""
-    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return Counter((event["name"], event["tid"]) for event in events if event["ph"] == "X")
-
-
-@pytest.mark.parametrize(("steps", "measured"), [(WARM_UP + MEASURED + 3, MEASURED), (WARM_UP + 2, 2)])
-def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, monkeypatch):
+def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch):
+    steps, measured = WARM_UP + MEASURED + 3, MEASURED
     monkeypatch.setattr("transformer.training.threads.SMALL", 0)
     monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     trace = tmp_path / "trace.json"
@@ -32,16 +22,13 @@ def test_updates_after_the_first_few_are_measured(steps, measured, tmp_path, mon
     result = call(*arguments, "--out", tmp_path / "run", "--profile", trace)
     assert result.exit_code == 0, result.output
     assert f"profile of {measured} updates\n" in result.stderr
-    assert f"wrote {trace}: open it in https://ui.perfetto.dev" in result.stderr
-    events = counted(trace)
+    events = Counter((event["name"], event["tid"]) for event in json.loads(trace.read_text(encoding="utf-8"))[
+        "traceEvents"] if event["ph"] == "X")
     threads = {thread for _, thread in events}
     assert len(threads) == 2
     for name in ("update", "AdamW.step", "clip_grad_norm_"):
         assert sum(events[name, thread] for thread in threads) == measured
     assert not any(name in ("validation", "sampling", "encode") for name, _ in events), "it measures updates alone"
-    # A batch of one sentence is not divided; either thread may take both parts of another.
-    for name in ("encoder", "backward"):
-        assert 2 * (measured - 1) <= sum(events[name, thread] for thread in threads) <= 2 * measured
     for thread in threads:
         assert events["linear", thread] > events["encoder", thread] > 0
     expected, weights = (load_run(tmp_path / out, "latest")[1] for out in ("plain", "run"))
@@ -54,16 +41,3 @@ def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monk
     (tmp_path / "folder").mkdir()
     assert "--profile" in refused("train", *SMALL, "--out", tmp_path / "run", "--profile", place)
     assert not (tmp_path / "run").exists()
-
-
-def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
-    def fail(trainer):
-        if trainer.progress.step == WARM_UP + 2:
-            raise RuntimeError("stop")
-
-    runs.after_update(monkeypatch, fail)
-    trace = tmp_path / "trace.json"
-    with pytest.raises(RuntimeError, match="stop"):
-        fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=trace)
-    assert interpreters() == ()
-    assert sum(count for (name, _), count in counted(trace).items() if name == "update") == 2

@@ -15,9 +15,7 @@ from transformer.training.memory import keep_freed_memory
 from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
-    limit_threads,
     shards_of,
-    suitable_products,
     suitable_threads,
     usable_threads,
 )
@@ -66,19 +64,6 @@ def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypa
 
 
 # ----------------------------------------------------------------- of matrix products
-
-
-def test_one_for_a_small_model_and_all_for_a_large_one_unless_somebody_decided(monkeypatch):
-    with suitable_products(SMALL):
-        assert counts() == {1}
-    assert counts() == {2}
-    with suitable_products(LARGE):
-        assert counts() == {2}
-    with limit_threads(2), suitable_products(SMALL):
-        assert counts() == {2}
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    with suitable_products(SMALL):
-        assert counts() == {2}
 
 
 # ----------------------------------------------------------------- of decoding
