@@ -9,15 +9,10 @@ import pytest
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
 from transformer.cli.explain import terminal
-from transformer.explore import explanation
 from transformer.explore.data import decode_array
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
-
-
-def read(path):
-    return data_of(path.read_text(encoding="utf-8"))
 
 
 def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
@@ -26,7 +21,7 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     result = call("explain", run, "three one", "--html", path, "--text", "--step", "A")
     assert result.exit_code == 0, result.output
     assert re.fullmatch(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
-    data = read(path)
+    data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
     assert data["tokens"]["next"] == [["三", "一", "<eos>"]]
@@ -36,29 +31,16 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)
 
 
-def test_a_target_and_attentions_by_name(run, tmp_path):
-    path = tmp_path / "page.html"
-    result = call("explain", run, "three", "一 二", "--html", path, "--attention", "decoder", "--attention", CROSS)
+def test_a_page_to_the_standard_output_with_a_target_and_attentions_by_name(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call("explain", run, "three", "一\n 二", "--html", "-", "--attention", "decoder", "--attention", CROSS)
     assert result.exit_code == 0, result.output
-    data = read(path)
+    assert result.stdout.rstrip().endswith("</html>")
+    data = data_of(result.stdout)
     assert data["tokens"]["next"] == [["一", "二", "<eos>"]]
     assert [entry["name"] for entry in data["attentions"]] == NAMES[1:]
     assert data["leftOut"] == NAMES[:1]
-    assert "left out" not in result.stderr  # it was not asked for
-
-
-def test_a_page_to_the_standard_output(run, tmp_path, monkeypatch):
-    """What has no room in it is named."""
-    page = explanation.Explanation.page
-    monkeypatch.setattr(explanation.Explanation, "page", lambda self, attentions=(): page(self, attentions, limit=1))
-    monkeypatch.chdir(tmp_path)
-    result = call("explain", run, "three\n one", "--html", "-")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("<!doctype html>")
-    assert result.stdout.rstrip().endswith("</html>")
-    wrote, left_out = result.stderr.splitlines()
-    assert re.fullmatch(r"wrote -: three one → 三 一 \(0\.\d MB\)", wrote)
-    assert left_out.startswith(f"left out, for want of room: {', '.join(NAMES[:2])};")
+    assert re.fullmatch(r"wrote -: three → 一 二 \(0\.\d MB\)\n", result.stderr), "what is left out was not asked for"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,7 +61,7 @@ def test_a_batch_of_several_sentences(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("one → 二; three one two → 三 一 二    loss ")
     assert "−∞" in result.stdout
-    data = read(tmp_path / "page.html")
+    data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert data["tokens"]["source"] == [["one", "<eos>", "<pad>", "<pad>"], ["three", "one", "two", "<eos>"]]
     assert data["tokens"]["next"][0][:2] == ["二", "<eos>"]
     second = call("explain", run, "one", "--also", "three one two", "--text", "--item", 1)

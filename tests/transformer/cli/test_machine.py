@@ -2,7 +2,6 @@
 
 import json
 import sys
-from contextlib import nullcontext
 from importlib.util import find_spec
 
 import numpy as np
@@ -95,6 +94,15 @@ def test_threads_and_kernels_while_it_decodes(command, small_run, monkeypatch):
     assert seen == [({1}, 3, numba)]
 
 
+def test_without_numba(tmp_path, monkeypatch):
+    def load():
+        raise ImportError("minigrad.jit needs the package 'numba'")
+
+    monkeypatch.setattr(minigrad.kernels, "load", load)
+    assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "run", "--jit")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
 def test_without_a_gpu(command, small_run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -136,25 +144,3 @@ def test_a_run_keeps_its_kernels(tmp_path, monkeypatch):
         assert call(*resume, "--steps", steps, *more).exit_code == 0
     assert used == [True, False, False, True]
     assert not is_jit_on()
-
-
-def test_without_numba(tmp_path, monkeypatch):
-    """A run with kernels goes on if it is told to do without them; the first says that it compiles."""
-    def load():
-        raise ImportError("minigrad.jit needs the package 'numba'")
-
-    out, used = tmp_path / "run", []
-    monkeypatch.setattr("transformer.training.loop.jit", nullcontext)
-    with monkeypatch.context() as patch:
-        patch.setattr(minigrad.kernels, "load", lambda: None)
-        patch.setattr(minigrad.kernels, "compiled_before", lambda: False)
-        result = call("train", *SMALL, "--steps", 1, "--jit", "--out", out)
-        assert "compiled kernels: they are compiled first" in result.stdout
-    monkeypatch.setattr(minigrad.kernels, "load", load)
-    runs.after_update(monkeypatch, lambda trainer: used.append(trainer.options.jit))
-    assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "other", "--jit")
-    assert not (tmp_path / "other").exists()
-    resume = ["train", "--resume", "--out", out, "--steps", 2, "--quiet"]
-    assert "--no-jit goes on without: minigrad.jit needs the package 'numba'" in refused(*resume)
-    assert call(*resume, "--no-jit").exit_code == 0
-    assert used == [False]

@@ -8,7 +8,7 @@ import pytest
 
 from minigrad.checkpoint import load_tensors, save_tensors
 
-from tests.transformer.commands import SMALL, call, contents, refused
+from tests.transformer.commands import call, contents, refused
 from transformer.training.checkpoints import load_run
 from transformer.training.options import TrainingOptions
 
@@ -17,19 +17,6 @@ from transformer.training.options import TrainingOptions
 def copy(small_run, tmp_path):
     """A copy of a run of two steps."""
     return shutil.copytree(small_run, tmp_path / "copy")
-
-
-def test_a_resumed_run_with_more_steps_ends_where_a_longer_one_does(tmp_path):
-    parts = ["--out", tmp_path / "parts"]
-    result = call("train", *SMALL, "--steps", 4, "--valid-every", 2, *parts)
-    assert result.exit_code == 0, result.output
-    assert f"python -m transformer translate {tmp_path / 'parts'}" in result.stdout
-    assert call("train", *parts, "--resume", "--steps", 7, "--quiet").exit_code == 0
-    assert call("train", *SMALL, "--steps", 7, "--valid-every", 2, "--out", tmp_path / "whole").exit_code == 0
-    found, whole = (load_run(tmp_path / name, "latest")[1] for name in ("parts", "whole"))
-    assert all((found[name] == whole[name]).all() for name in whole)
-    rows = (tmp_path / "parts" / "log.csv").read_text(encoding="utf-8").splitlines()
-    assert [row.partition(",")[0] for row in rows] == ["step", "2", "4", "6", "7"]
 
 
 @pytest.mark.parametrize(("arguments", "named"), [
@@ -100,9 +87,6 @@ def test_a_finished_run_says_so(copy, monkeypatch):
     assert "had already finished: 2 steps in" in result.stdout
     assert f"python -m transformer train --out {copy} --resume --steps N" in " ".join(result.stdout.split())
     assert result.stderr.count("no history.png: it needs matplotlib") == 1
-
-
-# --- run.json edited by hand --------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -57,11 +57,6 @@ def test_like_lengths_are_together_and_batches_are_full():
     assert sorted(map(len, plan([([5, EOS], [6])] * 100, batch_tokens=32))) == [4, *[16] * 6]
 
 
-def test_a_sentence_over_the_limit_is_a_batch_of_its_own():
-    examples = [([5, EOS], [6]), ([5] * 10 + [EOS], [6] * 40), ([5, EOS], [6, 6])]
-    assert sorted(map(sorted, plan(examples, batch_tokens=10))) == [[0, 2], [1]]
-
-
 def test_encode_and_collate_by_hand():
     source, target = WordTokenizer.train(["a b"]), WordTokenizer.train(["x y"])
     assert encode_pairs([("b a", "y"), ("zzz", "")], source, target) == [([5, 4, EOS], [5]), ([UNK, EOS], [])]

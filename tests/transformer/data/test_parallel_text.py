@@ -1,15 +1,9 @@
 """Parallel text files: what a line is, and one clear line for everything that can be wrong."""
 
-from pathlib import Path
 
 import pytest
 
-from transformer.data.batches import encode_pairs
 from transformer.data.parallel_text import DataError, line_of_pair, read_lines, read_parallel
-from transformer.data.tokenizer import build_tokenizers
-from transformer.data.vocabulary import UNK
-
-ENJA = Path(__file__).parents[3].parent / "shared" / "data" / "small_parallel_enja"
 
 
 @pytest.fixture
@@ -55,14 +49,3 @@ def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(write):
 def test_mistakes_are_named(source, target, problem, write, tmp_path):
     paths = [tmp_path / "none" if data is None else write(name, data) for name, data in (("a", source), ("b", target))]
     assert problem.format(source=paths[0], target=paths[1]) in error_of(*paths)
-
-
-@pytest.mark.skipif(not ENJA.exists(), reason="the English-Japanese text is not beside the repository")
-def test_real_text():
-    pairs = read_parallel(ENJA / "train.en", ENJA / "train.ja")
-    assert len(pairs) == 50_000
-    english, japanese = build_tokenizers("words", *zip(*pairs, strict=True))
-    assert (len(english.vocabulary), len(japanese.vocabulary)) == (6634 + 4, 8774 + 4)
-    for (source, target), (ids, target_ids) in zip(pairs, encode_pairs(pairs, english, japanese), strict=True):
-        assert UNK not in ids
-        assert (english.decode(ids), japanese.decode(target_ids)) == (source, target)

@@ -10,8 +10,6 @@ from tests.transformer import runs
 from transformer.training.checkpoints import is_run, load_model, load_run, numbered, point, pointed, prune
 from transformer.training.log import COLUMNS, Log
 
-# ----------------------------------------------------------------- what is in a checkpoint
-
 
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     trainer = runs.new_trainer(tmp_path)
@@ -36,9 +34,6 @@ def test_files_are_json_and_safetensors_only(out):
     assert model.config == run.config == runs.config()
     assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
     assert runs.bits({k: v.numpy() for k, v in model.state_dict().items()}) == runs.bits(runs.parameters(out))
-
-
-# ----------------------------------------------------------------- which checkpoints are kept
 
 
 def names(out):
@@ -66,9 +61,6 @@ def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
     point(out, "best", "mine")
     prune(out, 5)
     assert "mine" in names(out)
-
-
-# ----------------------------------------------------------------- killed at any moment
 
 
 class Killed(BaseException):
@@ -155,17 +147,13 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     assert moments > 12
 
 
-# ----------------------------------------------------------------- the log
-
-
 def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
     """Lines of what a killed run did after it, one of them torn, one garbled, are dropped; so is a foreign file."""
-    with open(out / "log.csv", "ab") as file:
+    log = Log(out / "log.csv")
+    with open(log.path, "ab") as file:
         file.write(b"8,2,1.5,1.25,0.5,0.01,800,9.5\r\n12,3,1.5,1.25,0.5,0.01,8\r\n\xff\x00,,,,,,,1\r\n16,4,1.")
-    trainer = runs.new_trainer(out.parent / "other", steps=6, schedule="constant", keep=3)
-    trainer.out, trainer.log = out, Log(out / "log.csv")
-    trainer.restore()
-    assert (out / "log.csv").read_bytes() == (finished / "log.csv").read_bytes()
-    (out / "log.csv").write_text("a,b,c\n1,2,3\n")
-    trainer.log.cut_after(8)
-    assert (out / "log.csv").read_text() == ",".join(COLUMNS) + "\n"
+    log.cut_after(6)
+    assert log.path.read_bytes() == (finished / "log.csv").read_bytes()
+    log.path.write_text("a,b,c\n1,2,3\n")
+    log.cut_after(6)
+    assert log.path.read_text() == ",".join(COLUMNS) + "\n"

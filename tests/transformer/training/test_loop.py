@@ -15,8 +15,6 @@ from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 from transformer.translator import Translator
 
-# ----------------------------------------------------------------- the end of a run
-
 
 def test_the_length_in_epochs_counts_updates(tmp_path):
     trainer = runs.new_trainer(tmp_path, steps=None, epochs=3)
@@ -109,9 +107,6 @@ def test_a_longer_run_has_to_beat_the_average(tmp_path, monkeypatch):
     assert result.best.metric == 0.9
 
 
-# ----------------------------------------------------------------- what cannot be trained
-
-
 def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):
     """The checkpoint before it is as it was."""
     saved = {}
@@ -145,9 +140,6 @@ def test_a_pair_that_is_too_long_is_named(side, tmp_path):
     with pytest.raises(RunError, match="at least one training pair and one validation pair"):
         runs.run(tmp_path / "out", **{name: []})
     assert not (tmp_path / "out").exists()
-
-
-# ----------------------------------------------------------------- seeds, validation
 
 
 def test_validation_leaves_modes_and_random_state_as_they_were(tmp_path):

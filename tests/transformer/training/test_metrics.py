@@ -14,11 +14,9 @@ def test_exact_match():
 
 @pytest.mark.parametrize(("hypotheses", "references", "expected"), [
     (["a x c", "y"], ["a b c", "b"], 2 / 4),  # 2 of 3, then 0 of 1: the tokens count, not the sentences
-    (["a b"], ["a b c d"], 2 / 4),
     (["a b c d"], ["a b"], 1.0),
     (["", "a"], ["a b", "a"], 1 / 3),
     (["b c a"], ["a b c"], 0.0),  # shifted by one: nothing is in its place
-    ([[4, 5, 6]], [(4, 5, 7)], 2 / 3),
 ])
 def test_token_accuracy(hypotheses, references, expected):
     assert token_accuracy(hypotheses, references) == expected

@@ -49,7 +49,6 @@ LOWER = "a lower --batch-tokens (it is 64; a larger --accumulate keeps the size 
     (batch(4, 8), {"micro_batches": 2}, "at step 4: a part of a batch, 4 of its 8 sentences × ",
      "--micro-batches 4 or more, up to 8, which", LOWER),
     (batch(2, 3), {"micro_batches": 2}, "at step 4: a part", "--micro-batches 3, which", LOWER),
-    (batch(1, 1), {}, "at step 4: a batch of 1 sentence × ", "", SHORTER),
     (UpdateDoesNotFit(), {}, "at step 4: the step of the optimizer did not fit", "", ""),
     (LossDoesNotFit(batch(8, 8, 2, 4)), {}, "after step 3: the loss of the validation: a batch of 8 sentences",
      "--micro-batches 4, which", LOWER),  # of 16 of the 64 tokens: half of 8 sentences × 4
@@ -115,9 +114,6 @@ def test_the_run_goes_on_from_the_last_checkpoint(tmp_path, monkeypatch):
     runs.run(out, resume=True, **OPTIONS)
     runs.run(tmp_path / "whole", **OPTIONS)
     assert runs.contents(out) == runs.contents(tmp_path / "whole")
-
-
-# ----------------------------------------------------------------- a GPU
 
 
 def peak(stand_in, out, **changes):

@@ -54,9 +54,6 @@ def test_what_was_prepared_and_not_used_leaves_no_trace(step, stand_in, tmp_path
     assert runs.contents(out) == runs.contents(tmp_path / "whole")
 
 
-# ----------------------------------------------------------------- what a training step waits for, and sends
-
-
 @pytest.fixture
 def traffic(stand_in, monkeypatch):
     """By step, what the stand-in was waited for, and what it was sent, while `Trainer.update` ran."""

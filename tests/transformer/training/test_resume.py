@@ -92,8 +92,6 @@ def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
     assert [(state["seed"], state["step"], state["call"]) for state in states] == [(1, n, calls) for n in range(6)]
 
 
-# ----------------------------------------------------------------- in another process
-
 CHILD = """
 import sys
 from pathlib import Path

@@ -15,7 +15,9 @@ from transformer.training.memory import keep_freed_memory
 from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
+    limit_threads,
     shards_of,
+    suitable_products,
     suitable_threads,
     usable_threads,
 )
@@ -40,9 +42,6 @@ def counts():
     return {pool["num_threads"] for pool in threadpool_info()}
 
 
-# ----------------------------------------------------------------- that a batch is divided over
-
-
 def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many(monkeypatch):
     for count, expected in ((1, 1), (8, 8), (64, 8)):
         cores(monkeypatch, count)
@@ -63,10 +62,16 @@ def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypa
     assert [shards_of(LARGE, 3, tokens) for tokens in (100, 256, 600, 5000)] == [1, 1, 2, 3]
 
 
-# ----------------------------------------------------------------- of matrix products
-
-
-# ----------------------------------------------------------------- of decoding
+def test_products_of_a_small_model_have_one_thread_unless_somebody_decided(monkeypatch):
+    with suitable_products(LARGE):
+        assert counts() == {2}
+    with suitable_products(SMALL):
+        assert counts() == {1}
+    with limit_threads(2), suitable_products(SMALL):
+        assert counts() == {2}
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    with suitable_products(SMALL):
+        assert counts() == {2}
 
 
 @pytest.mark.parametrize(("model", "count", "device", "products", "parts"), [
@@ -81,9 +86,6 @@ def test_threads_divide_batches_of_large_models_or_share_their_products(model, c
         assert parallel.thread_count() == parts
     assert counts() == {2}
     assert parallel.thread_count() == 1
-
-
-# ----------------------------------------------------------------- the memory that they free
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
