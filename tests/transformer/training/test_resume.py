@@ -81,6 +81,14 @@ def test_a_second_ctrl_c_interrupts_at_once(tmp_path, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(runs.run(tmp_path, steps=1)))
+    thread.start()
+    thread.join()
+    assert results[0].progress.step == 1
+
+
 def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
     """Keys are (seed, step, call): after a resume they go on with the step, not from the start."""
     states = []

@@ -96,3 +96,12 @@ def test_the_learning_rate_of_each_update(schedule, tmp_path):
     np.testing.assert_allclose(used, [0.02 * SCHEDULES[schedule](n) for n in range(1, 13)], rtol=1e-12)
     assert max(used) == used[3] == 0.02
     assert min(used) > 0
+
+
+@pytest.mark.parametrize("changes", [{"warmup_steps": 0}, {"warmup_steps": 50}, {"steps": 1}], ids=str)
+def test_a_schedule_at_its_edges(changes, tmp_path):
+    """No warm-up, one that is longer than the run, a run of one update: every rate is above 0 and at most the peak."""
+    trainer = runs.new_trainer(tmp_path, **{"schedule": "cosine", "steps": 6, **changes})
+    for _ in range(trainer.options.steps):
+        assert 0 < trainer.scheduler.get_last_lr()[0] <= trainer.options.learning_rate
+        trainer.scheduler.step()
