@@ -118,14 +118,6 @@ def test_a_step_of_decoding_waits_once(way, sent, where, fused, stand_in, counts
         assert stand_in.uploads == {"asarray": at_first + sent * steps - without + counts["_collect"]}
 
 
-def test_a_source_that_is_on_the_device_is_read_back_once_to_count_its_tokens(stand_in):
-    model, source = prefer(peaked_model(2), eos=-100.0).to("cuda"), asarray_on("cuda", random_sources(2))
-    stand_in.clear()
-    greedy(model, source, 5)
-    assert stand_in.synchronizations == {"get": 6}
-    assert stand_in.uploads == {"asarray": 5}
-
-
 # --- A real GPU -----------------------------------------------------------------------------------
 
 if cuda_status().devices:  # elsewhere there is no such test, rather than a skipped one

@@ -71,11 +71,9 @@ def test_ctrl_c_before_the_first_checkpoint(begun, tmp_path):
 
 
 @posix
-@pytest.mark.parametrize(("descriptor", "name"), [
-    (0, "input"), pytest.param(1, "output", marks=pytest.mark.slow)])
-def test_a_closed_standard_stream_is_named(run, descriptor, name):
-    process = start("translate", run, preexec_fn=lambda: os.close(descriptor))
+def test_a_closed_standard_stream_is_named(run):
+    process = start("translate", run, preexec_fn=lambda: os.close(0))
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert errors.decode().startswith(f"Error: standard {name} is closed")
+    assert errors.decode().startswith("Error: standard input is closed")
     assert errors.count(b"\n") == 1

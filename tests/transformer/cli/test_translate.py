@@ -36,12 +36,6 @@ def test_several_translations_and_scores_are_in_columns(run):
     assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
 
 
-def test_scores_follow_the_length_penalty(run):
-    plain, mean = (float(call("translate", run, "--scores", "--length-penalty", penalty,
-                              standard_input="one two three\n").stdout.split("\t")[1]) for penalty in ("none", "mean"))
-    assert mean == pytest.approx(plain / 4, abs=1e-4)
-
-
 def test_what_comes_before_a_bad_line_is_translated(run):
     too_long = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
     assert (too_long.exit_code, too_long.stdout) == (2, "一\n二\n")

@@ -1,8 +1,6 @@
 """Vocabulary: ids, order, limits, and specials that no text can reach."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transformer.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 
@@ -14,13 +12,6 @@ def test_specials_come_first_and_no_text_reaches_them():
     assert len(vocabulary) == 6
     assert vocabulary.token_of(EOS) == "<eos>"
     assert [vocabulary.id_of(token) for token in ("a", "z", "", *SPECIALS)] == [5, *[UNK] * 6]
-
-
-@given(st.lists(st.text().filter(lambda token: token not in SPECIALS), unique=True))
-def test_ids_and_tokens_are_inverse_and_a_copy_is_equal(tokens):
-    vocabulary = Vocabulary(tokens)
-    assert [vocabulary.token_of(vocabulary.id_of(token)) for token in tokens] == tokens
-    assert Vocabulary(vocabulary.tokens).tokens == vocabulary.tokens
 
 
 def test_build_orders_by_count_then_by_text_and_has_limits():

@@ -37,11 +37,6 @@ def test_on_a_gpu_the_next_group_is_prepared_before_anybody_waits(stand_in, orde
     assert order[-2:] == [("update", steps), "look"], "nothing is prepared for an update that does not come"
 
 
-def test_on_the_cpu_nothing_is_prepared_ahead(order, tmp_path):
-    fit(runs.new_trainer(tmp_path, steps=3), show_progress=False)
-    assert order == [(what, n) for n in (1, 2, 3) for what in ("prepared", "update")]
-
-
 @pytest.mark.parametrize("step", [3, 5])
 def test_what_was_prepared_and_not_used_leaves_no_trace(step, stand_in, tmp_path):
     """Update 3 ends an epoch. The position of a checkpoint is that after the last update, prepared or not."""
