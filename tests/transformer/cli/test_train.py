@@ -33,6 +33,7 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
                                      "max_length": 64}),
     ("--config base", {"d_model": 512, "dropout": 0.0, "max_length": 64, "share_embeddings": True}),
     ("--steps 7", {"steps": 7, "epochs": None}),
+    ("--epochs 2", {"steps": None, "epochs": 2}),
     ("--epochs 2 --steps 7", {"steps": 7, "epochs": 2}),
     ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"].options.steps}),
     ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": None, "warmup_steps": 9, "valid_metric": "bleu"}),
