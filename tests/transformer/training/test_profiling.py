@@ -6,8 +6,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from minigrad.engine.interpreters import interpreters
+
+from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
 from transformer.training.checkpoints import load_run
+from transformer.training.loop import fit
 from transformer.training.profiling import MEASURED, WARM_UP
 
 
@@ -41,3 +45,15 @@ def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monk
     (tmp_path / "folder").mkdir()
     assert "--profile" in refused("train", *SMALL, "--out", tmp_path / "run", "--profile", place)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
+    def fail(trainer):
+        if trainer.progress.step == WARM_UP + 2:
+            raise RuntimeError("stop")
+
+    runs.after_update(monkeypatch, fail)
+    with pytest.raises(RuntimeError, match="stop"):
+        fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=tmp_path / "trace.json")
+    assert interpreters() == ()
+    assert (tmp_path / "trace.json").exists()
