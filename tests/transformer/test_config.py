@@ -1,11 +1,8 @@
 """TransformerConfig: the three sizes, what is refused, and its way through JSON."""
 
 import json
-from dataclasses import fields
 
 import pytest
-
-import minigrad
 
 from transformer import Transformer, TransformerConfig
 
@@ -22,25 +19,17 @@ def layers(d, d_ff, encoder, decoder, bias=True):
     return encoder * (attention + feed_forward + 2 * norm) + decoder * (2 * attention + feed_forward + 3 * norm)
 
 
-def test_base_is_the_papers_base_model_to_the_last_parameter():
+def test_base_is_the_papers_base_model_and_the_others_follow_the_same_arithmetic():
     config = TransformerConfig.base(37_000, 37_000)
     assert config == TransformerConfig(
         37_000, 37_000, d_model=512, num_heads=8, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6, dropout=0.1,
         norm="post", activation="relu", positions="sinusoidal", sinusoid_layout="interleaved", first_position=0,
         max_length=512, share_embeddings=True, tie_output=True)
-    table = 37_000 * 512  # one for source, target and output; post-norm: nothing follows the last layer
-    assert table + layers(512, 2048, 6, 6) == 63_082_496
-    few = TransformerConfig.base(50, 50, num_encoder_layers=1, num_decoder_layers=1)
+    few = TransformerConfig.base(50, 50, num_encoder_layers=1, num_decoder_layers=1)  # post-norm: no final norms
     assert Transformer(few).num_parameters() == 50 * 512 + layers(512, 2048, 1, 1)
-
-
-def test_tiny_and_small_by_the_same_arithmetic():
     tiny, small = TransformerConfig.tiny(14, 31), TransformerConfig.small(14, 31, dropout=0.0, norm="post")
     assert Transformer(tiny).num_parameters() == (14 + 31 + 31) * 64 + layers(64, 256, 2, 2) + 2 * 2 * 64
     assert Transformer(small).num_parameters() == (14 + 31 + 31) * 256 + layers(256, 1024, 3, 3)
-    assert (small.dropout, small.norm, small.d_model) == (0.0, "post", 256)
-    assert (tiny.has_final_norm, small.has_final_norm) == (True, False)
-    assert not TransformerConfig.tiny(9, 9, final_norm=False).has_final_norm
 
 
 @pytest.mark.parametrize(
@@ -72,17 +61,10 @@ def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
     ("changes", "error", "message"),
     [
         ({"source_vocab_size": 0}, ValueError, "must be at least 1, got 0"),
-        ({"target_vocab_size": -3}, ValueError, "must be at least 1, got -3"),
-        ({"d_model": 0}, ValueError, "must be at least 1"),
-        ({"num_heads": 0}, ValueError, "must be at least 1"),
-        ({"d_ff": 0}, ValueError, "must be at least 1"),
-        ({"max_length": 0}, ValueError, "must be at least 1"),
         ({"num_encoder_layers": -1}, ValueError, "must not be negative"),
-        ({"num_decoder_layers": -1}, ValueError, "must not be negative"),
         ({"d_model": 10, "num_heads": 4}, ValueError, r"\(10\) must be a multiple of num_heads \(4\)"),
         ({"d_model": 9, "num_heads": 3}, ValueError, "got 9"),
         ({"dropout": 1.0}, ValueError, "got 1.0"),
-        ({"dropout": -0.1}, ValueError, "got -0.1"),
         ({"dropout": float("nan")}, ValueError, "got nan"),
         ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
         ({"activation": "swish"}, ValueError, "must be one of relu, gelu, gelu_tanh"),
@@ -90,18 +72,13 @@ def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
         ({"sinusoid_layout": "thirds"}, ValueError, "must be one of interleaved, halves"),
         ({"first_position": 2}, ValueError, "must be 0 or 1, got 2"),
         ({"layer_norm_eps": 0.0}, ValueError, "must be positive"),
-        ({"layer_norm_eps": float("nan")}, ValueError, "must be positive"),
         ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "11 and 12"),
         ({"tie_output": True, "output_bias": True}, ValueError, "exclude each other"),
         ({"pad_id": 11}, ValueError, "below the vocabulary's size 11, got 11"),
-        ({"bos_id": -1}, ValueError, "got -1"),
-        ({"eos_id": 11}, ValueError, "got 11"),
         ({"d_model": 8.0}, TypeError, "must be of type int, got 8.0"),
         ({"num_heads": True}, TypeError, "must be of type int, got True"),
         ({"dropout": "0.1"}, TypeError, "must be of type float"),
-        ({"bias": 1}, TypeError, "must be of type bool, got 1"),
         ({"final_norm": "yes"}, TypeError, r"must be of type bool \| None"),
-        ({"norm": None}, TypeError, "must be of type str, got None"),
     ],
     ids=str,
 )
@@ -112,29 +89,17 @@ def test_what_makes_no_model_is_refused_by_name(changes, error, message):
     assert next(iter(changes)) in str(caught.value)
 
 
-def test_an_odd_width_is_fine_with_learned_positions_and_so_is_no_layer_at_all():
-    config = TransformerConfig(11, 11, d_model=9, num_heads=3, positions="learned", num_encoder_layers=0,
-                               num_decoder_layers=0, max_length=4)  # fmt: skip
-    with minigrad.no_grad():
-        assert Transformer(config)([[3, 2]], [[1, 3, 4]]).shape == (1, 3, 11)
-
-
 EVERY_OPTION = TransformerConfig(
-    11, 12, d_model=12, num_heads=3, num_encoder_layers=4, num_decoder_layers=5, d_ff=7, dropout=0.25, norm="post",
+    11, 12, d_model=9, num_heads=3, num_encoder_layers=0, num_decoder_layers=5, d_ff=7, dropout=0.25, norm="post",
     final_norm=True, activation="gelu_tanh", positions="learned", sinusoid_layout="halves", first_position=1,
     max_length=99, bias=False, norm_bias=False, output_bias=True, tie_output=False, share_embeddings=False,
     layer_norm_eps=1e-6, pad_id=3, bos_id=4, eos_id=5,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("config", [EVERY_OPTION, TransformerConfig.base(50, 50), TransformerConfig(7, 8)])
-def test_through_json_and_back(config):
-    assert set(config.to_json()) == {field.name for field in fields(TransformerConfig)}
-    assert TransformerConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
-
-
-def test_json_with_unknown_or_missing_entries_is_refused_by_name():
+def test_through_json_and_back():
     values = EVERY_OPTION.to_json()
+    assert TransformerConfig.from_json(json.loads(json.dumps(values))) == EVERY_OPTION
     with pytest.raises(ValueError, match=r"unknown entries \['depth'\]"):
         TransformerConfig.from_json({**values, "depth": 3})
     del values["target_vocab_size"]

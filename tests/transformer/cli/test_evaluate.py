@@ -1,7 +1,6 @@
 """``evaluate`` and ``info``."""
 
 import json
-import sys
 
 import pytest
 
@@ -9,7 +8,6 @@ from minigrad.checkpoint import load_tensors
 
 from tests.transformer.commands import call, refused
 from tests.transformer.digits import PAIRS
-from transformer.data import TASKS
 from transformer.translator import Translator
 
 
@@ -30,12 +28,6 @@ def test_evaluate_prints_one_json_object(run, numbers):
     assert values["exact_match"] == 1.0
 
 
-def test_evaluate_on_the_task_itself(small_run):
-    values = json.loads(call("evaluate", small_run, "--count", 6, "--seed", 3).stdout)
-    expected = Translator.load(small_run).evaluate(TASKS["copy"].pairs("test", 6, seed=3))
-    assert values | {"seconds": 0} == expected | {"seconds": 0}
-
-
 def test_mistakes(run, without_data, files):
     assert "was trained on text files: give --source and --target" in refused("evaluate", run)
     assert "does not say what it was trained on: give --source and --target" in refused("evaluate", without_data)
@@ -45,22 +37,12 @@ def test_mistakes(run, without_data, files):
         assert message in refused("evaluate", run, "--source", files[source], "--target", files[target])
 
 
-def test_evaluate_without_sacrebleu_says_so(monkeypatch, run, numbers):
-    for name in ("sacrebleu", "sacrebleu.metrics"):
-        monkeypatch.setitem(sys.modules, name, None)
-    result = call("evaluate", run, *numbers)
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["bleu"] is None
-    assert "pip install -e '.[data]'" in result.stderr
-
-
 def test_info(run):
     result = call("info", run)
     assert result.exit_code == 0
     arrays, _ = load_tensors(next((run / "checkpoints").iterdir()) / "model.safetensors")
     assert f"{sum(array.size for array in arrays.values()):,} parameters" in result.stdout
     words = {tuple(line.split(None, 1)) for line in result.stdout.splitlines()}
-    assert {("d_model", "32"), ("max_length", "8"), ("source", "7 words"), ("steps", "120"),
-            ("train", "a, b"), ("patience", "-"), ("tie_output", "no"), ("updates", "120"), ("epochs", "120")} <= words
-    [best] = [line for line in result.stdout.splitlines() if line.startswith("  best ")]
-    assert best.endswith("exact match 100.00 %")
+    assert {("d_model", "32"), ("source", "7 words"), ("train", "a, b"), ("patience", "-"), ("tie_output", "no"),
+            ("updates", "120")} <= words
+    assert "exact match 100.00 %\n" in result.stdout

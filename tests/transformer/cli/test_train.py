@@ -1,4 +1,4 @@
-"""``train``: from options to a run, and what is refused, in one line; its help."""
+"""``train``: from options to a run, and what is refused, in one line; the help of every command."""
 
 import shutil
 import sys
@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.transformer.commands import COMMANDS, SMALL, call, contents, refused
-from transformer import TransformerConfig
 from transformer.cli import main
 from transformer.data import TASKS
 from transformer.training.recipes import RECIPES
 
 
-@pytest.mark.parametrize("task", ["copy", "dates"])
-def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, task):
+def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
+    task = "addition"
     assert call("train", "--task", task, "--out", tmp_path, "--train-count", 300).exit_code == 130
     [run] = begun
     recipe = RECIPES[task]
@@ -27,30 +26,18 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, task):
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
-    # of the model
-    ("--d-model 48 --heads 3 --d-ff 20", {"d_model": 48, "num_heads": 3, "d_ff": 20}),
-    ("--layers 3 --decoder-layers 1", {"num_encoder_layers": 3, "num_decoder_layers": 1}),
-    ("--encoder-layers 4", {"num_encoder_layers": 4, "num_decoder_layers": 2}),
-    ("--dropout 0.25 --norm post", {"dropout": 0.25, "norm": "post"}),
-    ("--activation gelu --positions learned", {"activation": "gelu", "positions": "learned"}),
+    ("--layers 3 --decoder-layers 1 --dropout 0.25 --norm post",
+     {"num_encoder_layers": 3, "num_decoder_layers": 1, "dropout": 0.25, "norm": "post"}),
     ("--max-length 33 --tie --shared-vocab", {"max_length": 33, "tie_output": True, "share_embeddings": True}),
     ("--config small --d-model 64", {"d_model": 64, "d_ff": 1024, "num_encoder_layers": 3, "dropout": 0.0,
                                      "max_length": 64}),
-    # of the training
+    ("--config base", {"d_model": 512, "dropout": 0.0, "max_length": 64, "share_embeddings": True}),
     ("--steps 7", {"steps": 7, "epochs": None}),
     ("--epochs 2", {"steps": None, "epochs": 2}),
     ("--epochs 2 --steps 7", {"steps": 7, "epochs": 2}),
     ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"].options.steps}),
-    ("--batch-tokens 99 --accumulate 3 --threads 3", {"batch_tokens": 99, "accumulate": 3, "threads": 3}),
-    ("--learning-rate 0.25 --warmup 9 --schedule linear", {"learning_rate": 0.25, "warmup_steps": 9,
-                                                          "schedule": "linear"}),
-    ("--clip 0", {"clip_norm": None, "micro_batches": 1, "precision": "float32"}),
-    ("--clip 2.5 --weight-decay 0.1", {"clip_norm": 2.5, "weight_decay": 0.1}),
-    ("--label-smoothing 0.2 --adam-beta2 0.9", {"label_smoothing": 0.2, "adam_beta2": 0.9}),
-    ("--valid-every 3 --valid-sentences 4 --metric bleu", {"valid_every": 3, "valid_sentences": 4,
-                                                          "valid_metric": "bleu"}),
-    ("--patience 2 --keep 5 --average 4 --seed 8", {"patience": 2, "keep": 5, "average": 4, "seed": 8}),
-    ("--micro-batches 4 --precision float16", {"micro_batches": 4, "precision": "float16"}),
+    ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": None, "warmup_steps": 9, "valid_metric": "bleu"}),
+    ("--clip 2.5 --seed 8 --threads 3", {"clip_norm": 2.5, "seed": 8, "threads": 3}),
 ])
 def test_options(begun, tmp_path, arguments, expected):
     call("train", "--task", "copy", "--out", tmp_path, "--train-count", 50, *arguments.split())
@@ -58,17 +45,6 @@ def test_options(begun, tmp_path, arguments, expected):
     found = run.config.to_json() | run.options.to_json()
     assert {name: found[name] for name in expected} == expected
     assert run.train_pairs == TASKS["copy"].pairs("train", 50, run.options.seed)
-
-
-@pytest.mark.parametrize("preset", ["tiny", "base"])
-def test_a_preset_keeps_the_rest_of_the_recipe(begun, tmp_path, preset):
-    """The vocabulary of the paper's base model is shared."""
-    call("train", "--task", "addition", "--config", preset, "--out", tmp_path, "--train-count", 50)
-    [run] = begun
-    assert (run.tokenizers[0] is run.tokenizers[1]) == (preset == "base")
-    sizes = [len(tokenizer.vocabulary) for tokenizer in run.tokenizers]
-    kept = {name: RECIPES["addition"].model[name] for name in ("dropout", "max_length")}
-    assert run.config == getattr(TransformerConfig, preset)(*sizes, **kept)
 
 
 @pytest.mark.parametrize("kind", ["words", "characters", "bpe"])
@@ -88,30 +64,17 @@ GOOD = "good.src good.tgt"
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ("", "give one of --task NAME and --train SRC TGT"),
-    (f"--task copy --train {GOOD}", "give one of --task NAME and --train SRC TGT"),
     (f"--train {GOOD}", "--train and --valid belong together"),
-    (f"--task copy --valid {GOOD}", "--train and --valid belong together"),
-    ("--task chess", "'chess' is not one of 'copy'"),
     ("--task copy --train-count 9 --d-model 64 --heads 5", "d_model (64)"),
     ("--task copy --steps -3", "-3 is not in the range"),
-    ("--task copy --learning-rate 0", "0.0 is not in the range"),
     ("--task copy --learning-rate nan", "'--learning-rate': nan"),
-    ("--task copy --minutes inf", "'--minutes': inf"),
-    ("--task copy --dropout 1", "1.0 is not in the range"),
-    ("--task copy --seed -1", "-1 is not in the range"),
     ("--task copy --no-such-option", "No such option"),
-    ("--task copy --micro-batches 0", "0 is not in the range"),
-    ("--task copy --precision bfloat16", "'bfloat16' is not one of"),
     ("--task copy --device tpu", "unknown device 'tpu'"),
-    ("--task copy --vocab-size 4", "'--vocab-size': 4"),
     ("--task copy --tokens bpe --vocab-size 200", "--vocab-size 200 is too small for --tokens bpe"),
     ("--task copy --train-count 99 --max-length 5 --steps 1", "raise --max-length"),
     ("--task copy --train-count 9 --metric bleu", "pip install -e '.[data]'"),
     (f"--train missing.src good.tgt --valid {GOOD}", "missing.src"),
-    (f"--train good.src short.tgt --valid {GOOD}", "has 2 lines"),
-    (f"--train {GOOD} --valid empty.src empty.src", "empty.src is empty"),
     (f"--train latin.src good.tgt --valid {GOOD}", "latin.src, line 2"),
-    (f"--train good.src long.tgt --valid {GOOD}", "long.tgt, line 2: 301 target tokens"),
     (f"--train {GOOD} --valid gaps.src gaps.tgt", "gaps.src, line 4: 302 source tokens"),
     (f"--train {GOOD} --valid {GOOD} --train-count 9", "files are used whole"),
 ])
@@ -140,19 +103,8 @@ def test_the_folder_of_a_run(run, files, tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help(command):
+    """Every option has a text."""
     result = call(command, "--help")
     assert result.exit_code == 0
     for parameter in main.commands[command].params:
-        if parameter.param_type_name != "argument":
-            assert parameter.help, parameter.name
-            assert parameter.opts[0] in result.output
-    assert f"\n  {command} " in call().output
-
-
-def test_help_is_in_sections_and_has_recipes_and_defaults():
-    text = call("train", "--help").output
-    titles = ["Data (one of --task and --train)", "Model", "Training", "Validation and checkpoints", "Run", "Machine"]
-    places = [text.index(f"\n{title}:\n") for title in titles]
-    assert places == sorted(places)
-    assert all(f"\n    {name} " in text for name in RECIPES)
-    assert "[default: 64;" in call("translate", "--help").output
+        assert parameter.param_type_name == "argument" or (parameter.help and parameter.opts[0] in result.output)

@@ -57,23 +57,9 @@ def test_like_lengths_are_together_and_batches_are_full():
     assert sorted(map(len, plan([([5, EOS], [6])] * 100, batch_tokens=32))) == [4, *[16] * 6]
 
 
-def test_a_sentence_over_the_limit_is_a_batch_of_its_own():
-    examples = [([5, EOS], [6]), ([5] * 10 + [EOS], [6] * 40), ([5, EOS], [6, 6])]
-    assert sorted(map(sorted, plan(examples, batch_tokens=10))) == [[0, 2], [1]]
-
-
-@pytest.mark.parametrize("options", [{"batch_tokens": 0}, {"seed": -1}, {"epoch": -1}])
-def test_mistakes_are_named(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        plan(made_examples(3), **options)
-
-
-def test_encode_pairs_by_hand():
+def test_encode_and_collate_by_hand():
     source, target = WordTokenizer.train(["a b"]), WordTokenizer.train(["x y"])
     assert encode_pairs([("b a", "y"), ("zzz", "")], source, target) == [([5, 4, EOS], [5]), ([UNK, EOS], [])]
-
-
-def test_collate_by_hand():
     examples = [([9, EOS], [7, 8, 9]), ([4, 5, 6, EOS], [7]), ([4, EOS], [])]
     batch = collate(examples, [1, 0])
     assert batch.source.tolist() == [[4, 5, 6, EOS], [9, EOS, PAD, PAD]]
@@ -84,3 +70,5 @@ def test_collate_by_hand():
     assert collate(examples, np.array([2])).num_target_tokens == 1
     with pytest.raises(ValueError, match="at least one example"):
         collate(examples, [])
+    with pytest.raises(ValueError, match="batch_tokens"):
+        plan(examples, batch_tokens=0)

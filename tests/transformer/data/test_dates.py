@@ -1,9 +1,7 @@
 """Dates: what people write in each language, against dates worked out by hand; one answer for every text."""
 
 import re
-import sys
 from datetime import date, timedelta
-from random import Random
 
 import pytest
 
@@ -26,23 +24,15 @@ def written(day, locale):
 @pytest.mark.parametrize(("locale", "day", "texts"), [
     ("en_US", date(2021, 3, 3), ["Wednesday, March 3, 2021", "March 3rd, 2021", "Mar 3, 2021"]),
     ("en_US", date(2050, 11, 22), ["Tuesday, November 22nd, 2050", "Tue, Nov 22, 2050"]),
+    ("en_GB", date(2021, 3, 11), ["11th March 2021", "11th of March 2021"]),
     ("en_GB", date(1999, 5, 1), ["1st May 1999", "Saturday, 1st May 1999", "1st of May 1999", "01 May 1999"]),
-    ("fr", date(2021, 3, 3), ["mercredi 3 mars 2021", "le 3 mars 2021", "03/03/2021", "3/3/2021"]),
     ("fr", date(1999, 5, 1), ["samedi 1er mai 1999", "le 1er mai 1999", "1 mai 1999", "01/05/1999"]),
     ("de", date(2021, 3, 3), ["Mittwoch, 3. März 2021", "Mittwoch, den 3. März 2021", "03.03.2021"]),
-    ("de", date(2021, 5, 3), ["03.05.2021", "3.5.2021", "3. Mai 2021", "Montag, 03.05.2021"]),
     ("es", date(1999, 5, 1), ["sábado 1 de mayo de 1999", "01/05/1999"]),
     ("ja", date(1999, 5, 1), ["1999年5月1日土曜日", "1999年05月01日", "1999年5月1日(土)", "1999/5/1"]),
 ])
 def test_texts_worked_out_by_hand(locale, day, texts):
     assert set(texts) <= written(day, locale)
-
-
-def test_english_ordinals():
-    days = [dates.format_date(date(2021, 1, day), "en_GB", "d'{th}' MMMM y").split()[0] for day in range(1, 32)]
-    assert " ".join(days) == (
-        "1st 2nd 3rd 4th 5th 6th 7th 8th 9th 10th 11th 12th 13th 14th 15th 16th 17th 18th 19th 20th "
-        "21st 22nd 23rd 24th 25th 26th 27th 28th 29th 30th 31st")
 
 
 def test_no_text_has_two_answers():
@@ -64,20 +54,3 @@ def test_drawn_dates_cover_years_languages_styles_and_cases():
     for word in ("March", "märz", "MÄRZ", "mercredi", "miércoles", "曜日", "3rd", "1er", "2ND", "den "):
         assert any(word in text for text in texts), word
     assert len({re.sub(r"\d+", "0", text) for text in texts}) > 1000
-
-
-def test_the_text_is_a_style_of_a_locale_in_some_case():
-    rng = Random(0)
-    for _ in range(200):
-        text, iso = dates.draw_date(rng)
-        texts = set().union(*(written(date.fromisoformat(iso), locale) for locale in LOCALES))
-        assert text in texts | {w.lower() for w in texts} | {w.upper() for w in texts}
-
-
-def test_a_missing_library_names_the_extra(monkeypatch):
-    for name in ("babel", "babel.dates"):
-        monkeypatch.setitem(sys.modules, name, None)
-    dates.date_styles.cache_clear()
-    dates._babel_locale.cache_clear()
-    with pytest.raises(ImportError, match=r"'babel'.*\.\[data\]"):
-        get_task("dates").pairs("train", 1, 0)

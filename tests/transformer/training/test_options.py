@@ -12,23 +12,20 @@ EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro
                         adam_beta2=0.9, seed=5, valid_every=7, valid_sentences=8, valid_metric="bleu", patience=3,
                         keep=4, average=2, threads=2, precision="tf32", minutes=1.5, jit=True)
 
-COUNTS = ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
-          "patience", "keep", "average", "threads")
-POSITIVE = ("learning_rate", "clip_norm", "minutes")
-NOT_NEGATIVE = ("warmup_steps", "weight_decay", "seed")
-FRACTIONS = ("label_smoothing", "adam_beta2")
 REFUSED = [
-    *[(name, 0, ValueError, "must be at least 1, got 0") for name in COUNTS],
-    *[(name, 0.0, ValueError, "must be positive, got 0.0") for name in POSITIVE],
-    *[(name, -1, ValueError, "must not be negative, got -1") for name in NOT_NEGATIVE],
-    *[(name, bad, ValueError, rf"must be in \[0, 1\), got {bad}") for name in FRACTIONS for bad in (1, -0.1)],
-    *[("learning_rate", bad, ValueError, f"must be finite, got {bad}") for bad in (math.inf, math.nan)],
-    *[(name, 2.0, TypeError, "must be of type int.*, got 2.0") for name in (*COUNTS, "warmup_steps", "seed")],
-    *[(name, "0.5", TypeError, "must be of type float.*, got '0.5'") for name in (*POSITIVE, "weight_decay")],
-    *[(name, True, TypeError, "must be of type .*, got True") for name in ("steps", "minutes")],
-    *[(name, None, TypeError, "must be of type .*, got None")
-      for name in ("batch_tokens", "keep", "learning_rate", "schedule", "precision", "jit")],
+    *[(name, 0, ValueError, "must be at least 1, got 0") for name in (
+        "steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences", "patience",
+        "keep", "average", "threads")],
+    *[(name, 0.0, ValueError, "must be positive, got 0.0") for name in ("learning_rate", "clip_norm", "minutes")],
+    *[(name, -1, ValueError, "must not be negative, got -1") for name in ("warmup_steps", "weight_decay", "seed")],
+    *[(name, 1, ValueError, r"must be in \[0, 1\), got 1") for name in ("label_smoothing", "adam_beta2")],
+    ("label_smoothing", -0.1, ValueError, r"must be in \[0, 1\), got -0.1"),
+    ("learning_rate", math.nan, ValueError, "must be finite, got nan"),
+    ("steps", 2.0, TypeError, "must be of type int.*, got 2.0"),
+    ("minutes", "0.5", TypeError, "must be of type float.*, got '0.5'"),
+    ("steps", True, TypeError, "must be of type .*, got True"),
     ("jit", 1, TypeError, "must be of type bool, got 1"),
+    ("schedule", None, TypeError, "must be of type .*, got None"),
     ("seed", 2**64, ValueError, r"must be below 2\*\*64"),
     ("schedule", "step", ValueError, "must be inverse_sqrt, cosine, linear or constant"),
     ("precision", "bfloat16", ValueError, "must be float32, tf32 or float16"),
@@ -42,18 +39,11 @@ def test_what_is_refused(name, value, error, message):
         TrainingOptions(**EVERY.to_json() | {name: value})
 
 
-def test_what_is_at_the_edge():
-    for changes in ({"warmup_steps": 0, "weight_decay": 0, "seed": 0, "label_smoothing": 0, "adam_beta2": 0.0},
-                    {"seed": 2**64 - 1, "clip_norm": None, "patience": None, "minutes": None, "steps": None},
-                    {"minutes": 2, "epochs": None, "batch_tokens": 1, "learning_rate": 1}):
-        options = TrainingOptions(**EVERY.to_json() | changes)
-        assert {name: getattr(options, name) for name in changes} == changes
-
-
 def test_a_run_needs_a_length_and_some_schedules_need_to_know_it():
     with pytest.raises(ValueError, match="steps, epochs or minutes"):
         TrainingOptions()
-    for length in ({"steps": 1}, {"epochs": 1}, {"minutes": 0.5, "schedule": "constant"}):
+    for length in ({"steps": 1, "seed": 0, "warmup_steps": 0}, {"epochs": 1, "adam_beta2": 0.0, "seed": 2**64 - 1},
+                   {"minutes": 0.5, "schedule": "constant"}):
         TrainingOptions(**length)
     for schedule in ("cosine", "linear"):
         with pytest.raises(ValueError, match=f"the {schedule} schedule needs steps or epochs"):

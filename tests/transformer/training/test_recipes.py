@@ -4,14 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from transformer import TransformerConfig
 from transformer.data.tasks import TASKS, get_task
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
 
-LONGEST = {  # source and target tokens, end-of-sentence included
-    "copy": (11, 11), "reverse": (11, 11), "sort": (11, 11), "addition": (8, 5),
-}
 FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}  # of the README
 
 
@@ -24,12 +20,6 @@ def prepared(name, train_count=300, valid_count=10):
     return recipe, train_pairs, valid_pairs, task_tokenizers(get_task(name), train_pairs)
 
 
-def test_there_is_a_recipe_for_every_task_and_for_text():
-    assert RECIPES.keys() == FIGURES.keys() | {"text"} == {*TASKS, "text"}
-    assert RECIPES["text"].options.valid_metric == "bleu"
-    assert RECIPES["text"].model["tie_output"]
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_every_pair_fits_the_model(name):
     """The longest that can be generated, and unseen pairs have no unknown symbol."""
@@ -40,17 +30,8 @@ def test_every_pair_fits_the_model(name):
     assert (config.source_vocab_size, config.target_vocab_size) == (len(source.vocabulary), len(target.vocabulary))
     unseen = get_task(name).pairs("test", 500, 1)
     for side, tokenizer in enumerate((source, target)):
-        longest = max(len(tokenizer.encode(pair[side])) + 1 for pair in [*train_pairs, *unseen])
-        assert name not in LONGEST or longest == LONGEST[name][side]
-        assert longest <= config.max_length
+        assert max(len(tokenizer.encode(pair[side])) + 1 for pair in [*train_pairs, *unseen]) <= config.max_length
         assert all(tokenizer.decode(tokenizer.encode(pair[side])) == pair[side] for pair in unseen)
-
-
-def test_changes_go_before_the_recipe_and_the_recipe_before_the_preset():
-    _, _, _, tokenizers = prepared("addition", 20)
-    recipe = replace(RECIPES["addition"], preset="tiny", model={"d_ff": 40, "dropout": 0.3})
-    sizes = [len(tokenizer.vocabulary) for tokenizer in tokenizers]
-    assert recipe.config(*tokenizers, dropout=0.5) == TransformerConfig.tiny(*sizes, d_ff=40, dropout=0.5)
 
 
 @pytest.mark.slow

@@ -57,17 +57,6 @@ def test_batches_in_parts_make_the_same_update(threads, tmp_path, monkeypatch):
     assert sums == pytest.approx([sums[0]] * 3, rel=1e-12)
 
 
-def test_gradients_are_clipped_together(tmp_path):
-    trainer = float64_trainer(tmp_path)
-    group = next(trainer.groups())
-    trainer.update(group)
-    free = gradients(trainer.model)
-    norm = math.sqrt(sum(np.square(g).sum() for g in free.values()))
-    clipping = float64_trainer(tmp_path, clip_norm=norm / 3)
-    clipping.update(group)
-    assert_same(gradients(clipping.model), {name: g / 3 for name, g in free.items()}, tolerance=1e-10)
-
-
 def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     """Of all updates since the line before: checked against the model's own loss, before each update."""
     trainer = runs.new_trainer(tmp_path, {"dropout": 0.0}, label_smoothing=0.0, steps=4, valid_every=2)
@@ -109,11 +98,10 @@ def test_the_learning_rate_of_each_update(schedule, tmp_path):
     assert min(used) > 0
 
 
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-@pytest.mark.parametrize("changes", [{"warmup_steps": 0}, {"warmup_steps": 50}, {"steps": 1}])
-def test_schedules_at_their_edges(schedule, changes, tmp_path):
+@pytest.mark.parametrize("changes", [{"warmup_steps": 0}, {"warmup_steps": 50}, {"steps": 1}], ids=str)
+def test_a_schedule_at_its_edges(changes, tmp_path):
     """No warm-up, one that is longer than the run, a run of one update: every rate is above 0 and at most the peak."""
-    trainer = runs.new_trainer(tmp_path, schedule=schedule, **{"steps": 6, **changes})
+    trainer = runs.new_trainer(tmp_path, **{"schedule": "cosine", "steps": 6, **changes})
     for _ in range(trainer.options.steps):
         assert 0 < trainer.scheduler.get_last_lr()[0] <= trainer.options.learning_rate
         trainer.scheduler.step()
