@@ -87,13 +87,6 @@ def test_it_trains_decodes_and_is_explained(cls, method):
     assert explanation.loss == pytest.approx(small.eval().loss(*ids).item(), rel=1e-5)
 
 
-def test_a_loss_of_ones_own_trains():
-    model = tiny_model()
-    expected = 0.5 * model.loss(SOURCE, LABELS).item()
-    model.__class__ = halved(Transformer, "loss")
-    assert packed_loss(model, SOURCE, LABELS).item() == pytest.approx(expected, rel=1e-14)
-
-
 # --- What a shortcut does not know ----------------------------------------------------------------
 
 

@@ -110,8 +110,7 @@ def test_true_means_may_attend_everywhere(attend):
 
 
 @EVERYWHERE
-@pytest.mark.parametrize("mask", [np.ones((3, 4)), Tensor(np.ones((3, 4), np.int64)), [[True]]],
-                         ids=["array", "tensor", "list"])
-def test_what_is_not_boolean_is_refused_everywhere(attend, mask):
-    with pytest.raises(TypeError, match="boolean"):
-        attend(mask, features(4, 5))
+def test_what_is_not_boolean_is_refused_everywhere(attend):
+    for mask in (np.ones((3, 4)), Tensor(np.ones((3, 4), np.int64)), [[True]]):
+        with pytest.raises(TypeError, match="boolean"):
+            attend(mask, features(4, 5))
