@@ -8,7 +8,7 @@ import pytest
 import minigrad
 from minigrad import nn
 
-from tests.transformer.decoding_models import BOS, EOS, peaked_model, random_sources, trimmed
+from tests.transformer.decoding_models import BOS, EOS, peaked_model, plain_greedy, random_sources
 from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, tiny_config, tiny_model
 from transformer import Transformer, trace
 from transformer.data import WordTokenizer
@@ -42,17 +42,6 @@ def as_written(model):
     return minigrad.functional.cross_entropy(model(SOURCE, shift_right(LABELS, BOS)), LABELS, ignore_index=0)
 
 
-def by_whole_prefixes(model, source, steps=4):
-    """The tokens that the model itself finds most probable, everything computed anew at each step."""
-    ids = [BOS]
-    with minigrad.no_grad():
-        while len(ids) <= steps and ids[-1] != EOS:
-            logits = model(trimmed(source), [ids]).numpy()[0, -1].copy()
-            logits[[0, BOS]] = -np.inf
-            ids.append(int(logits.argmax()))
-    return [token for token in ids[1:] if token != EOS]
-
-
 # Every class of module of the model, and every method of the model itself.
 PLACES = [*((cls, "forward") for cls in PARTS if cls is not nn.ModuleList),
           *((Transformer, method) for method in ("encode", "decode", "logits"))]
@@ -76,9 +65,9 @@ def test_it_trains_decodes_and_is_explained(cls, method):
     assert len(traced) == 3
 
     speaker = replaced_in(peaked_model(0, sharpness=2.0, **options), cls, method).eval()
-    prefixes = [by_whole_prefixes(speaker, source) for source in SENTENCES]
-    assert [hypothesis.ids for hypothesis in greedy(speaker, SENTENCES, max_length=4)] == prefixes
-    assert [best.ids for best, in beam_search(speaker, SENTENCES, 1, max_length=4)] == prefixes
+    expected_ids = [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
+    assert [hypothesis.ids for hypothesis in greedy(speaker, SENTENCES, max_length=4)] == expected_ids
+    assert [best.ids for best, in beam_search(speaker, SENTENCES, 1, max_length=4)] == expected_ids
 
     with minigrad.random.fork(4):
         small = replaced_in(Transformer(tiny_config(**options)), cls, method)
@@ -143,7 +132,7 @@ def test_a_changed_model_trains_and_decodes_as_written(reason, monkeypatch):
     assert unknown_part(model) == unknown_part(speaker) == reason
     assert packed_loss(model, SOURCE, LABELS).item() == as_written(model).item()
     found = greedy(speaker, SENTENCES, max_length=4)
-    assert [hypothesis.ids for hypothesis in found] == [by_whole_prefixes(speaker, source) for source in SENTENCES]
+    assert [hypothesis.ids for hypothesis in found] == [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
 
 
 def test_a_model_that_was_copied_is_known():

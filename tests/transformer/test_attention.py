@@ -112,15 +112,3 @@ def test_rows_of_the_score_gradient_sum_to_zero(kind, dropout):
     for name in ("scaled", "scores", "masked"):
         assert (inner[name].grad.numpy()[masked] == 0).all(), name
     assert abs(module.key.bias.grad.numpy()).max() < 1e-14
-
-
-def test_dropout_works_on_weights_by_the_formula():
-    module, plain, inputs = made(dropout=0.5), made(), cross_inputs()
-    with minigrad.random.fork(3):
-        out = module(*inputs, REAL)
-        _, weights = plain(*inputs, REAL, return_weights=True)
-    with minigrad.random.fork(3):
-        kept = minigrad.random.bernoulli_mask(minigrad.random.next_key(), weights.shape, 0.5)
-    values = plain.split_heads(plain.value(inputs[2]))
-    expected = plain.output(plain.join_heads((weights * kept / 0.5) @ values))
-    np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=0, atol=1e-14)

@@ -168,16 +168,6 @@ def test_the_length_penalty_favours_longer_translations():
     assert lengths[0].sum() < lengths[-1].sum()
 
 
-# --- Ends -----------------------------------------------------------------------------------------
-
-
-def test_a_beam_wider_than_the_choices():
-    (found,) = beam_search(peaked_model(2), [[3, EOS]], beam_size=50, num_best=50, max_length=1)
-    assert sorted(h.ids for h in found) == [[], [3], [4], [5]]
-    assert [h.finished for h in found] == [h.ids == [] for h in found]
-    assert found[0].finished
-
-
 # --- Pieces and mistakes --------------------------------------------------------------------------
 
 

@@ -11,13 +11,13 @@ from tests.transformer.decoding_models import (
     EOS,
     LETTERS,
     PAD,
-    next_log_probabilities,
     peaked_model,
+    plain_greedy,
     prefer,
     random_sources,
     trimmed,
 )
-from transformer.decode import Hypothesis, beam_search, greedy, sample
+from transformer.decode import beam_search, greedy, sample
 from transformer.decode.steps import Steps, default_max_length
 
 
@@ -35,19 +35,6 @@ every_way = pytest.mark.parametrize("decode", WAYS.values(), ids=WAYS.keys())
 
 
 # --- Greedy search --------------------------------------------------------------------------------
-
-
-def plain_greedy(model, source, max_length) -> Hypothesis:
-    """One sentence, one token at a time, everything computed anew at each step."""
-    ids, total = [], 0.0
-    while len(ids) < max_length:
-        row = next_log_probabilities(model, source, [ids])[0]
-        token = max((EOS, *LETTERS), key=lambda t: row[t])
-        total += row[token]
-        if token == EOS:
-            return Hypothesis(ids, total, total, True)
-        ids.append(token)
-    return Hypothesis(ids, total, total, False)
 
 
 @pytest.mark.parametrize("seed", [1, 4, 5])
@@ -152,13 +139,6 @@ def test_threads_keep_all_tokens_wherever_the_padding_is():
         found = greedy(model, sources)
     assert [h.ids for h in found] == [h.ids for h in expected]
     np.testing.assert_allclose([h.log_probability for h in found], [h.log_probability for h in expected], rtol=1e-12)
-
-
-def test_threads_name_the_row_of_the_whole_batch():
-    sources = random_sources(4, (3,) * 20)
-    sources[17] = PAD
-    with minigrad.parallel.threads(2), pytest.raises(ValueError, match="row 17 of the source has no tokens"):
-        greedy(peaked_model(0), sources)
 
 
 # --- Mistakes -------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from tests.transformer.decoding_models import peaked_model, prefer, random_sourc
 from tests.transformer.tiny import SOURCE, tiny_model
 from transformer.decode import beam_search, greedy, sample
 from transformer.training.checkpoints import load_model, load_run
-from transformer.training.validation import Validation
 
 ELSEWHERE = pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
 # Clipping that clips, a schedule that moves, decay, smoothing, and two batches in every update.
@@ -102,18 +101,6 @@ def test_an_array_as_mask_is_sent_to_the_model_and_a_tensor_elsewhere_is_refused
         model.encoder(source, Tensor(mask))
 
 
-@ELSEWHERE
-def test_a_model_that_moves_between_updates(device, tmp_path):
-    """The optimizer, made before, goes on with its state: there, back, and there again."""
-    stayed, moved = Run(tmp_path / "stayed", "cpu").update(4), Run(tmp_path / "moved", "cpu")
-    for where in (device, "cpu", device, "cpu"):
-        moved.trainer.model.to(where)
-        moved.update(1)
-        state = moved.trainer.optimizer.state_dict()["state"]
-        assert {entry["step"] for entry in state.values()} == {moved.trainer.progress.step}
-    moved.assert_like(stayed)
-
-
 # ------------------------------------------------------------------ checkpoints
 
 
@@ -148,20 +135,6 @@ def test_a_run_goes_on_on_another_device(order, device, tmp_path):
     resumed.assert_like(stayed)
     assert resumed.trainer.progress.step == 4
     assert resumed.trainer.scheduler.get_last_lr() == stayed.trainer.scheduler.get_last_lr()
-
-
-def test_checkpoints_are_averaged(device, tmp_path, monkeypatch):
-    run = Run(tmp_path, device, average=2, keep=2)
-    for _ in range(2):
-        run.update(1).trainer.save()
-    own = runs.bits(run.parameters)
-    states = [load_run(tmp_path, name)[1] for name in ("00000001", "00000002")]
-    monkeypatch.setattr(run.trainer, "validate", lambda: Validation(0.0, 1.0))
-    run.trainer.average_checkpoints()
-    mean = {name: np.mean([state[name] for state in states], axis=0) for name in states[0]}
-    assert runs.bits(load_run(tmp_path, "best")[1]) == runs.bits(mean)
-    assert runs.bits(run.parameters) == own
-    assert {p.device for p in run.trainer.model.parameters()} == {device}
 
 
 # ------------------------------------------------------------------ decoding

@@ -69,18 +69,6 @@ def test_the_gradients_of_the_undivided_batch(threads, changes):
     assert_same(found, expected, tolerance=1e-12)
 
 
-def test_one_thread_is_an_ordinary_backward_to_the_bit():
-    model = tiny_model(np.float32, dropout=0.3)
-    (loss,), found = computed(model, 1)
-    model.zero_grad()
-    with minigrad.random.fork(6):
-        minigrad.random.set_step(5)
-        expected = packed_loss(model, SOURCE, LABELS, 0.1, reduction="sum")
-        (expected / TOKENS).backward()
-    assert loss == float(expected)
-    assert_same(found, gradients(model), tolerance=0)
-
-
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_few_sentences_and_padding_that_does_not_stand_at_the_end(rows):
     model, source = tiny_model(), np.roll(SOURCE, 3, axis=1)
