@@ -45,7 +45,7 @@ def test_a_whole_model_comes_back_bit_for_bit(options, tmp_path, device):
     model, other = make(**options).to(device), make(**options).to(device)
     assert not same(snapshot(model), snapshot(other))
     save_pytorch(tmp_path / "model.safetensors", model, prefix="module")
-    load_pytorch(other, tmp_path / "model.safetensors", prefix="module")
+    load_pytorch(other, tmp_path / "model.safetensors", prefix="module.")
     assert same(snapshot(model), snapshot(other))
     _, metadata = load_tensors(tmp_path / "model.safetensors")
     assert metadata == {"format": "pt"}
