@@ -6,6 +6,12 @@ import numpy as np
 
 from transformer.model import sinusoid
 
+ACTIVATIONS = {
+    "relu": lambda x: max(x, 0.0),
+    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
+    "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}
+
 
 class ByHand:
     """The forward pass of one sentence pair, token by token and head by head, from a state_dict."""
@@ -34,7 +40,8 @@ class ByHand:
         return self.linear(f"{name}.output", out)
 
     def feed_forward(self, name, x):
-        return self.linear(f"{name}.outer", np.maximum(self.linear(f"{name}.inner", x), 0))
+        inner = np.vectorize(ACTIVATIONS[self.config.activation])(self.linear(f"{name}.inner", x))
+        return self.linear(f"{name}.outer", inner)
 
     def residual(self, name, x, sublayer):
         if self.config.norm == "pre":

@@ -10,6 +10,7 @@ import numpy as np
 import minigrad
 
 from transformer import Transformer, TransformerConfig
+from transformer.decode import Hypothesis
 
 PAD, BOS, EOS = 0, 1, 2
 LETTERS = (3, 4, 5)  # the target's ordinary tokens
@@ -66,3 +67,16 @@ def all_translations(model: Transformer, source: np.ndarray, max_length: int) ->
             found[(*prefix, EOS)] = known[prefix] + row[EOS]
             known |= {(*prefix, letter): known[prefix] + row[letter] for letter in LETTERS}
     return found | {prefix: value for prefix, value in known.items() if len(prefix) == max_length}
+
+
+def plain_greedy(model, source, max_length) -> Hypothesis:
+    """One sentence, one token at a time, everything computed anew at each step."""
+    ids, total = [], 0.0
+    while len(ids) < max_length:
+        row = next_log_probabilities(model, source, [ids])[0]
+        token = max((EOS, *LETTERS), key=lambda t: row[t])
+        total += row[token]
+        if token == EOS:
+            return Hypothesis(ids, total, total, True)
+        ids.append(token)
+    return Hypothesis(ids, total, total, False)

@@ -1,5 +1,6 @@
-"""The layers: pre- and post-norm, feed-forward, what masks hide, and dropout."""
+"""The parts of the layers: positions by the published formulas, and dropout."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,15 +12,52 @@ from minigrad import functional as F
 
 from tests.transformer.differences import check_gradients
 from tests.transformer.tiny import jitter, tiny_config
-from transformer import causal_mask, padding_mask
-from transformer.model import DecoderLayer, EncoderLayer, FeedForward
+from transformer.model import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    LearnedPositions,
+    SinusoidalPositions,
+    sinusoid,
+)
 
-SOURCE_IDS = np.array([[5, 5, 5, 5], [5, 5, 0, 0]])
-TARGET_IDS = np.array([[5, 5, 0], [5, 5, 5]])
-SOURCE_MASK = padding_mask(SOURCE_IDS)
-TARGET_MASK = padding_mask(TARGET_IDS) & causal_mask(3)
-BOTH_WAYS = pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)],
-                                    ids=["pre-norm, fused", "post-norm, by steps"])
+# ------------------------------------------------------------------ positions
+
+
+def interleaved(position, feature, d_model):
+    """Vaswani et al. 2017, section 3.5."""
+    angle = position / 10000 ** (2 * (feature // 2) / d_model)
+    return math.sin(angle) if feature % 2 == 0 else math.cos(angle)
+
+
+def halves(position, feature, d_model):
+    """Tensor2Tensor: wavelengths from 2π to 10000·2π, both ends included; the sines first."""
+    half = d_model // 2
+    angle = position / 10000 ** ((feature % half) / max(1, half - 1))
+    return math.sin(angle) if feature < half else math.cos(angle)
+
+
+@pytest.mark.parametrize(("layout", "formula"), [("interleaved", interleaved), ("halves", halves)])
+def test_sinusoid_is_the_formula_in_both_layouts_from_both_first_positions(layout, formula):
+    for first, d_model in itertools.product((0, 1), (2, 6, 32)):
+        table = sinusoid(20, d_model, layout, first)
+        expected = [[formula(first + row, feature, d_model) for feature in range(d_model)] for row in range(20)]
+        np.testing.assert_allclose(table, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+def test_positions_are_rows_from_an_offset_within_a_limit(kind):
+    positions = kind(5, 4)
+    whole = positions(5).numpy()
+    np.testing.assert_array_equal(positions(2, offset=3).numpy(), whole[3:])
+    assert whole.dtype == np.float32
+    assert list(positions.state_dict()) == (["table"] if kind is LearnedPositions else [])
+    for length, offset in ((6, 0), (3, 3)):
+        with pytest.raises(ValueError, match=r"6 tokens .* 5 positions"):
+            positions(length, offset)
+
+
+# ------------------------------------------------------------------ dropout
 
 
 def made(layer, **options):
@@ -35,64 +73,6 @@ def features(*shape, seed=0, requires_grad=False):
 
 def weighted_sum(out):
     return (out.tanh() * Tensor(np.random.default_rng(3).standard_normal(out.shape))).sum()
-
-
-ACTIVATIONS = {
-    "relu": lambda x: max(x, 0.0),
-    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
-    "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-}
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_feed_forward_is_two_linear_maps_around_an_activation(activation):
-    layer, x = made(FeedForward, activation=activation), features(2, 3)
-    inner = x.numpy() @ layer.inner.weight.numpy().T + layer.inner.bias.numpy()
-    assert inner.shape == (2, 3, 12)
-    active = np.vectorize(ACTIVATIONS[activation])(inner)
-    expected = active @ layer.outer.weight.numpy().T + layer.outer.bias.numpy()
-    np.testing.assert_allclose(layer(x).numpy(), expected, rtol=0, atol=1e-13)
-
-
-# ------------------------------------------------------------------ no leaks, exactly
-
-
-@BOTH_WAYS
-def test_the_future_has_no_influence_and_receives_no_gradient_exactly(norm, fused):
-    layer, memory = made(DecoderLayer, norm=norm), features(2, 4, seed=1)
-    mask = causal_mask(5)
-    with minigrad.fused(fused):
-        for t in (1, 3):
-            x = features(2, 5, requires_grad=True)
-            out = layer(x, memory, mask, SOURCE_MASK)
-            weighted_sum(out[:, :t]).backward()
-            assert (x.grad.numpy()[:, t:] == 0).all()
-            assert (x.grad.numpy()[:, :t] != 0).all()
-            changed = x.numpy().copy()
-            changed[:, t, :3] += 1
-            after = layer(Tensor(changed), memory, mask, SOURCE_MASK)
-            np.testing.assert_array_equal(after.numpy()[:, :t], out.numpy()[:, :t])
-            assert (after.numpy()[:, t:] != out.numpy()[:, t:]).any(axis=-1).all()
-
-
-@BOTH_WAYS
-def test_padding_has_no_influence_on_real_tokens_and_receives_no_gradient_from_them_exactly(norm, fused):
-    encoder, decoder = made(EncoderLayer, norm=norm), made(DecoderLayer, norm=norm)
-    x, y = features(2, 4, requires_grad=True), features(2, 3, seed=1)
-    with minigrad.fused(fused):
-        memory = encoder(x, SOURCE_MASK)
-        out = decoder(y, memory, TARGET_MASK, SOURCE_MASK)
-        weighted_sum(out).backward()
-        pad = SOURCE_IDS == 0
-        np.testing.assert_array_equal(x.grad.numpy()[pad], 0)
-        assert (x.grad.numpy()[~pad] != 0).all()
-        x.copy_(np.where(pad[..., None], 1e3, x.numpy()))
-        after = encoder(x, SOURCE_MASK)
-        np.testing.assert_array_equal(after.numpy()[~pad], memory.numpy()[~pad])
-        np.testing.assert_array_equal(decoder(y, after, TARGET_MASK, SOURCE_MASK).numpy(), out.numpy())
-
-
-# ------------------------------------------------------------------ dropout
 
 
 def test_one_dropout_object_in_two_places_draws_two_masks():
@@ -141,11 +121,9 @@ def test_dropout_is_where_the_design_has_it():
         assert minigrad.random.next_key().call == 2 + 1 + 3  # two attentions, one feed-forward, three residuals
     assert shapes == [(2, 2, 3, 3), (2, 2, 3, 4)]
 
-
-def test_feed_forward_dropout_is_on_the_inner_features():
-    layer, x = made(FeedForward, dropout=0.5), features(2, 3)
+    part, x = made(FeedForward, dropout=0.5), features(2, 3)
     with minigrad.random.fork(1):
-        out = layer(x)
+        out = part(x)
     with minigrad.random.fork(1):
-        inner = F.dropout(F.relu(layer.inner(x)), 0.5)
-    np.testing.assert_array_equal(out.numpy(), layer.outer(inner).numpy())
+        inner = F.dropout(F.relu(part.inner(x)), 0.5)
+    np.testing.assert_array_equal(out.numpy(), part.outer(inner).numpy())

@@ -12,9 +12,8 @@ from tests.transformer.decoding_models import BOS, peaked_model, random_sources
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
 from transformer.decode import greedy
-from transformer.decode.kv_cache import LayerCache
 from transformer.decode.next_token import AsWritten, OnArrays
-from transformer.decode.steps import Steps, remaining
+from transformer.decode.steps import Steps
 
 OPTIONS = [
     {}, {"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}, {"positions": "learned"},
@@ -92,17 +91,6 @@ def test_whoever_watches_sees_the_modules_and_compositions_run_where_they_are_as
 # --- Nothing moves --------------------------------------------------------------------------------
 
 
-def test_what_attention_reads_is_a_view_of_the_buffer():
-    cache, rng = LayerCache(), np.random.default_rng(0)
-    tokens = [rng.normal(size=(2, 3, 4, 1, 5)) for _ in range(20)]
-    views = [cache.append(*new) for new in tokens]
-    for length, (keys, values) in enumerate(views, start=1):
-        assert np.shares_memory(keys, views[-1][0])
-        assert np.shares_memory(values, views[-1][1])
-        np.testing.assert_array_equal(keys, np.concatenate([key for key, _ in tokens[:length]], axis=2))
-        np.testing.assert_array_equal(values, np.concatenate([value for _, value in tokens[:length]], axis=2))
-
-
 def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
     hypotheses, batch = 2, 16
@@ -122,28 +110,6 @@ def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
             tracemalloc.stop()
     one_copy = 20 * hypotheses * batch * 128 * 4  # bytes of the keys of 20 steps
     assert max(peaks[25:]) - min(peaks[2:6]) < one_copy / 4
-
-
-@pytest.mark.parametrize("stay", ["", "000", "111", "10011", "0101"])
-def test_remaining(stay):
-    stay = np.array([sign == "1" for sign in stay], bool)
-    order = remaining(stay)
-    assert sorted(order) == np.flatnonzero(stay).tolist()
-    moved = order != np.arange(len(order))
-    assert (order[moved] >= len(order)).all()
-
-
-@pytest.mark.parametrize("rows", [[2, 1, 0], [2, 2, 0, 1, 1], []], ids=str)
-def test_any_rows_can_be_selected(rows):
-    cache, rng = LayerCache(), np.random.default_rng(0)
-    keys, values = rng.normal(size=(2, 3, 2, 3, 4))
-    cache.append(keys, values)
-    cache.keep_memory(values.copy(), keys.copy())
-    cache.select(np.array(rows, int))
-    for found, old in zip(cache.append(keys[rows][:, :, :0], values[rows][:, :, :0]), (keys, values), strict=True):
-        np.testing.assert_array_equal(found, old[rows])
-    for found, old in zip(cache.memory, (values, keys), strict=True):
-        np.testing.assert_array_equal(found, old[rows])
 
 
 # --- Several hypotheses of a sentence -------------------------------------------------------------

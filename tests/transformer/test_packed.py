@@ -8,7 +8,7 @@ from minigrad import profile
 
 from tests.transformer.tiny import PAD, VOCABULARY, assert_same, backward, tiny_model
 from transformer.training import packed_loss
-from transformer.training.packed import needed_by, real_tokens
+from transformer.training.packed import real_tokens
 
 RNG = np.random.default_rng(12)
 
@@ -41,17 +41,6 @@ def test_loss_and_gradients_are_those_of_whole_batches(reduction, options):
     np.testing.assert_allclose(value, model.loss(*arguments).item(), rtol=1e-13)
 
 
-@pytest.mark.parametrize(("source", "labels"), [
-    (sentences(4, 4, 4), sentences(1, 5, 2)),
-    (sentences(1, 7, 2), sentences(3, 3, 3)),
-    (sentences(3, 3), sentences(2, 2)),
-], ids=["the target is padded", "the source is padded", "nothing is padded"])
-def test_each_side_by_itself(source, labels):
-    model = tiny_model(dropout=0.3)
-    found = backward(model, lambda: packed_loss(model, source, labels))
-    assert_same(found, backward(model, lambda: model.loss(source, labels)))
-
-
 def test_the_rows_that_are_computed_are_the_real_ones():
     model = tiny_model()
     with profile() as measured:
@@ -72,18 +61,14 @@ def test_padding_stays_where_nearly_all_tokens_are_real():
     assert real_tokens(sentences(10, 10, 9) != PAD) is None
 
 
-@pytest.mark.parametrize("labels", [
-    [[PAD, PAD, 5, 6, 2], [PAD, PAD, 9, 2, PAD]],
-    [[5, PAD, 7, 2, PAD], [PAD, PAD, 6, 2, PAD]],
-    [[PAD] * 5, [3, 4, 5, 6, 2]],
-], ids=["a prompt without labels", "gaps", "a sentence without labels"])
-def test_labels_that_are_missing_anywhere(labels):
+@pytest.mark.parametrize(("source", "labels"), [
+    (sentences(4, 4, 4), sentences(1, 5, 2)), (sentences(1, 7, 2), sentences(3, 3, 3)),
+    (sentences(3, 3), sentences(2, 2)), (sentences(5, 2), [[PAD, PAD, 5, 6, 2], [PAD, PAD, 9, 2, PAD]]),
+    (sentences(5, 2), [[5, PAD, 7, 2, PAD], [PAD, PAD, 6, 2, PAD]]), (sentences(5, 2), [[PAD] * 5, [3, 4, 5, 6, 2]]),
+], ids=["the target is padded", "the source is padded", "nothing is padded", "a prompt without labels", "gaps",
+        "a sentence without labels"])
+def test_padding_and_missing_labels_anywhere(source, labels):
     """What a later label depends on is computed, label or not."""
-    model, labels, source = tiny_model(), np.array(labels), sentences(5, 2)
-    assert_same(backward(model, lambda: packed_loss(model, source, labels)),
-                backward(model, lambda: model.loss(source, labels)))
-
-
-def test_a_token_without_a_label_counts_if_a_later_label_attends_to_it():
-    labels, target = np.array([[PAD, 5, PAD, PAD]]), np.array([[1, PAD, 7, 8]])
-    assert needed_by(labels, target, PAD).tolist() == [[True, True, False, False]]
+    model, labels = tiny_model(dropout=0.3), np.array(labels)
+    found = backward(model, lambda: packed_loss(model, source, labels))
+    assert_same(found, backward(model, lambda: model.loss(source, labels)))

@@ -1,4 +1,4 @@
-"""A batch divided over threads: the gradients of the undivided one, and the same bits every time."""
+"""A batch divided over threads: the gradients of the undivided one, the same bits every time, and nothing by halves."""
 
 import itertools
 import threading
@@ -6,20 +6,54 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import minigrad
 from minigrad import functional as F
+from minigrad import jit, parallel
 
-from tests.transformer.shards import LABELS, SOURCE, TOKENS, batch, computed
-from tests.transformer.tiny import PAD, assert_same, gradients, tiny_model
+from tests.transformer import runs
+from tests.transformer.tiny import EOS, PAD, VOCABULARY, assert_same, gradients, tiny_model
 from transformer.training import packed_loss
-from transformer.training.parallel_gradients import split
+from transformer.training.loop import fit
+from transformer.training.parallel_gradients import ParallelGradients, split
+
+
+@pytest.fixture(autouse=True)
+def tiny_models_are_divided(monkeypatch):
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
 
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
     yield
     assert [thread for thread in threading.enumerate() if thread.name.startswith("minigrad")] == []
+
+
+def batch(rows=7, longest=9, seed=3):
+    """Rows of unequal lengths on both sides, in no order, with padding columns that all rows but one have."""
+    rng = np.random.default_rng(seed)
+    source, labels = np.full((2, rows, longest), PAD)
+    for row in range(rows):
+        for ids in (source[row], labels[row]):
+            length = longest if row == 2 else int(rng.integers(2, longest - 2))
+            ids[:length] = rng.integers(EOS + 1, VOCABULARY, length)
+            ids[length - 1] = EOS
+    return source, labels
+
+
+SOURCE, LABELS = batch()
+TOKENS = np.count_nonzero(LABELS)
+
+
+def computed(model, threads, calls=1, source=SOURCE, labels=LABELS):
+    """The losses of `calls` batches, and the sum of their gradients by name; dropout as in step 5 of seed 6."""
+    model.zero_grad()
+    with minigrad.random.fork(6), ParallelGradients(model, threads) as compute:
+        minigrad.random.set_step(5)
+        losses = [float(compute(source, labels, 0.1, TOKENS)) for _ in range(calls)]
+    return losses, gradients(model)
 
 
 # ----------------------------------------------------------------- right
@@ -33,25 +67,6 @@ def test_the_gradients_of_the_undivided_batch(threads, changes):
     (divided,), found = computed(model, threads)
     assert divided == pytest.approx(loss, rel=1e-13)
     assert_same(found, expected, tolerance=1e-12)
-
-
-def test_one_thread_is_an_ordinary_backward_to_the_bit():
-    model = tiny_model(np.float32, dropout=0.3)
-    (loss,), found = computed(model, 1)
-    model.zero_grad()
-    with minigrad.random.fork(6):
-        minigrad.random.set_step(5)
-        expected = packed_loss(model, SOURCE, LABELS, 0.1, reduction="sum")
-        (expected / TOKENS).backward()
-    assert loss == float(expected)
-    assert_same(found, gradients(model), tolerance=0)
-
-
-def test_gradients_that_are_there_are_added_to():
-    model = tiny_model()
-    _, once = computed(model, 3)
-    _, twice = computed(model, 3, calls=2)
-    assert_same(twice, {name: 2 * gradient for name, gradient in once.items()}, tolerance=1e-13)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
@@ -108,6 +123,17 @@ def test_timing_does_not_show(monkeypatch):
     assert len(delays) > 20
 
 
+@pytest.mark.parametrize(("threads", "options"), [(1, {"norm": "post", "activation": "gelu_tanh"}), (2, {})], ids=str)
+def test_compiled_kernels_give_the_loss_and_every_gradient(threads, options):
+    pytest.importorskip("numba", reason="the extra jit is not installed")
+    model = tiny_model(d_model=24, num_heads=3, d_ff=40, dropout=0.2, **options)
+    (loss,), expected = computed(model, threads)
+    with jit():
+        (compiled,), found = computed(model, threads)
+    assert compiled == pytest.approx(loss, rel=1e-13)
+    assert_same(found, expected)
+
+
 # ----------------------------------------------------------------- the shards
 
 
@@ -127,26 +153,145 @@ def strip(ids):
     return tuple(ids[ids != PAD].tolist())
 
 
-def test_shards_have_about_as_many_real_tokens():
+def test_every_shard_has_a_row_and_about_as_many_real_tokens():
     source, labels = batch(rows=60, longest=12)
     tokens = [np.count_nonzero(shard.source) + np.count_nonzero(shard.labels)
               for shard in split(source, labels, PAD, 5)]
     assert max(tokens) - min(tokens) <= 24, "a row has 24 at most"
+    for rows in (1, 3, 5):
+        source, labels = (ids[:rows] for ids in batch(rows=9))
+        source[0] = 5  # one row with most of the tokens
+        source[1:, 2:] = labels[1:, 1:] = PAD
+        shards = split(source, labels, PAD, 4)
+        assert [len(shard.source) > 0 for shard in shards] == [True] * min(rows, 4)
+    nothing = np.full((3, 4), PAD)
+    assert [shard.labels.shape for shard in split(nothing, nothing, PAD, 2)] in ([(1, 1), (2, 1)], [(2, 1), (1, 1)])
 
 
-@pytest.mark.parametrize("rows", [1, 3, 5])
-def test_every_shard_has_a_row(rows):
-    source, labels = batch(rows=9)
-    source, labels = source[:rows], labels[:rows]
-    source[0] = 5  # one row with most of the tokens
-    source[1:, 2:] = labels[1:, 1:] = PAD
-    shards = split(source, labels, PAD, 4)
-    assert len(shards) == min(rows, 4)
-    assert all(len(shard.source) for shard in shards)
+# ----------------------------------------------------------------- nothing by halves
 
 
-def test_rows_of_padding_alone():
-    ids = np.full((3, 4), PAD)
-    shards = split(ids, ids, PAD, 2)
-    assert [shard.labels.shape[1] for shard in shards] == [1, 1]
-    assert sum(len(shard.labels) for shard in shards) == 3
+class Trouble(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("number", "error"), [(0, Trouble("no")), (2, KeyboardInterrupt())], ids=str)
+def test_an_exception_in_a_shard_changes_no_gradient(number, error, monkeypatch):
+    model = tiny_model()
+    _, before = computed(model, 3)
+    calls = iter(range(100))
+    lock = threading.Lock()
+    forward = type(model.encoder).forward
+
+    def failing(self, *args):
+        with lock:
+            mine = next(calls)
+        if mine == number:
+            time.sleep(0.03)  # the others go on meanwhile
+            raise error
+        return forward(self, *args)
+
+    with ParallelGradients(model, 3) as compute:
+        with monkeypatch.context() as patch:
+            patch.setattr(type(model.encoder), "forward", failing)
+            with pytest.raises(type(error)):
+                compute(SOURCE, LABELS, 0.1, TOKENS)
+        assert_same(gradients(model), before, tolerance=0)
+        compute(SOURCE, LABELS, 0.1, TOKENS)
+    assert_same(gradients(model), {name: 2 * value for name, value in before.items()}, tolerance=1e-13)
+
+
+def test_a_failing_hook_changes_no_gradient():
+    model = tiny_model()
+    _, before = computed(model, 2)
+
+    def hook(gradient):
+        raise Trouble
+
+    first, *_, last = model.parameters()
+    for parameter in (first, last):
+        with parameter.register_hook(hook), ParallelGradients(model, 2) as compute, pytest.raises(Trouble):
+            compute(SOURCE, LABELS, 0.1, TOKENS)
+    assert_same(gradients(model), before, tolerance=0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_block_keeps_products_to_one_thread_and_leaves_everything_as_before(threads):
+    def state():
+        return {pool["num_threads"] for pool in threadpool_info()}, parallel.thread_count()
+
+    compute = ParallelGradients(tiny_model(), threads)
+    with threadpool_limits(2):
+        with pytest.raises(RuntimeError, match="entered already"), compute, compute:
+            pass
+        assert state() == ({2}, 1)
+        with compute:  # again, but one after the other
+            assert state() == ({2} if threads == 1 else {1}, threads)
+        assert state() == ({2}, 1)
+    if threads == 2:
+        with pytest.raises(RuntimeError, match="within its block"):
+            compute(SOURCE, LABELS)
+
+
+def test_wrong_arguments():
+    for threads, error in ((0, ValueError), (2.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match=rf"threads .*{threads}"):
+            ParallelGradients(tiny_model(), threads)
+    with ParallelGradients(tiny_model(), 2) as compute:
+        with pytest.raises(ValueError, match=r"\(7, 9\) and \(6, 9\)"):
+            compute(SOURCE, LABELS[1:])
+        with pytest.raises(IndexError, match="source ids"):
+            compute(SOURCE + 100, LABELS)
+
+
+# ----------------------------------------------------------------- what surrounds it
+
+
+def test_a_model_on_a_gpu_has_one_thread(stand_in):
+    model = tiny_model(np.float32, device="cuda")
+    with ParallelGradients(model, 2) as compute:
+        assert compute.threads == 1
+        loss = compute(SOURCE, LABELS, 0.0, TOKENS)
+    assert type(loss) is not np.ndarray
+    assert all(parameter.grad.device == "cuda:0" for parameter in model.parameters())
+
+
+# ----------------------------------------------------------------- in training
+
+
+def test_a_run_with_threads_resumes_to_the_same_bits(tmp_path):
+    """Dropout on, two batches in an update: as one that was never stopped, and not as a run with one thread."""
+    runs.run(tmp_path / "whole", threads=2)
+    whole = runs.contents(tmp_path / "whole")
+    runs.interrupted(tmp_path / "resumed", 6, threads=2)
+    runs.run(tmp_path / "resumed", resume=True, threads=2)
+    assert runs.contents(tmp_path / "resumed") == whole
+    runs.run(tmp_path / "one")
+    assert runs.contents(tmp_path / "one")["latest model"] != whole["latest model"]
+
+
+def test_an_update_that_is_interrupted_leaves_the_model_and_no_thread(tmp_path, monkeypatch):
+    """As by a second Ctrl-C, when the first gradients are there."""
+    trainer = runs.new_trainer(tmp_path, threads=2)
+    before = {name: value.numpy().copy() for name, value in trainer.model.state_dict().items()}
+    calls, loss = iter(range(100)), trainer.model.loss
+
+    def interrupted(*args, **kwargs):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return loss(*args, **kwargs)
+
+    monkeypatch.setattr(trainer.model, "loss", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        fit(trainer, show_progress=False)
+    assert trainer.progress.step == 0
+    for name, value in trainer.model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[name])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_scale_that_overflows_gives_gradients_that_are_not_finite_and_no_warning(threads):
+    model = tiny_model(np.float32)
+    with ParallelGradients(model, threads) as gradients:
+        assert np.isfinite(gradients(SOURCE, LABELS, scale=2.0**40))
+    assert not all(np.isfinite(parameter.grad.numpy()).all() for parameter in model.parameters())

@@ -9,16 +9,13 @@ import pytest
 
 import minigrad
 from minigrad import optim
-from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.model import Transformer
 from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
-from transformer.training.loop import REPORT_EVERY, _read_losses, fit
+from transformer.training.loop import REPORT_EVERY, _read_losses
 from transformer.training.trainer import Trainer
-from transformer.translator import Translator
 
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
@@ -69,29 +66,6 @@ def test_batches_in_parts_have_the_losses_of_float32(changes, tmp_path, monkeypa
     np.testing.assert_allclose(half, single, rtol=0.005)
 
 
-def test_updates_are_in_float16_and_validation_is_in_float32(tmp_path, monkeypatch):
-    seen = []
-
-    def watch(owner, name):
-        function = getattr(owner, name)
-
-        def watched(*arguments, **keywords):
-            seen.append(autocasting())
-            return function(*arguments, **keywords)
-
-        monkeypatch.setattr(owner, name, watched)
-
-    watch(Transformer, "loss")
-    watch(Translator, "translate")
-    trainer = runs.new_trainer(tmp_path, steps=2, valid_every=2, accumulate=1, **HALF)
-    fit(trainer, show_progress=False)
-    assert seen[:2] == [True, True]
-    assert len(seen) > 4
-    assert not any(seen[2:])
-    assert {parameter.dtype for parameter in trainer.model.parameters()} == {np.dtype(np.float32)}
-    assert {parameter.grad.dtype for parameter in trainer.model.parameters()} == {np.dtype(np.float32)}
-
-
 def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, tmp_path, monkeypatch):
     """Parameters and the optimizer's state stay as they are, bit for bit; neither its loss nor its tokens count."""
     monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=TOO_LARGE))
@@ -132,16 +106,6 @@ def test_a_run_may_change_its_precision(tmp_path):
     progress = load_run(out, "latest")[0].progress
     assert "scaler" not in progress
     assert progress["step"] == 6
-
-
-def test_kernels_leave_float16_to_numpy(tmp_path):
-    pytest.importorskip("numba", reason="the extra jit is not installed")
-    for name, jit in (("plain", False), ("compiled", True)):
-        runs.run(tmp_path / name, steps=3, jit=jit, **HALF)
-    plain, compiled = (runs.parameters(tmp_path / name) for name in ("plain", "compiled"))
-    for name, value in plain.items():
-        if not name.endswith("key.bias"):  # its gradient is 0 but for rounding, of which Adam makes full steps
-            np.testing.assert_allclose(compiled[name], value, rtol=0, atol=2e-3, err_msg=name)
 
 
 # ----------------------------------------------------------------- modes of products on a GPU

@@ -75,12 +75,6 @@ def swap_blocks(name, i, j):
     return change
 
 
-def transpose(name):
-    def change(weights):
-        weights[name] = weights[name].T
-    return change
-
-
 def exchange(one, other):
     """Exchange the weights of two parts."""
     def change(weights):
@@ -92,8 +86,8 @@ def exchange(one, other):
 
 MISTAKES = {
     "swap_q_and_k": ("attention", swap_blocks("in_proj_weight", 0, 1)),
-    "swap_k_and_v_biases": ("attention", swap_blocks("in_proj_bias", 1, 2)),
-    "transpose_out_proj": ("attention_no_bias", transpose("out_proj.weight")),
+    "transpose_out_proj": ("attention_no_bias", lambda weights: weights.update({
+        "out_proj.weight": weights["out_proj.weight"].T})),
     "swap_last_decoder_norms": ("decoder_layer", exchange("norm2.", "norm3.")),
     "swap_layers": ("model", exchange("transformer.encoder.layers.0.", "transformer.encoder.layers.1.")),
 }

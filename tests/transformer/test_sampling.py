@@ -41,12 +41,9 @@ def fits(counts: np.ndarray, probabilities: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(("options", "expected"), [
     ({}, PROBABILITIES),
-    ({"temperature": 2.0}, PROBABILITIES ** 0.5),
     ({"temperature": 0.5}, PROBABILITIES ** 2),
     ({"top_k": 2}, [0, 0.3, 0, 0.4, 0, 0]),
     ({"top_p": 0.6}, [0, 0.3, 0, 0.4, 0, 0]),
-    ({"top_p": 0.75}, [0, 0.3, 0, 0.4, 0.15, 0]),
-    ({"top_p": 1.0}, PROBABILITIES),
     ({"top_k": 3, "top_p": 0.8}, [0, 0.3, 0, 0.4, 0, 0]),  # of the three, 0.7 / 0.85 is more than 0.8
     ({"top_k": 3, "top_p": 0.9}, [0, 0.3, 0, 0.4, 0.15, 0]),
     ({"temperature": 0.5, "top_p": 0.8}, [0, 0.09, 0, 0.16, 0, 0]),  # 0.25 / 0.285 is more than 0.8
@@ -88,24 +85,16 @@ def test_the_narrowest_choice_is_greedy(options):
             assert hypothesis.score == pytest.approx(expected.score, abs=1e-10)
 
 
-def test_a_seed_makes_it_reproducible():
-    model, sources = peaked_model(0, sharpness=1.0), random_sources(0)
-    minigrad.manual_seed(7)
-    first, second = sample(model, sources, num_samples=3), sample(model, sources, num_samples=3)
-    minigrad.manual_seed(7)
-    assert sample(model, sources, num_samples=3) == first
-    assert first != second
-    assert all(len({tuple(h.ids) for h in row}) > 1 for row in first)
-
-
-def test_what_a_row_draws_does_not_depend_on_its_neighbours():
+def test_a_seed_repeats_the_draws_of_a_row_whatever_its_neighbours_are():
     model = peaked_model(0, sharpness=1.0)
     one, other = random_sources(0, (5, 2, 7)), random_sources(9, (5, 6, 1))
     other[0, :6] = one[0, :6]
     minigrad.manual_seed(7)
-    first = sample(model, one, num_samples=2)[0]
+    first, second = (sample(model, one, num_samples=3) for _ in range(2))
+    assert first != second
+    assert all(len({tuple(h.ids) for h in row}) > 1 for row in first)
     minigrad.manual_seed(7)
-    assert [h.ids for h in sample(model, other, num_samples=2)[0]] == [h.ids for h in first]
+    assert [h.ids for h in sample(model, other, num_samples=3)[0]] == [h.ids for h in first[0]]
 
 
 @pytest.mark.parametrize(("options", "error", "message"), [
