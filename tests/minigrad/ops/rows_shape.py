@@ -32,7 +32,7 @@ PIECES = [
 REPEATS = [
     *(row(f"repeat {repeats}, axis={axis}", lambda x, r=repeats, a=axis: mg.repeat(x, r, a),
           lambda x, r=repeats, a=axis: np.repeat(x, r, a), normal(2, 3))
-      for repeats, axis in [(2, None), (2, -1), ([3], 1), ([0, 2, 1], 1), (0, 1), ([1, 0, 2, 1, 0, 3], None)]),
+      for repeats, axis in [(2, None), (2, -2), ([3], 1), ([0, 2, 1], 1), (0, 1), ([1, 0, 2, 1, 0, 3], None)]),
     row("repeat by a tensor", lambda x: x.repeat(mg.Tensor([1, 3], device=x.device), 0),
         lambda x: np.repeat(x, [1, 3], 0), normal(2, 3)),
     row("repeat_interleave", lambda x: x.repeat_interleave([2, 1], dim=0),

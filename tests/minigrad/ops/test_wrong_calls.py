@@ -94,6 +94,7 @@ CALLS = {
     # no rule, but a gradient asked for
     "a recorded option": (lambda x, v: mg.pad(v, ((1, 0),), value=v.sum()), TypeError, ["pad", "'value'", ".detach()"]),
     # reductions
+    "norm of a list": (lambda x, v: mg.norm([3.0, 4.0]), TypeError, ["norm", "list"]),
     "norm of a name": (lambda x, v: mg.norm(x, "l2"), ValueError, ["norm", "'fro'", "'l2'"]),
     "norm of NaN": (lambda x, v: mg.norm(v, float("nan")), ValueError, ["norm", "nan"]),
     "norm of a matrix": (lambda x, v: mg.norm(x, 1), ValueError, ["norm", "ord 1", "(2, 3)", "one axis"]),
