@@ -154,5 +154,6 @@ def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
     x, mask = Tensor(np.ones(2), requires_grad=True), Tensor([0.0, -np.inf])
     with detect_anomaly():
         assert checkpoint(lambda t: t + mask, x).tolist() == [1.0, -np.inf]
+        assert checkpoint(mg.Tensor.detach, x).tolist() == [1.0, 1.0]  # nothing is to be computed again
         with pytest.raises(AnomalyError, match="log: an infinity"):
             checkpoint(lambda t: mg.log(t - 1), x)
