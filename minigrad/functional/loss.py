@@ -30,7 +30,7 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
 
 @primitive(floating=True, composition=cross_entropy_by_steps, precision="float32", fresh=True)
 def row_losses(logits, target, counted, label_smoothing=0.0):
-    """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row.
+    """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row, in two parts.
 
     With q = (1 - ε)·onehot(target) + ε/C:  loss = -Σ q log p = L - Σⱼ qⱼ xⱼ.
 
@@ -47,14 +47,14 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
     losses = log_total - (1 - label_smoothing) * shifted[row, target]
     if label_smoothing:
         losses = losses - label_smoothing * shifted.mean(axis=1)
-    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top[:, 0])
+    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(top=top, log_total=log_total)
 
 
 @row_losses.joint_gradient("logits")
 def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     # forward: loss = L(x) - Σ q x, counted rows only      so here: dx = g · (p - q), p = softmax(x) = exp(x - L)
     namespace = xp(logits)
-    difference = namespace.exp(logits - saved.log_total[:, None])  # p
+    difference = namespace.exp(logits - saved.top - saved.log_total[:, None])  # p
     if label_smoothing:
         difference -= label_smoothing / max(1, logits.shape[1])
     difference[namespace.arange(logits.shape[0]), target] -= 1 - label_smoothing

@@ -46,7 +46,7 @@ def linear_losses(input, weight, bias, target, label_smoothing):
     if bias is not None:
         logits = logits + bias
     losses, saved = row_losses.forward(logits, target, every_row(target), label_smoothing)
-    return losses.sum(), Saved(logits=logits, log_total=saved.log_total)
+    return losses.sum(), Saved(logits=logits, top=saved.top, log_total=saved.log_total)
 
 
 @linear_losses.joint_gradient("input", "weight", "bias")
