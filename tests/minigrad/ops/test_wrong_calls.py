@@ -70,6 +70,8 @@ CALLS = {
     # places
     "getitem": (lambda x, v: x[2], IndexError, ["getitem", "2"]),
     "take": (lambda x, v: x.take([0, 2], axis=0), IndexError, ["take", "index 2", "axis 0", "(2, 3)"]),
+    "take axis": (lambda x, v: x.take([0], axis=2), IndexError, ["take", "axis 2", "(2, 3)"]),
+    "take by a negative index": (lambda x, v: x.take([0, -3], axis=0), IndexError, ["take", "index -3", "axis 0"]),
     "take by floats": (lambda x, v: x.take([0.5], axis=0), TypeError, ["take", "integers", "float64"]),
     "gather too long": (lambda x, v: x.gather(0, [[0, 0, 0, 0]]), ValueError, ["gather", "(1, 4)", "(2, 3)"]),
     "scatter_add shape": (lambda x, v: mg.scatter_add(x, 0, [[1, 0]], x), ValueError, ["scatter_add", "(1, 2)"]),
