@@ -147,6 +147,17 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     assert moments > 12
 
 
+def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
+    """The complete checkpoint is found without one."""
+    (out / "latest").unlink()
+    (out / "best").unlink()
+    assert is_run(out)
+    assert pointed(out, "latest") == numbered(out)[-1]
+    steps = load_run(out, "latest")[0].progress["step"]
+    runs.run(out, resume=True, steps=steps, schedule="constant", keep=3)
+    assert runs.contents(out) == runs.contents(finished)
+
+
 def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
     """Lines of what a killed run did after it, one of them torn, one garbled, are dropped; so is a foreign file."""
     log = Log(out / "log.csv")
