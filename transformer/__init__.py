@@ -11,7 +11,7 @@
     known.py       which models the fast paths support
 """
 
-from transformer import known, moved
+from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,

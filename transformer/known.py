@@ -70,7 +70,7 @@ def unknown_part(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder
         if getattr(cls, name) is not method:
             return f"methods of {cls.__name__} were replaced"
     unseen: list[nn.Module] = [model]
-    while unseen:  # at every training step: a path is made for a part that is unknown alone
+    while unseen:  # this runs at every training step, so the path is made for an unknown part only
         module = unseen.pop()
         problem = _problem(module)
         if problem:

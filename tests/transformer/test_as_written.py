@@ -133,13 +133,10 @@ def test_a_changed_model_trains_and_decodes_as_written(reason, monkeypatch):
     assert [hypothesis.ids for hypothesis in found] == [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
 
 
-def other_layer(model):
-    model.encoder.layers.append(DecoderLayer(model.config))
-    return unknown_part(model)
-
-
 def test_a_decoder_layer_in_the_encoder_is_unknown():
-    assert other_layer(tiny_model()) == "encoder has a DecoderLayer among its layers"
+    model = tiny_model()
+    model.encoder.layers.append(DecoderLayer(model.config))
+    assert unknown_part(model) == "encoder has a DecoderLayer among its layers"
 
 
 def without_bias(model, attention, part):
@@ -151,6 +148,8 @@ UNUSUAL = {
     "a key without bias": lambda model: without_bias(model, "cross_attention", "key"),
     "a norm without weight": lambda model: setattr(
         model.decoder.layers[0].feed_forward_residual, "norm", nn.LayerNorm(16, elementwise_affine=False)),
+    "a final norm without weight": lambda model: setattr(
+        model.decoder, "norm", nn.LayerNorm(16, elementwise_affine=False)),
     "another number of heads": lambda model: setattr(model.decoder.layers[1].cross_attention, "num_heads", 4),
     "a scale that is a tensor": lambda model: setattr(model.decoder.embedding, "scale", minigrad.Tensor(4.0)),
     "a projection in float32": lambda model: model.projection.to(dtype=np.float32),

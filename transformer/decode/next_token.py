@@ -75,6 +75,8 @@ def _unusual(model: Transformer) -> str | None:
         expected |= {f"{name}.bias": (config.d_model,) for name in residuals if config.norm_bias}
         if found != expected:
             return f"decoder.layers.{number} has other parameters than the configuration says"
+    if decoder.norm is not None and decoder.norm.weight is None:
+        return "the final norm has no weight"
     if len({parameter.dtype for parameter in model.parameters()}) > 1:
         return "parameters have several dtypes"
     return None
