@@ -90,6 +90,7 @@ class Switch:
 
 
 recording = Switch("minigrad.recording", default=True)
+evaluation = Switch("minigrad.evaluation", default=False)
 
 
 def no_grad() -> Setting[bool]:
@@ -105,3 +106,11 @@ def enable_grad() -> Setting[bool]:
 def is_grad_enabled() -> bool:
     """Whether operations are recorded here."""
     return recording.get()
+
+
+def evaluating() -> Setting[bool]:
+    """Every module is in evaluation inside: ``with nn.evaluating(): …``, or as a decorator.
+
+    Local to the current thread or task: a model that others train at the same time keeps its mode.
+    """
+    return evaluation.set_to(True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import Setting, enable_grad, recording
+from minigrad.device.local import Setting, enable_grad, evaluation, recording
 from minigrad.engine.backward import recorded_since
 from minigrad.engine.interpreters import (
     Interpreter,
@@ -59,7 +59,7 @@ class Segment:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.rewriters, self.kinds = interpreters(), body_kinds.get()
+        self.rewriters, self.kinds, self.evaluation = interpreters(), body_kinds.get(), evaluation.get()
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -89,6 +89,7 @@ class Segment:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random.fork())
             stack.enter_context(enable_grad())
+            stack.enter_context(evaluation.set_to(self.evaluation))
             stack.enter_context(in_place_of_rewriters(self.rewriters))
             stack.enter_context(Setting(body_kinds, lambda kinds: self.kinds))
             for make in self.surroundings:

@@ -16,7 +16,8 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
     """``module(*args, **kwargs)`` with other values for some of its parameters: the module as a function of them.
 
     Args:
-        module: any module; afterwards it is as it was.
+        module: any module; afterwards it is as it was. Other threads that call it meanwhile see the replacements: give
+            each thread its own copy.
         parameters: tensors or arrays by the names of ``module.named_parameters()`` and ``named_buffers()``, of their
             shapes; those not named are the module's own. What the module has under several names (tied) is replaced
             under all of them.

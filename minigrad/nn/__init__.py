@@ -1,5 +1,6 @@
 """Neural-network modules, by PyTorch's names."""
 
+from minigrad.device.local import evaluating
 from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
@@ -88,6 +89,7 @@ __all__ = [
     "Softsign",
     "Tanh",
     "Unflatten",
+    "evaluating",
     "init",
 ]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from minigrad.device import on_device_of, parse_device, to_device
+from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
 from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
@@ -34,18 +35,13 @@ class Module:
         def forward(self, x):
             return x * self.weight
     ```
-
-    Attributes:
-        training: True in training, False in evaluation; set by `train` and `eval` for a whole tree.
     """
 
-    training: bool
     _hooks: ModuleHooks | None = None  # made for the first hook
     _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
 
     def __init__(self) -> None:
         self._buffers = {}
-        self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result; called by ``module(...)``."""
@@ -54,19 +50,8 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
         if self._hooks is not None or interpreters():
-            return self._call_watched(args, kwargs)
+            return in_place_of(self, _with_hooks, args, kwargs)
         return self.forward(*args, **kwargs)
-
-    def _call_watched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same with hooks, and with interpreters that see it begin and end."""
-        entries = interpreters()
-        for entry in entries:
-            entry.module_begins(self)
-        try:
-            return self.forward(*args, **kwargs) if self._hooks is None else self._hooks.call(self, args, kwargs)
-        finally:
-            for entry in reversed(entries):
-                entry.module_ends(self)
 
     # ------------------------------------------------------------------ attributes
 
@@ -215,6 +200,15 @@ class Module:
 
     # ------------------------------------------------------------------ mode, gradients, device
 
+    @property
+    def training(self) -> bool:
+        """True in training, as at first; False in evaluation, and within `evaluating`. Set it by `train` and `eval`."""
+        return vars(self).get("training", True) and not evaluation.get()
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        vars(self)["training"] = mode
+
     def train(self, mode: bool = True) -> Self:
         """Put the whole tree in training mode: dropout drops. Returns self."""
         if not isinstance(mode, bool):
@@ -347,6 +341,11 @@ class Module:
 
 def _dotted(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
+
+
+def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The forward of `module`, with its hooks around it."""
+    return module.forward(*args, **kwargs) if module._hooks is None else module._hooks.call(module, args, kwargs)
 
 
 def in_place_of(module: Module, function: Callable[..., Any], *args: Any) -> Any:

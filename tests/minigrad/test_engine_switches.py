@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, fused and autocast: context managers and decorators, local to the thread and the task."""
+"""no_grad, enable_grad, fused, autocast and evaluating: context managers and decorators, local to the thread and the task."""
 
 import asyncio
 import contextvars
@@ -6,16 +6,17 @@ import threading
 
 import pytest
 
-from minigrad import Tensor, autocast, enable_grad, fused, no_grad
+from minigrad import Tensor, autocast, enable_grad, fused, nn, no_grad
 from minigrad.device.local import is_grad_enabled
 from minigrad.functional.compositions import composing
 from minigrad.precision.autocast import autocasting
 
 # A way to make the switch, a way to read it, and its value inside; outside it has the other.
-SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True), (autocast, autocasting, True)]
+SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True), (autocast, autocasting, True),
+            (nn.evaluating, lambda: not nn.Dropout().training, True)]
 
 
-@pytest.fixture(params=SWITCHES, ids=["no_grad", "fused", "autocast"])
+@pytest.fixture(params=SWITCHES, ids=["no_grad", "fused", "autocast", "evaluating"])
 def switch(request):
     return request.param
 

@@ -1,5 +1,7 @@
 """Gradient checkpointing: the same gradients of every order, from far less memory."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,16 @@ def test_dropout_is_the_same_both_times_and_goes_on_after():
         assert mg.random.get_state() == state
     equal_gradients([gradient], [mg.grad(plain[0].sum(), x)])
     assert 0 < np.count_nonzero(host(gradient)) < 50
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_second_forward_is_in_the_mode_of_the_first(inside):
+    x, drop = leaf(50), nn.Dropout(0.5)
+    with nn.evaluating() if inside else contextlib.nullcontext():
+        y = checkpoint(drop, x)
+    with contextlib.nullcontext() if inside else nn.evaluating():
+        gradient = mg.grad(y.sum(), x)
+    equal_gradients([gradient], [y / x])
 
 
 def test_the_tape_keeps_the_arguments_alone_and_the_function_runs_again():

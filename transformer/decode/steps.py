@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minigrad
-from minigrad import Tensor, parallel
+from minigrad import Tensor, nn, parallel
 from minigrad import functional as F
 from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
 
@@ -197,15 +197,11 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 
 @contextmanager
 def decoding(model: Transformer) -> Iterator[None]:
-    """A block in evaluation mode, under ``no_grad``, on the model's device; it restores the mode of every module."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with minigrad.no_grad(), on_device_of(next(model.parameters()).data):
-            yield
-    finally:
-        for module, training in modes:
-            module.training = training
+    """A block in evaluation, under ``no_grad``, on the model's device. The model itself keeps its mode: other threads may
+    be training it.
+    """
+    with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data):
+        yield
 
 
 def default_max_length(source_length: int, positions: int) -> int:

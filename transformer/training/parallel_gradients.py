@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
@@ -25,6 +24,7 @@ from minigrad.tensor.gradients import backward
 from transformer.data.batches import trimmed
 from transformer.model import Transformer
 from transformer.training.packed import packed_loss
+from transformer.training.threads import limit_threads
 
 
 class Shard(NamedTuple):
@@ -74,7 +74,7 @@ class ParallelGradients:
         with ExitStack() as stack:
             if self.threads > 1:
                 # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
-                stack.enter_context(threadpool_limits(1))
+                stack.enter_context(limit_threads(1))
                 stack.enter_context(parallel.threads(self.threads))
             self._stack = stack.pop_all()
         return self

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -18,6 +19,7 @@ MOST = 8  # the largest default number of threads
 SHARD_TOKENS = 256  # the fewest tokens of a shard, so that it computes long enough between calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 _decided: ContextVar[bool] = ContextVar("transformer.training.threads", default=False)
+_limiting = threading.RLock()  # held by the thread whose limit the BLAS has
 
 
 def usable_threads() -> int:
@@ -53,12 +55,18 @@ def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Within the block, matrix products use `threads` threads, whatever the model."""
-    token = _decided.set(True)
+    """Within the block, matrix products use `threads` threads, whatever the model.
+
+    A BLAS has one number for the whole process. The first thread that is in such a block decides; one that enters
+    meanwhile changes nothing, so that the number is what it was before once all have left, in whatever order.
+    """
+    token, first = _decided.set(True), _limiting.acquire(blocking=False)
     try:
-        with threadpool_limits(threads):
+        with threadpool_limits(threads) if first else nullcontext():
             yield
     finally:
+        if first:
+            _limiting.release()
         _decided.reset(token)
 
 

@@ -63,6 +63,26 @@ def test_train_and_eval_reach_everything():
     assert model.blocks[0].drop.training
 
 
+def test_a_block_of_evaluation_covers_every_module_and_changes_none():
+    class Own(nn.Dropout):
+        def forward(self, x):
+            return super().forward(x) + (1 if self.training else 2)
+
+    model, x = nn.Sequential(nn.Dropout(0.5), Own(0.5)), minigrad.ones((100,))
+    model[0].register_forward_hook(lambda module, args, output: output + (10 if module.training else 20))
+    vars(model[1])["training"] = True  # as in the state of a module that was pickled or copied
+    with nn.evaluating():
+        copied = copy.deepcopy(model)
+        for one in (model, copied, copy.copy(model)):
+            np.testing.assert_array_equal(one(x).numpy(), x.numpy() + 22)
+        model.train()
+        assert not model.training
+    assert all(module.training for one in (model, copied) for module in one.modules())
+    assert len(set(model(x).numpy())) > 1
+    copied.eval()
+    assert copied(x).numpy().tolist() == [23.0] * 100
+
+
 def test_zero_grad_and_freezing():
     model = Model().eval()
     assert model.blocks[1].requires_grad_(False) is model.blocks[1]

@@ -3,6 +3,8 @@
 import os
 import platform
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -72,6 +74,32 @@ def test_products_of_a_small_model_have_one_thread_unless_somebody_decided(monke
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     with suitable_products(SMALL):
         assert counts() == {2}
+
+
+def test_threads_that_leave_in_another_order_leave_the_number_as_it_was(monkeypatch):
+    number, entered, left = [2], threading.Event(), threading.Event()
+
+    @contextmanager
+    def limits(count):  # one number for the process, as a BLAS has it
+        before, number[:] = number[0], [count]
+        yield
+        number[:] = [before]
+
+    def other():
+        with limit_threads(1):
+            entered.set()
+            left.wait()
+
+    monkeypatch.setattr("transformer.training.threads.threadpool_limits", limits)
+    thread = threading.Thread(target=other)
+    with limit_threads(1):
+        thread.start()
+        entered.wait()
+    with limit_threads(3):
+        left.set()
+        thread.join()
+        assert number == [3]
+    assert number == [2]
 
 
 @pytest.mark.parametrize(("model", "count", "device", "products", "parts"), [
