@@ -1,4 +1,4 @@
-"""no_grad, enable_grad, fused, autocast and evaluating: context managers and decorators, local to the thread and the task."""
+"""no_grad, enable_grad, fused, autocast, evaluating: context managers and decorators, local to a thread and a task."""
 
 import asyncio
 import contextvars

@@ -48,8 +48,8 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
            top_k: int | None = None, top_p: float | None = None, num_samples: int = 1) -> list[list[Hypothesis]]:
     """Tokens drawn from the model's distribution, at a temperature, from all tokens or the most probable ones.
 
-    ``minigrad.manual_seed`` makes the draws reproducible, and the same on every device up to rounding. Threads share one
-    random state; within ``minigrad.random.fork()`` a draw here changes no dropout mask of a training in another thread.
+    ``minigrad.manual_seed`` makes the draws reproducible, and the same on every device up to rounding. Threads share
+    one random state; within ``minigrad.random.fork()`` the draws change no dropout mask of another thread's training.
 
     Args:
         model, source, max_length: as for `greedy`.

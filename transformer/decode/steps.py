@@ -197,9 +197,7 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 
 @contextmanager
 def decoding(model: Transformer) -> Iterator[None]:
-    """A block in evaluation, under ``no_grad``, on the model's device. The model itself keeps its mode: other threads may
-    be training it.
-    """
+    """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads."""
     with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data):
         yield
 

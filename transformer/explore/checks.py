@@ -57,7 +57,7 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
     Args:
         trace: a trace, after the backward.
         name: the attention.
-        loss: computes the loss of the trace's block again. Parameters are moved meanwhile, and put back: no other thread
+        loss: computes the loss of the trace's block again. Parameters are moved meanwhile and put back: no other thread
             may use the model.
         seed: the seed of the directions. Tensors of one shape share them, so that derivatives along paths add up.
 
