@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
 from transformer.decode.steps import decoding
+from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
 from transformer.training.metrics import bleu, exact_match, token_accuracy
@@ -96,6 +98,7 @@ class Translator:
         Raises:
             TooLong: a line has more tokens than the model has positions; nothing was translated.
             ValueError: an argument out of range.
+            NotFinite: the model gives no finite probabilities.
         """
         if batch_size < 1:
             raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
@@ -119,6 +122,7 @@ class Translator:
         Raises:
             TooLong: a pair has more tokens than the model has positions.
             ValueError: there are no pairs.
+            NotFinite: the loss is not finite.
             BatchDoesNotFit: there is too little memory for a batch.
         """
         examples = self._examples(pairs)
@@ -130,8 +134,10 @@ class Translator:
                 return float(packed_loss(self.model, batch.source, labels, reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
-            losses = parallel.run([partial(loss, batch) for batch in batches])
-        return sum(losses) / sum(batch.num_target_tokens for batch in batches)
+            total = sum(parallel.run([partial(loss, batch) for batch in batches]))
+        if not math.isfinite(total):
+            raise overflow(self.model, "loss")
+        return total / sum(batch.num_target_tokens for batch in batches)
 
     def evaluate(self, pairs: Pairs, beam: int = 1, batch_size: int = 64, length_penalty: str = "gnmt",
                  alpha: float = 0.6, max_length: int | None = None) -> dict[str, Any]:
@@ -148,7 +154,7 @@ class Translator:
             ``seconds`` taken.
 
         Raises:
-            TooLong, ValueError: as `translate` and `loss`.
+            TooLong, ValueError, NotFinite: as `translate` and `loss`.
         """
         start = time.perf_counter()
         loss = self.loss(pairs, min(4096, 64 * batch_size))

@@ -15,6 +15,7 @@ from minigrad.device import module_for, parse_device
 
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
+from transformer.finite import NotFinite
 from transformer.training.checkpoints import RunError
 from transformer.training.loop import TrainingError
 from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
@@ -22,7 +23,8 @@ from transformer.training.threads import limit_threads
 from transformer.translator import TooLong, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
-MISTAKES = (RunError, DataError, DeviceError, TrainingError, TooLong, ImportError)  # their messages are for users
+# Their messages are for users.
+MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 

@@ -43,6 +43,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
 
     Raises:
         ValueError: a row without tokens; an argument out of range.
+        NotFinite: the model gives no finite probabilities.
     """
     beam_size, num_best = at_least_one("beam_size", beam_size), at_least_one("num_best", num_best)
     if num_best > beam_size:

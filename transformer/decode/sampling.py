@@ -34,6 +34,7 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
 
     Raises:
         ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions.
+        NotFinite: the model gives no finite probabilities.
     """
 
     def choose(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -65,6 +66,7 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
 
     Raises:
         ValueError: as for `greedy`; an option out of range.
+        NotFinite: as for `greedy`.
     """
     if not (temperature > 0 and math.isfinite(temperature)):
         raise ValueError(f"sample: temperature must be positive and finite, got {temperature}; for 0, its limit, "
@@ -85,6 +87,7 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
             chosen = draw(log_probabilities, asarray_on(model.device, uniform), temperature, top_k, top_p)[:, None]
             picked = xp(chosen).take_along_axis(log_probabilities, chosen, axis=-1)
             tokens, gained = read_back(chosen, picked)
+            steps.check(gained)
             return tokens[:, 0], gained[:, 0]
 
         drawn = _follow(steps, choose)

@@ -21,6 +21,7 @@ from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
 
 from transformer.data.batches import trimmed
 from transformer.decode.next_token import decoder_of
+from transformer.finite import overflow, unwarned
 from transformer.model import Transformer
 
 T = TypeVar("T")
@@ -95,7 +96,13 @@ class Steps:
             Two host arrays (B, K, min(count, V)).
         """
         tokens, log_probabilities = most_probable(self.logits(), count, self._never)
+        self.check(log_probabilities[:, :1])
         return tokens.reshape(*self.last.shape, -1), log_probabilities.reshape(*self.last.shape, -1)
+
+    def check(self, log_probabilities: NDArray[np.float64]) -> None:
+        """Raise NotFinite unless the log-probabilities of chosen tokens, on the host, are finite."""
+        if not np.isfinite(log_probabilities).all():
+            raise overflow(self.model, "probabilities")
 
     def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
         """Replace the hypotheses of each sentence by extensions of one token.
@@ -197,8 +204,11 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 
 @contextmanager
 def decoding(model: Transformer) -> Iterator[None]:
-    """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads."""
-    with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data):
+    """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads.
+
+    NumPy gives no warning of overflow: `Steps.check` finds what comes of it.
+    """
+    with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data), unwarned():
         yield
 
 

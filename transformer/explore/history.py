@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from minigrad.device import to_numpy
 
 from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace, trace
+from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import RunError, load_model, numbered
 
@@ -23,10 +25,12 @@ def double(model: Transformer) -> Transformer:
 
 
 def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:
-    """One forward and backward through the cross-entropy per token, and its value."""
+    """One forward and backward through the cross-entropy per token, and its value; NotFinite if that is not finite."""
     with trace(model) as traced:
         loss = model.loss(source, labels)
         loss.backward()
+    if not math.isfinite(loss.item()):
+        raise overflow(model, "loss")
     return traced, loss.item()
 
 

@@ -13,6 +13,7 @@ from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
 from transformer.explore.history import backward_pass, double, snapshots
+from transformer.finite import unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
 from transformer.translator import TooLong, Translator
@@ -35,11 +36,12 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         ValueError: an empty text, or not one target for each source.
         TooLong: a text has more tokens than the model has positions.
         RunError: `folder` has a damaged checkpoint.
+        NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
     targets = [target] if isinstance(target, str) else None if target is None else list(target)
     _check_texts(sources, targets)
-    with suitable_products(translator.model.config), random.fork():
+    with suitable_products(translator.model.config), random.fork(), unwarned():
         examples = _examples(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
@@ -47,7 +49,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         history = [] if folder is None else snapshots(Path(folder), batch.source, labels, model.device)
 
     def again() -> Tensor:
-        with suitable_products(model.config):
+        with suitable_products(model.config), unwarned():
             return cross_entropy_near_zero(model, batch.source, labels)
 
     read = batch.target[:, :-1]

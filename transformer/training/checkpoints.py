@@ -28,6 +28,7 @@ import numpy as np
 from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
+from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
@@ -166,7 +167,8 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
         The run, the model's arrays by name, and the optimizer's state (None for averaged models).
 
     Raises:
-        RunError: there is no such run or checkpoint, its format is another version's, or a file is damaged.
+        RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
+            not finite.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -194,8 +196,12 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
             optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
         run = Run.from_json(values)
         _check_size(folder, run.config, model)
+        check_finite(model)
     except RunError:
         raise
+    except NotFinite as error:
+        raise RunError(f"{checkpoint}: {error}, so that it neither translates nor trains on; take another checkpoint, "
+                       "or begin anew with a lower learning rate or a longer warm-up") from error
     except (OSError, CheckpointError) as error:
         raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

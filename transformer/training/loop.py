@@ -23,6 +23,7 @@ from minigrad.inspect.table import size
 from minigrad.precision.gpu import tf32
 
 from transformer.data.tokenizer import Tokenizer
+from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.training.loss_meter import read
@@ -61,12 +62,16 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving.
 
     Raises:
-        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out.
+        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out.
     """
     def work() -> None:
-        _make_updates(trainer, show_progress, profile)
-        if trainer.options.average > 1:
-            trainer.average_checkpoints()
+        try:
+            _make_updates(trainer, show_progress, profile)
+            if trainer.options.average > 1:
+                trainer.average_checkpoints()
+        except NotFinite as error:
+            raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
+                                f"longer warm-up ({_last_checkpoint(trainer.out)})") from error
 
     def problem(error: BaseException) -> str:
         described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
@@ -148,8 +153,7 @@ def _read_losses(trainer: Trainer) -> float:
     progress, losses = trainer.progress, trainer.losses
     total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, losses.scale)
     if not math.isfinite(total):
-        raise TrainingError(f"the loss became {total} by step {progress.step}; begin anew with a lower learning rate "
-                            f"or a longer warm-up ({_last_checkpoint(trainer.out)})")
+        raise NotFinite(f"the loss became {total}")
     if skipped >= REPORT_EVERY and scale < 1:
         resumable = is_run(trainer.out)
         remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
@@ -227,8 +231,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             cannot be used. Nothing was changed.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
-        TrainingError: the loss is no longer finite, or float16 overflows at every update, or memory ran out: in setup,
-            in training, or in loading the best model at the end.
+        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
+            in setup, in training, or in loading the best model at the end.
         KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
     """
     out = Path(out)

@@ -25,6 +25,7 @@ from minigrad.precision.gpu import float32_sums
 
 from transformer.data.batches import batches_by_length, collate
 from transformer.data.extras import require
+from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
 from transformer.training.checkpoints import (
     Run,
@@ -132,7 +133,7 @@ class Trainer:
         progress = self.progress
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
-        with on_device_of(group.parts[0].source), self._precision():
+        with on_device_of(group.parts[0].source), self._precision(), unwarned():
             loss = self._gradients(group)
             with memory_or(UpdateDoesNotFit()):
                 self.scaler.unscale_(self.optimizer)
@@ -160,11 +161,7 @@ class Trainer:
         """A block in which updates have the precision of the options."""
         if self.options.precision == "tf32":
             return minigrad.tf32(self.model.device)
-        if self.options.precision == "float32":
-            return nullcontext()
-        if self.model.device != "cpu":
-            return float32_sums(self.model.device)
-        return np.errstate(over="ignore", invalid="ignore")  # no warning: an update that overflows is skipped
+        return float32_sums(self.model.device) if self.options.precision == "float16" else nullcontext()
 
     # ----------------------------------------------------------------- checkpoints
 
@@ -193,12 +190,22 @@ class Trainer:
         prune(self.out, max(self.options.keep, self.options.average))
 
     def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
+        self._check_finite(optimizer)
         best = asdict(self.best) if self.best.loss < math.inf else None
         self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
                                                      "data_checksum": self.data_checksum}
         if self.scaler.is_enabled():
             self.run.progress["scaler"] = self.scaler.state_dict()
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
+
+    def _check_finite(self, optimizer: dict[str, Any] | None) -> None:
+        """Raise NotFinite if the model, or the state of its optimizer, is not finite: no update makes it so again."""
+        check_finite(dict(self.model.named_parameters()))
+        if optimizer is not None:
+            names = [name for name, _ in self.model.named_parameters()]
+            moments = {f"{name} of {names[index]}": value for index, entries in optimizer["state"].items()
+                       for name, value in entries.items() if hasattr(value, "shape")}
+            check_finite(moments, "the optimizer's")
 
     def restore(self) -> None:
         """Restore the latest checkpoint of the folder, and drop later lines of the log.
@@ -221,6 +228,7 @@ class Trainer:
                 self.best = Validation.from_json(best)
             self.model.load_state_dict(arrays)
             self.optimizer.load_state_dict(optimizer)
+            self._check_finite(optimizer)
             self.scheduler.load_state_dict(scheduler)
             if scaler is not None and self.scaler.is_enabled():
                 self.scaler.load_state_dict(scaler)
@@ -230,7 +238,7 @@ class Trainer:
             self._restore_best()
         except RunError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
         self._prune()
         self.log.cut_after(self.progress.validated)

@@ -1,0 +1,89 @@
+"""Weights that are not finite, and finite ones whose results are not: nothing is decoded, and an error names the cause."""
+
+import numpy as np
+import pytest
+
+from minigrad import Tensor
+
+from tests.transformer.decoding_models import EOS, peaked_model, random_sources
+from tests.transformer.digits import PAIRS
+from transformer.decode import beam_search, greedy, sample
+from transformer.explore.translation import explain
+from transformer.finite import NotFinite, first_not_finite
+from transformer.translator import Translator
+
+NAME = "decoder.layers.0.feed_forward.inner.weight"
+SOURCES = random_sources(0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_the_first_that_is_not_finite(device, dtype, bad):
+    large = np.full((3, 40), np.finfo(dtype).max)  # its square overflows
+    tensors = {"large": Tensor(large, device=device), "none": Tensor(large[:0], device=device),
+               "ids": Tensor([1, 2], device=device), "number": Tensor(dtype(1), device=device)}
+    assert first_not_finite(tensors) is None
+    wrong = large.copy()
+    wrong[2, 39] = bad
+    wrong = Tensor(wrong, device=device)
+    assert first_not_finite({**tensors, "wrong": wrong.data, "after": wrong}) == "wrong"
+    assert first_not_finite({}) is None
+
+
+def one_element(model, value):
+    dict(model.named_parameters())[NAME].data[1, 2] = value
+
+
+def large_logits(model):
+    weight = model.projection.weight.data
+    weight[...] = np.copysign(np.finfo(np.float32).max, weight)
+
+
+BROKEN = {
+    "nan": (lambda model: one_element(model, np.nan), NAME),
+    "infinite": (lambda model: one_element(model, np.inf), NAME),
+    "huge": (large_logits, "finite, but too large"),
+}
+broken = pytest.mark.parametrize(("spoil", "cause"), BROKEN.values(), ids=BROKEN)
+
+
+@broken
+@pytest.mark.parametrize("as_written", [False, True])
+@pytest.mark.parametrize("decode", [greedy, lambda *given: beam_search(*given, 3, 2), sample],
+                         ids=["greedy", "beam", "sample"])
+def test_nothing_is_decoded(decode, as_written, spoil, cause):
+    model = peaked_model(0, dtype=np.float32)
+    if as_written:
+        model.decoder.layers[0].register_forward_hook(lambda module, args, output: None)
+    spoil(model)
+    with pytest.raises(NotFinite, match=cause) as caught:
+        decode(model, SOURCES)
+    assert "\n" not in str(caught.value)
+
+
+def test_tokens_without_probability_are_no_error_beside_one_that_has_it():
+    model = peaked_model(0)
+    model.projection.weight.data[...], model.projection.bias.data[...] = 0.0, -np.inf
+    model.projection.bias.data[EOS] = 1.0
+    assert [h.ids for h in greedy(model, SOURCES)] == [h.ids for [h] in sample(model, SOURCES)] == [[]] * len(SOURCES)
+    assert [[h.ids for h in row] for row in beam_search(model, SOURCES, 3, 2)] == [[[]]] * len(SOURCES)
+    model.projection.bias.data[EOS] = -np.inf
+    with pytest.raises(NotFinite):
+        greedy(model, SOURCES)
+
+
+@broken
+def test_a_translator_gives_no_loss_and_an_explanation_no_page(run, spoil, cause):
+    translator = Translator.load(run)
+    spoil(translator.model)
+    for work in (translator.loss, translator.evaluate, lambda pairs: explain(translator, pairs[0][0])):
+        with pytest.raises(NotFinite, match=cause):
+            work(PAIRS)
+
+
+@pytest.mark.parametrize("name", ["nan", "infinite"])
+def test_a_given_target_is_not_explained_either(run, name):
+    translator = Translator.load(run)
+    BROKEN[name][0](translator.model)
+    with pytest.raises(NotFinite, match=NAME):
+        explain(translator, *PAIRS[0])
