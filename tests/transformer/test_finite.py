@@ -1,4 +1,4 @@
-"""Weights that are not finite, and finite ones whose results are not: nothing is decoded, and an error names the cause."""
+"""Weights that are not finite, and finite ones whose results are not: nothing is decoded; an error names the cause."""
 
 import numpy as np
 import pytest

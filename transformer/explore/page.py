@@ -7,7 +7,9 @@ inspector of a browser shows the same text as those files.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -28,8 +30,9 @@ STYLES = ("style", "panels")
 
 def page_html(data: dict[str, Any]) -> str:
     """The page that shows `data`, which transformer/explore/data.py describes."""
-    parts = {"title": escape(data["title"]), "style": "\n".join(_part(f"{name}.css") for name in STYLES),
-             "data": embedded_json(data), "scripts": "\n".join(_script(name) for name in SCRIPTS)}
+    style, scripts = "\n".join(_part(f"{name}.css") for name in STYLES), "\n".join(_script(name) for name in SCRIPTS)
+    parts = {"policy": _policy(style, scripts), "title": escape(data["title"]), "style": style,
+             "data": embedded_json(data), "scripts": scripts}
     before, *pieces = _part("page.html").split("{{")
     found = [before]
     for piece in pieces:  # one pass, so that braces inside a part are no placeholder
@@ -41,6 +44,21 @@ def page_html(data: dict[str, Any]) -> str:
 def embedded_json(data: dict[str, Any]) -> str:
     """JSON that may stand inside a script element: without ``<``, no text can end the element or open a comment."""
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _policy(style: str, scripts: str) -> str:
+    """The Content-Security-Policy: no request, and no style or script but these, whatever the data hold.
+
+    The data are no script to a browser, so that the policy does not depend on them. The page's icon is a ``data:`` URL.
+    """
+    return (f"default-src 'none'; script-src {_hash(scripts)}; style-src {_hash(style)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'")
+
+
+def _hash(text: str) -> str:
+    """How a policy names an element that holds `text` between two line feeds."""
+    digest = sha256(f"\n{text}\n".encode()).digest()
+    return f"'sha256-{b64encode(digest).decode()}'"
 
 
 @cache

@@ -1,0 +1,77 @@
+"""The page's Content-Security-Policy: nothing but its own scripts runs, and nothing at all is fetched."""
+
+import re
+
+import pytest
+
+from tests.explorer.browser import watched_page
+from tests.explorer.panels import SOURCE_TOKENS, TARGET_TOKENS, show
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import trace
+
+HOSTILE = ["<img src=http://127.0.0.1:9/ onerror=ran=1>", "<script>ran=1</script>", "javascript:ran=1",
+           "\" onfocus=\"ran=1\" autofocus x=\"", "</script><script>ran=1</script>"]
+PANELS = ["softmax", "checks", "paths", "flow", "heads", "history"]
+
+
+def test_tokens_are_text_and_nothing_else(open_page, tmp_path):
+    model = tiny_model()
+    with trace(model) as traced:
+        model.loss(SOURCE, LABELS).backward()
+    path = tmp_path / "page.html"
+    traced.to_html(path, [HOSTILE, SOURCE_TOKENS[1]], [HOSTILE[:4], TARGET_TOKENS[1]])
+    page = open_page(path)
+    elements = page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length")
+    for symbol in ("A", "dV", "dX"):
+        for panel in PANELS:
+            show(page, attention=2, symbol=symbol, panel=panel, cell={"row": 1, "col": 0})
+            page.locator(".tile").first.hover()
+    assert page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length") == elements
+    assert page.evaluate("document.body.innerText").count("onerror=ran=1") > 0
+    assert page.evaluate("typeof ran") == "undefined"
+
+
+ELSEWHERE = "http://127.0.0.1:9/"
+PUT_IN = {  # what is done, and the directive that refuses it
+    "a fetch": (f"fetch('{ELSEWHERE}').catch(() => null)", "connect-src"),
+    "a beacon": (f"navigator.sendBeacon('{ELSEWHERE}', 'x')", "connect-src"),
+    "a socket": ("new WebSocket('ws://127.0.0.1:9/')", "connect-src"),
+    "an image": (f"new Image().src = '{ELSEWHERE}'", "img-src"),
+    "a picture of a style": (f"document.body.style.background = 'url({ELSEWHERE})'", "img-src"),
+    "a handler": ("add('img', {}).setAttribute('onerror', 'ran=1')", "script-src-attr"),
+    "a script": ("add('script', {text: 'ran=1'})", "script-src-elem"),
+    "a script from elsewhere": (f"add('script', {{src: '{ELSEWHERE}'}})", "script-src-elem"),
+    "a style": ("add('style', {textContent: '*{}'})", "style-src-elem"),
+    "a frame": (f"add('iframe', {{src: '{ELSEWHERE}'}})", "frame-src"),
+    "a base": (f"add('base', {{href: '{ELSEWHERE}'}})", "base-uri"),
+    "a form": (f"add('form', {{action: '{ELSEWHERE}'}}).submit()", "form-action"),
+}
+
+
+@pytest.mark.parametrize("name", PUT_IN)
+def test_what_is_put_into_the_page_is_refused(browser, explorer_page, name):
+    action, directive = PUT_IN[name]
+    page = watched_page(browser, explorer_page, [])
+    refused = page.evaluate(f"""() => new Promise((resolve) => {{
+        document.addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective));
+        setTimeout(() => resolve("nothing"), 2000);
+        const add = (tag, its) => document.body.appendChild(Object.assign(document.createElement(tag), its));
+        {action};
+    }})""")
+    assert refused == directive
+    assert page.evaluate("typeof ran") == "undefined"
+    page.context.close()
+
+
+def test_a_page_with_an_element_added_to_its_file(browser, explorer_page, tmp_path):
+    """The policy comes before everything that it shall hold for."""
+    html = explorer_page.read_text(encoding="utf-8")
+    changed = tmp_path / "changed.html"
+    changed.write_text(re.sub(r"(<noscript>|<title>)", r"<script>ran=1</script>\1", html), encoding="utf-8")
+    problems = []
+    page = watched_page(browser, changed, problems)
+    page.wait_for_function("document.querySelectorAll('.tile').length > 20")
+    assert page.evaluate("typeof ran") == "undefined"
+    assert len(problems) == 2
+    assert all("Content Security Policy" in problem for problem in problems)
+    page.context.close()
