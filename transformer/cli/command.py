@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -13,6 +14,7 @@ import click
 from minigrad import DeviceError, jit
 from minigrad.device import module_for, parse_device
 
+from transformer.cli.streams import standard_streams
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
 from transformer.training.checkpoints import RunError
@@ -24,6 +26,7 @@ from transformer.translator import TooLong, Translator
 F = TypeVar("F", bound=Callable[..., Any])
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, TooLong, ImportError)  # their messages are for users
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
+LONGEST = 1000  # characters of a message
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -32,21 +35,28 @@ class _OneLine(click.Command):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, and exit."""
-        try:
-            status = super().main(*args, **{**kwargs, "standalone_mode": False})
-        except click.Abort:
-            sys.exit(INTERRUPTED)
-        except click.ClickException as error:
-            _fail(error.format_message())
-        except MISTAKES as error:
-            _fail(str(error))
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        sys.exit(status if isinstance(status, int) else 0)
+        with standard_streams(), warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow have their own error
+            try:
+                status = super().main(*args, **{**kwargs, "standalone_mode": False})
+            except click.Abort:
+                sys.exit(INTERRUPTED)
+            except click.ClickException as error:
+                _fail(error.format_message())
+            except MISTAKES as error:
+                _fail(str(error))
+            except OSError as error:
+                _fail(f"{error.filename or 'standard input or output'}: {error.strerror or error}")
+            sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(message: str) -> NoReturn:
-    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    """End with the message as one line; of a long one, which quotes its input, the middle is left out."""
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[:LONGEST // 2]} … {line[-LONGEST // 2:]}"
+    click.echo(f"Error: {line}", err=True)
     sys.exit(2)
 
 

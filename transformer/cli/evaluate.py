@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from transformer.cli import sources
 from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
+from transformer.cli.streams import opened
 from transformer.data.parallel_text import line_of_pair, read_parallel
 from transformer.training.checkpoints import load_model
 from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
@@ -39,6 +41,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target belong together: give both files, or none")
+    opened(sys.stdout, "output")
     with memory_or(ModelDoesNotFit()):
         model, run = load_model(folder, device, checkpoint)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer)

@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.cli.streams import opened
 from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
@@ -130,6 +131,8 @@ def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], h
         raise click.UsageError("--cell belongs to a --step, such as --step dS")
     if step is not None and not text:
         raise click.UsageError("--step is of --text; the page shows every step")
+    if text or html == STDOUT:
+        opened(sys.stdout, "output")
     if text and len(attentions) > 1:
         raise click.UsageError(f"--text shows one attention, got {len(attentions)} times --attention")
     if text and html == STDOUT:
