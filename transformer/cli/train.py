@@ -16,7 +16,7 @@ import click
 from minigrad import kernels
 
 from transformer.cli import sources
-from transformer.cli.command import KERNELS_COST, Command, device_option, option
+from transformer.cli.command import KERNELS_COST, THREADS, Command, device_option, option
 from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import (
     changed_training,
@@ -33,7 +33,9 @@ from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult
 from transformer.training.loop import train as run_training
+from transformer.training.memory import require_memory
 from transformer.training.options import TrainingOptions
+from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import PairTooLong
 from transformer.training.signals import stopping_at_once
 from transformer.training.threads import suitable_threads, usable_threads
@@ -81,7 +83,7 @@ class _Training(Command):
 @option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
-@option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
+@option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
         help="Precision of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 "
@@ -176,7 +178,9 @@ def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs
     task = given.get("task")
     with _mistakes():
         recipe = recipe_for(task, given)
-        preset = getattr(TransformerConfig, recipe.preset)(8, 8)
+        preset = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
+        with memory_or(ModelDoesNotFit()):  # now, before the data is prepared
+            require_memory(least_memory(preset, device))
         shared = given.get("shared_vocab", preset.share_embeddings)
         data = sources.files(given) if task is None else recipe.data(task, recipe.options.seed)
         kind = given.get("tokens", "words" if task is None else get_task(task).tokenizer_kind)

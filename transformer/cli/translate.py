@@ -9,7 +9,15 @@ from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
+from transformer.cli.command import (
+    COUNT,
+    Command,
+    check_beam,
+    check_positions,
+    decoding_options,
+    folder_argument,
+    option,
+)
 from transformer.cli.streams import opened
 from transformer.data.parallel_text import DataError
 from transformer.training.threads import decoding_threads
@@ -21,7 +29,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 @click.command(cls=Command)
 @folder_argument
 @decoding_options
-@option("--nbest", type=click.IntRange(1), default=1, metavar="K", section="Output",
+@option("--nbest", type=COUNT, default=1, metavar="K", section="Output",
         help="The K best translations of a sentence, best first; needs a --beam of K or more.")
 @option("--scores", is_flag=True, section="Output",
         help="Write each translation's score after it: the log-probability, normalised for length.")
@@ -41,6 +49,7 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     source, output = opened(sys.stdin, "input").buffer, opened(sys.stdout, "output").buffer
     translator = Translator.load(folder, device, checkpoint)
     check_positions(translator, max_length)
+    check_beam(translator, beam)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
     terminal = source.isatty()
 

@@ -24,10 +24,10 @@ from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
 from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
-from transformer.training.memory import keep_freed_memory
+from transformer.training.memory import keep_freed_memory, require_memory
 from transformer.training.messages import Messages
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import describe, describe_loading, describe_setup, ran_out
+from transformer.training.out_of_memory import describe, describe_loading, describe_setup, least_memory, ran_out
 from transformer.training.pairs import Pairs
 from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
@@ -252,6 +252,7 @@ def _products(trainer: Trainer) -> AbstractContextManager[None]:
 def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
     """The trainer of a new or a resumed run."""
     def work() -> Trainer:
+        require_memory(least_memory(run.config, device))
         trainer = Trainer(out, run, train_pairs, valid_pairs, device)
         if resume:
             trainer.restore()
