@@ -1,6 +1,7 @@
 """The commands: ``python -m transformer train | translate | evaluate | explain | info``.
 
     command.py      what all commands share: errors in one line, grouped help, --device and --threads
+    streams.py      standard streams that are closed or broken
     train.py        train; its options are in training_options.py
     translate.py    standard input to standard output
     evaluate.py     scores as JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -13,19 +14,24 @@ import click
 from minigrad import DeviceError, jit
 from minigrad.device import module_for, parse_device
 
+from transformer.cli.streams import standard_streams
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
 from transformer.finite import NotFinite
 from transformer.training.checkpoints import RunError
 from transformer.training.loop import TrainingError
+from transformer.training.memory import require_memory
+from transformer.training.options import MOST, MOST_THREADS
 from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
 from transformer.training.threads import limit_threads
 from transformer.translator import TooLong, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
+COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
+LONGEST = 1000  # characters of a message
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -34,21 +40,28 @@ class _OneLine(click.Command):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, and exit."""
-        try:
-            status = super().main(*args, **{**kwargs, "standalone_mode": False})
-        except click.Abort:
-            sys.exit(INTERRUPTED)
-        except click.ClickException as error:
-            _fail(error.format_message())
-        except MISTAKES as error:
-            _fail(str(error))
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        sys.exit(status if isinstance(status, int) else 0)
+        with standard_streams(), warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow have their own error
+            try:
+                status = super().main(*args, **{**kwargs, "standalone_mode": False})
+            except click.Abort:
+                sys.exit(INTERRUPTED)
+            except click.ClickException as error:
+                _fail(error.format_message())
+            except MISTAKES as error:
+                _fail(str(error))
+            except OSError as error:
+                _fail(f"{error.filename or 'standard input or output'}: {error.strerror or error}")
+            sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(message: str) -> NoReturn:
-    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    """End with the message as one line; of a long one, which quotes its input, the middle is left out."""
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[:LONGEST // 2]} … {line[-LONGEST // 2:]}"
+    click.echo(f"Error: {line}", err=True)
     sys.exit(2)
 
 
@@ -146,7 +159,7 @@ KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. N
                 "pip install -e '.[jit]'  in the project's folder")
 device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
-threads_option = option("--threads", type=click.IntRange(1), metavar="N", callback=_limit_threads, expose_value=False,
+threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
                     help=f"Run hot functions as compiled kernels; results differ in rounding alone. {KERNELS_COST}")
@@ -161,17 +174,17 @@ def decoding_options(command: F) -> F:
     """
     section = "Decoding"
     for decorate in reversed([
-        option("--beam", type=click.IntRange(1), default=1, metavar="N", section=section,
+        option("--beam", type=COUNT, default=1, metavar="N", section=section,
                help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
-        option("--batch-size", type=click.IntRange(1), default=64, metavar="N", section=section,
+        option("--batch-size", type=COUNT, default=64, metavar="N", section=section,
                help="Sentences decoded together."),
         option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
                help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
         option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="The exponent of gnmt."),
-        option("--max-length", type=click.IntRange(1), metavar="N", section=section,
+        option("--max-length", type=COUNT, metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
         checkpoint_option, device_option,
-        option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
+        option("--threads", type=THREADS, metavar="N", section="Machine",
                help=f"Threads that decode.  {DEFAULT_THREADS}"),
         jit_option,
     ]):
@@ -184,3 +197,10 @@ def check_positions(translator: Translator, max_length: int | None) -> None:
     positions = translator.model.config.max_length
     if max_length is not None and max_length > positions:
         raise click.UsageError(f"--max-length {max_length} is more than the model's {positions} positions")
+
+
+def check_beam(translator: Translator, beam: int) -> None:
+    """Raise a MemoryError if this machine cannot hold the hypotheses of one sentence."""
+    config = translator.model.config
+    # Of one token of each: the id, the log-probability, and the keys and values of each layer, in float32.
+    require_memory(beam * (16 + 8 * config.num_decoder_layers * config.d_model))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,17 @@ from typing import Any
 import click
 
 from transformer.cli import sources
-from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
+from transformer.cli.command import (
+    COUNT,
+    SEED,
+    Command,
+    check_beam,
+    check_positions,
+    decoding_options,
+    folder_argument,
+    option,
+)
+from transformer.cli.streams import opened
 from transformer.data.parallel_text import line_of_pair, read_parallel
 from transformer.training.checkpoints import load_model
 from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
@@ -22,9 +33,9 @@ from transformer.translator import TooLong, Translator
 @folder_argument
 @option("--source", metavar="FILE", section="Data", help="UTF-8 text, one sentence a line.")
 @option("--target", metavar="FILE", section="Data", help="The reference translations, line for line.")
-@option("--count", type=click.IntRange(1), default=1000, metavar="N", section="Data",
+@option("--count", type=COUNT, default=1000, metavar="N", section="Data",
         help="Without files: the number of unseen examples of the model's own task.")
-@option("--seed", type=click.IntRange(0), default=1, section="Data", help="Without files: the seed of the examples.")
+@option("--seed", type=SEED, default=1, section="Data", help="Without files: the seed of the examples.")
 @decoding_options
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
              threads: int | None, max_length: int | None, **decoding: Any) -> None:
@@ -39,14 +50,16 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target belong together: give both files, or none")
+    opened(sys.stdout, "output")
     with memory_or(ModelDoesNotFit()):
         model, run = load_model(folder, device, checkpoint)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer)
     check_positions(translator, max_length)
+    check_beam(translator, decoding["beam"])
     if source is not None and target is not None:
         pairs = read_parallel(source, target)
     elif "task" in run.data:
-        pairs = sources.task_of(run.data).pairs("test", count, seed)
+        pairs = sources.generated(sources.task_of(run.data), "test", count, seed, "--count")
     else:
         known = "was trained on text files" if "train" in run.data else "does not say what it was trained on"
         raise click.UsageError(f"{folder} {known}: give --source and --target to evaluate it on")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TextIO
 
 import click
 
 from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.cli.streams import opened
 from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
@@ -27,7 +29,7 @@ class Cell(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         """Convert the text to two numbers; any other text is a usage error."""
         parts = value.split(",")
-        if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts):
+        if len(parts) != 2 or not all(part.strip().isdecimal() and len(part) < 20 for part in parts):
             self.fail(f"{value!r} is no row and column, counted from 0, such as 2,1", param, ctx)
         return int(parts[0]), int(parts[1])
 
@@ -80,7 +82,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     try:
         sources, targets = [source, *also], None
         if target is not None:
-            targets = [target, *(best.text for [best] in translator.translate(also))]
+            targets = [target, *_translated(translator, source, also)]
         _tell_unknown(translator, source, target, also)
         explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
@@ -90,7 +92,8 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if html is not None:
             _write(explanation, html, attentions)
     except TooLong as error:
-        raise click.UsageError(f"the {('source', 'target')[error.side]} is too long: {error.problem}") from error
+        name = f"--also {error.index}" if error.index else f"the {('source', 'target')[error.side]}"
+        raise click.UsageError(f"{name} is too long: {error.problem}") from error
     except (ValueError, IndexError) as error:
         raise click.UsageError(str(error)) from error
 
@@ -102,8 +105,23 @@ def terminal(output: TextIO) -> tuple[bool, int]:
     return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
 
 
+def _translated(translator: Translator, source: str, also: tuple[str, ...]) -> list[str]:
+    """The model's translations of the texts of --also; UsageError names one whose translation is empty."""
+    texts = [best.text for [best] in translator.translate([source, *also])[1:]]  # a TooLong counts SOURCE, too
+    for number, (text, translation) in enumerate(zip(also, texts, strict=True), start=1):
+        if not translation.strip():
+            raise click.UsageError(f"--also {number}, {textwrap.shorten(text, 50, placeholder='…')!r}: the model's "
+                                   "translation is empty, and there is nothing to explain; give another text")
+    return texts
+
+
 def _check_texts(source: str, target: str | None, *also: str) -> None:
-    """Raise a UsageError for a text that is not UTF-8: its bytes arrive as lone surrogates, which no page can hold."""
+    """Raise a UsageError for an empty source, and for a text that is not UTF-8: its bytes arrive as lone surrogates,
+    which no page can hold.
+    """
+    for number, text in enumerate(also, start=1):
+        if not text.strip():
+            raise click.UsageError(f"--also {number} is empty; give a text for the model to read")
     for name, given in (("SOURCE", source), ("TARGET", target or ""), *(("--also", text) for text in also)):
         if any("\ud800" <= character <= "\udfff" for character in given):
             raise click.UsageError(f"{name} is not UTF-8")
@@ -130,6 +148,8 @@ def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], h
         raise click.UsageError("--cell belongs to a --step, such as --step dS")
     if step is not None and not text:
         raise click.UsageError("--step is of --text; the page shows every step")
+    if text or html == STDOUT:
+        opened(sys.stdout, "output")
     if text and len(attentions) > 1:
         raise click.UsageError(f"--text shows one attention, got {len(attentions)} times --attention")
     if text and html == STDOUT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from transformer.cli.command import Command, folder_argument
+from transformer.cli.streams import opened
 from transformer.training.checkpoints import Run, RunError, load_model
 from transformer.training.progress import Progress
 from transformer.training.validation import Validation
@@ -18,6 +20,7 @@ from transformer.training.validation import Validation
 @folder_argument
 def info(folder: Path) -> None:
     """Show the model in DIR: its configuration, parameters and vocabularies, and its training so far."""
+    opened(sys.stdout, "output")
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
     for title, values in (("model", asdict(run.config)), ("vocabularies", _vocabularies(run)), ("data", run.data),

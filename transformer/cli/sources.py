@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from transformer.data.parallel_text import DataError, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
 from transformer.training.checkpoints import RunError
+from transformer.training.memory import require_memory
 from transformer.training.pairs import PairTooLong
 
 Pairs = list[tuple[str, str]]
+PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 
 def files(given: dict[str, Any]) -> dict[str, Any]:
-    """The absolute paths of the given training and validation files, which hold in any working directory."""
-    return {side: [str(Path(path).resolve()) for path in given[side]] for side in ("train", "valid") if side in given}
+    """The absolute paths of the given training and validation files, which hold in any working directory.
+
+    Raises:
+        DataError: a path is not UTF-8, as ``run.json`` is, which will hold it.
+    """
+    paths: dict[str, Any] = {side: [str(Path(path).resolve()) for path in given[side]]
+                             for side in ("train", "valid") if side in given}
+    for path in chain(*paths.values()):
+        if any("\ud800" <= character <= "\udfff" for character in path):
+            raise DataError(f"{path}: the name is not UTF-8, as run.json is; rename the file or its folder")
+    return paths
 
 
 def is_described(data: dict[str, Any]) -> bool:
@@ -34,12 +46,22 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
         if "task" not in data:
             return read_parallel(*data["train"]), read_parallel(*data["valid"])
         task = get_task(data["task"])
-        train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
+        train, valid = (generated(task, split, data[f"{split}_count"], data["seed"], f"{split}_count")
+                        for split in ("train", "valid"))
         return train, valid
     except DataError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"the run does not say where its data is: {error!r} in the entry 'data' of run.json") from error
+
+
+def generated(task: Task, split: str, count: int, seed: int, name: str) -> Pairs:
+    """The pairs of a task; DataError, which has the `name` of their `count`, if no memory could hold them."""
+    try:
+        require_memory(count * PAIR)
+    except MemoryError as error:
+        raise DataError(f"{name} {count:,} is too many pairs to generate: {error}; take fewer") from error
+    return task.pairs(split, count, seed)
 
 
 def task_of(data: dict[str, Any]) -> Task:

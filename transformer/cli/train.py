@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,8 @@ import click
 from minigrad import kernels
 
 from transformer.cli import sources
-from transformer.cli.command import INTERRUPTED, KERNELS_COST, Command, device_option, option
+from transformer.cli.command import KERNELS_COST, THREADS, Command, device_option, option
+from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import (
     changed_training,
     model_changes,
@@ -27,11 +29,15 @@ from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
 from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run
+from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult
 from transformer.training.loop import train as run_training
+from transformer.training.memory import require_memory
 from transformer.training.options import TrainingOptions
+from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import PairTooLong
+from transformer.training.signals import stopping_at_once
 from transformer.training.threads import suitable_threads, usable_threads
 
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
@@ -53,7 +59,22 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
     return path
 
 
-@click.command(cls=Command, epilog=notes())
+class _Training(Command):
+    """A command of which no message is worth its training, and which a signal ends with one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Train; the exit status after a signal is 128 plus its number."""
+        try:
+            with output_may_be_lost(), stopping_at_once():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            out = ctx.params["out"]
+            click.echo(f"stopped; {f'go on with  {_resume(out)}' if is_run(out) else 'there is no checkpoint yet'}",
+                       err=True)
+            ctx.exit(128 + getattr(error, "number", signal.SIGINT))
+
+
+@click.command(cls=_Training, epilog=notes())
 @training_options
 @option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
         help="The folder for checkpoints, log.csv and history.png.")
@@ -62,7 +83,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
-@option("--threads", type=click.IntRange(1), metavar="N", section="Machine",
+@option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
         help="Precision of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 "
@@ -72,7 +93,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
           **values: Any) -> None:
-    """Train a Transformer. Ctrl-C stops it and saves a checkpoint.
+    """Train a Transformer. Ctrl-C, SIGTERM or SIGHUP stops it and saves a checkpoint.
 
     \b
     python -m transformer train --task reverse --out runs/reverse
@@ -80,6 +101,7 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profi
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value is not None}
+    check_free(out)
     if resume:
         run, _, _ = load_run(out, "latest")
         pairs = _take_up(out, run, given, {str(p.name): p.opts[0] for p in context.command.params})
@@ -105,10 +127,6 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profi
                               device, resume, progress=not quiet, started=announce, profile=profile)
     except PairTooLong as error:
         raise RunError(sources.located(run.data, error)) from error
-    except KeyboardInterrupt:
-        go_on = f"go on with  {_resume(out)}"
-        click.echo(f"stopped; {go_on if is_run(out) else 'there is no checkpoint yet'}", err=True)
-        context.exit(INTERRUPTED)
     _report(out, result, options, nothing_to_do=result.progress.step == before)
 
 
@@ -160,7 +178,9 @@ def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs
     task = given.get("task")
     with _mistakes():
         recipe = recipe_for(task, given)
-        preset = getattr(TransformerConfig, recipe.preset)(8, 8)
+        preset = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
+        with memory_or(ModelDoesNotFit()):  # now, before the data is prepared
+            require_memory(least_memory(preset, device))
         shared = given.get("shared_vocab", preset.share_embeddings)
         data = sources.files(given) if task is None else recipe.data(task, recipe.options.seed)
         kind = given.get("tokens", "words" if task is None else get_task(task).tokenizer_kind)

@@ -10,16 +10,17 @@ from typing import Any
 
 import click
 
-from transformer.cli.command import F, FiniteRange, option
+from transformer.cli.command import COUNT, SEED, F, FiniteRange, option
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
 from transformer.model import TransformerConfig
-from transformer.training.options import TrainingOptions
+from transformer.training.options import MOST, TrainingOptions
 from transformer.training.recipes import RECIPES, Recipe
 
-COUNT, POSITIVE, NOT_NEGATIVE = click.IntRange(1), FiniteRange(0, min_open=True), FiniteRange(0)
+POSITIVE, NOT_NEGATIVE = FiniteRange(0, min_open=True), FiniteRange(0)
 PROBABILITY = FiniteRange(0, 1, max_open=True)
-VOCABULARY = click.IntRange(len(SPECIALS) + 1)  # room for a token of the text
+WARM_UP = click.IntRange(0, MOST)
+VOCABULARY = click.IntRange(len(SPECIALS) + 1, MOST)  # room for a token of the text
 SIZES = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_ff")  # what --config chooses
 FILES = {"nargs": 2, "metavar": "SRC TGT", "type": click.Path()}
 
@@ -65,13 +66,13 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
         (("--micro-batches",), {"type": COUNT, "metavar": "N"},
          "Compute each batch in N parts, one after the other: the same updates in less memory."),
         (("--learning-rate",), {"type": POSITIVE, "metavar": "X"}, "The highest learning rate."),
-        (("--warmup", "warmup_steps"), {"type": click.IntRange(0), "metavar": "N"}, "Updates until the highest rate."),
+        (("--warmup", "warmup_steps"), {"type": WARM_UP, "metavar": "N"}, "Updates until the highest rate."),
         (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How the rate falls after warm-up."),
         (("--label-smoothing",), {"type": PROBABILITY, "metavar": "P"}, "Probability spread over all tokens."),
         (("--clip", "clip_norm"), {"type": NOT_NEGATIVE, "metavar": "X"}, "Largest gradient norm; 0 does not clip."),
         (("--weight-decay",), {"type": NOT_NEGATIVE, "metavar": "X"}, "Decoupled weight decay, as in AdamW."),
         (("--adam-beta2",), {"type": PROBABILITY, "metavar": "X"}, "Decay of Adam's second moment."),
-        (("--seed",), {"type": click.IntRange(0), "metavar": "N"}, "Seed of data, parameters, dropout."),
+        (("--seed",), {"type": SEED, "metavar": "N"}, "Seed of data, parameters, dropout."),
     ],
     "Validation and checkpoints": [
         (("--valid-every",), {"type": COUNT, "metavar": "N"}, "Updates between validations; each saves a checkpoint."),

@@ -5,11 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import Command, check_positions, decoding_options, folder_argument, option
+from transformer.cli.command import (
+    COUNT,
+    Command,
+    check_beam,
+    check_positions,
+    decoding_options,
+    folder_argument,
+    option,
+)
+from transformer.cli.streams import opened
 from transformer.data.parallel_text import DataError
 from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
@@ -20,7 +29,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 @click.command(cls=Command)
 @folder_argument
 @decoding_options
-@option("--nbest", type=click.IntRange(1), default=1, metavar="K", section="Output",
+@option("--nbest", type=COUNT, default=1, metavar="K", section="Output",
         help="The K best translations of a sentence, best first; needs a --beam of K or more.")
 @option("--scores", is_flag=True, section="Output",
         help="Write each translation's score after it: the log-probability, normalised for length.")
@@ -37,9 +46,10 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     """
     if nbest > beam:
         raise click.UsageError(f"--nbest {nbest} needs --beam {nbest} or more, got --beam {beam}")
-    source, output = _binary(sys.stdin, "input"), _binary(sys.stdout, "output")
+    source, output = opened(sys.stdin, "input").buffer, opened(sys.stdout, "output").buffer
     translator = Translator.load(folder, device, checkpoint)
     check_positions(translator, max_length)
+    check_beam(translator, beam)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
     terminal = source.isatty()
 
@@ -59,14 +69,6 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
                 if not terminal:
                     raise click.UsageError(message) from error
                 click.echo(message, err=True)
-
-
-def _binary(stream: TextIO | None, name: str) -> BinaryIO:
-    """The bytes of a standard stream; UsageError if the program was started without it."""
-    if stream is None:
-        raise click.UsageError(f"standard {name} is closed; lines are read from standard input, and translations "
-                               "written to standard output")
-    return stream.buffer
 
 
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:

@@ -5,6 +5,7 @@
     loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints
     options.py, recipes.py the choices of a run, and those that suit a task
     checkpoints.py, log.py the files of a run
+    lock.py, signals.py, messages.py  one writer, what stops it, and what may get lost
     validation.py, metrics.py  what is measured between updates
     pairs.py, prefetch.py, loss_meter.py, progress.py, profiling.py, memory.py, out_of_memory.py  parts of these
 """

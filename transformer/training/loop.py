@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -26,13 +23,16 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
+from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
-from transformer.training.memory import keep_freed_memory
+from transformer.training.memory import keep_freed_memory, require_memory
+from transformer.training.messages import Messages
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import describe, describe_loading, describe_setup, ran_out
+from transformer.training.out_of_memory import describe, describe_loading, describe_setup, least_memory, ran_out
 from transformer.training.pairs import Pairs
 from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
+from transformer.training.signals import stop_request, stopping_at_once
 from transformer.training.threads import limit_threads, suitable_products
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
@@ -59,9 +59,10 @@ class TrainingResult:
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
-    """Train to the end of the run. KeyboardInterrupt (Ctrl-C) is raised between two updates, after saving.
+    """Train to the end of the run.
 
     Raises:
+        Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out.
     """
     def work() -> None:
@@ -94,22 +95,23 @@ def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str])
 
 def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
     progress, options = trainer.progress, trainer.options
-    profiling = StepProfile(trainer.model, profile)
+    messages = Messages(sys.stderr)
+    profiling = StepProfile(trainer.model, profile, messages)
     trainer.model.train()
     groups, group = trainer.groups(), None
     ahead = trainer.model.device != "cpu"
-    with trainer.gradients, _interrupt_flag() as interrupted, _bar(trainer, show_progress) as bar, profiling:
+    with trainer.gradients, stop_request() as stop, _bar(trainer, show_progress, messages) as bar, profiling:
         while True:
             finished = _finished(trainer)
-            if interrupted.is_set():
+            if stop.number is not None:
                 _read_losses(trainer)
                 trainer.save_interrupted()
-                raise KeyboardInterrupt
+                stop.heed()
             if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
                 _read_losses(trainer)
                 with profiling.paused(), span("validation"):
                     validation = trainer.validate_and_save()
-                bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=sys.stderr)
+                bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=messages)
             elif finished:
                 break
             else:
@@ -175,32 +177,12 @@ def _finished(trainer: Trainer) -> bool:
             or (options.patience is not None and progress.stale >= options.patience))
 
 
-def _bar(trainer: Trainer, show_progress: bool) -> Any:
-    where: dict[str, Any] = {"file": sys.stderr, "dynamic_ncols": True, "mininterval": 0.5}
-    if not sys.stderr.isatty():
-        where = {"file": Lines(sys.stderr), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
+def _bar(trainer: Trainer, show_progress: bool, messages: Messages) -> Any:
+    where: dict[str, Any] = {"file": messages, "dynamic_ncols": True, "mininterval": 0.5}
+    if not messages.isatty():
+        where = {"file": Lines(messages), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}
     return tqdm(total=trainer.total_steps, initial=trainer.progress.step, unit="step", disable=not show_progress,
                 **where)
-
-
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, so that no update is cut in half; a second Ctrl-C interrupts at once."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
@@ -226,50 +208,55 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         The folder, a translator with the best weights, the best validation, and the progress.
 
     Raises:
-        RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; a pair is longer than the
-            positions (`PairTooLong`); `resume` with options or pairs that may not change, or from a checkpoint that
-            cannot be used. Nothing was changed.
+        RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
+            a pair is longer than the positions (`PairTooLong`); `resume` with options or pairs that may not change, or
+            from a checkpoint that cannot be used. Nothing was changed.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
             in setup, in training, or in loading the best model at the end.
-        KeyboardInterrupt: on Ctrl-C, after a checkpoint was saved.
+        Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
     """
     out = Path(out)
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
-    if resume:
-        _check_changes(out, config, options)
-    else:
-        check_new(out)
-    _check_precision(options.precision, device)
-    kernels = jit() if options.jit else nullcontext()
-    run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
-    keep_freed_memory()
-    trainer = _set_up(out, run, train_pairs, valid_pairs, device, resume)
-    if not resume:
-        out.mkdir(parents=True, exist_ok=True)
-        trainer.log.start()
-    if started is not None:
-        started()
-    try:
-        divided = trainer.gradients.threads > 1
-        products = (suitable_products(config) if options.threads is None
-                    else limit_threads(1 if divided else options.threads))
-        with kernels, products:
-            fit(trainer, progress, None if profile is None else Path(profile))
-    finally:
-        trainer.log.draw(options.valid_metric)
-    best, reached = trainer.best, trainer.progress
-    del trainer  # frees its memory, which the best model may need
-    translator = _with_memory(lambda: Translator.load(out, device),
-                              lambda error: describe_loading(error, device, pointed(out, "best") or ""))
+    with stopping_at_once(), only_writer(out, new=not resume):
+        if resume:
+            _check_changes(out, config, options)
+        else:
+            check_new(out)
+        _check_precision(options.precision, device)
+        kernels = jit() if options.jit else nullcontext()
+        run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
+        keep_freed_memory()
+        trainer = _set_up(out, run, train_pairs, valid_pairs, device, resume)
+        if not resume:
+            trainer.log.start()
+        if started is not None:
+            started()
+        try:
+            with kernels, _products(trainer):
+                fit(trainer, progress, None if profile is None else Path(profile))
+        finally:
+            trainer.log.draw(options.valid_metric)
+        best, reached = trainer.best, trainer.progress
+        del trainer  # frees its memory, which the best model may need
+        translator = _with_memory(lambda: Translator.load(out, device),
+                                  lambda error: describe_loading(error, device, pointed(out, "best") or ""))
     return TrainingResult(out, translator, best, reached)
+
+
+def _products(trainer: Trainer) -> AbstractContextManager[None]:
+    """A block in which matrix products have the threads of the options, or one each where threads divide a batch."""
+    if trainer.options.threads is None:
+        return suitable_products(trainer.run.config)
+    return limit_threads(1 if trainer.gradients.threads > 1 else trainer.options.threads)
 
 
 def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
     """The trainer of a new or a resumed run."""
     def work() -> Trainer:
+        require_memory(least_memory(run.config, device))
         trainer = Trainer(out, run, train_pairs, valid_pairs, device)
         if resume:
             trainer.restore()

@@ -1,9 +1,12 @@
-"""Settings of the C library's allocator that make training faster."""
+"""The memory of the host: how much there is, and settings of the C library's allocator that make training faster."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+
+from minigrad.inspect.table import size
 
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # glibc's malloc.h: M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX
 _NEVER = 2**31 - 1
@@ -24,3 +27,16 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return all(mallopt(*setting) for setting in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_ARENA_MAX, 1)))
+
+
+def require_memory(needed: int) -> None:
+    """MemoryError if the host has less memory than `needed` bytes.
+
+    An attempt would fill the memory first, part by part, until the system kills the program.
+    """
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # a system that does not say
+        return
+    if needed > there > 0:
+        raise MemoryError(f"it takes more than the {size(there)} that this machine has")

@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from typing import Any, Self
 
+MOST = 10**12  # more of anything, updates or tokens or sentences, would not end in a lifetime
+MOST_THREADS = 4096  # more than the cores of any one machine
+
 _KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str,
           "bool": bool}
 
@@ -87,6 +90,9 @@ class TrainingOptions:
                 raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
             if isinstance(value, float) and not isfinite(value):
                 raise ValueError(f"{field.name} must be finite, got {value!r}")
+            most = MOST_THREADS if field.name == "threads" else MOST
+            if isinstance(value, int) and value > most and field.name != "seed":
+                raise ValueError(f"{field.name} must be at most {most:,}, got {value}")
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
         for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",

@@ -15,7 +15,7 @@ from minigrad.device import parse_device
 from minigrad.device.memory import memory_use
 from minigrad.inspect.table import size
 
-from transformer.model import Transformer
+from transformer.model import Transformer, TransformerConfig
 from transformer.training.options import TrainingOptions
 
 # CUDA also needs memory for page-locked buffers, kernels and handles. Without it, CuPy raises RuntimeErrors that begin
@@ -120,6 +120,17 @@ class AverageDoesNotFit(DoesNotFit):
     def remedies(self, options: TrainingOptions) -> tuple[str, list[str]]:
         """No average, which is ``--average 1``."""
         return f"--average 1 (it is {options.average:,})", []
+
+
+def least_memory(config: TransformerConfig, device: str) -> int:
+    """The fewest bytes of the host that training a model takes, from the sizes of its matrices.
+
+    On a CPU they are there with their gradients and Adam's two moments; for a GPU they are drawn on the host.
+    """
+    square, inner = config.d_model ** 2, config.d_model * config.d_ff
+    layers = config.num_encoder_layers * (4 * square + 2 * inner) + config.num_decoder_layers * (8 * square + 2 * inner)
+    rows = config.max_length + config.target_vocab_size + config.source_vocab_size * (not config.share_embeddings)
+    return (16 if device == "cpu" else 4) * (layers + rows * config.d_model)
 
 
 @contextmanager

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
 import minigrad
+
+from transformer.training.messages import Messages
 
 if TYPE_CHECKING:
     from minigrad.inspect import Profile
@@ -21,16 +22,17 @@ MEASURED = 10
 class StepProfile:
     """A profile of `MEASURED` updates: ``with StepProfile(model, path) as p:``, with ``p.step()`` before each update.
 
-    After the last measured update, or at the end of the block, it writes tables to standard error and the trace to the
-    file. Without a path it does nothing.
+    After the last measured update, or at the end of the block, it writes tables as messages and the trace to the file.
+    Without a path it does nothing.
 
     Args:
         model: the model, whose modules have dotted names in the profile.
         path: the file for the trace, or None.
+        messages: where the tables go.
     """
 
-    def __init__(self, model: Any, path: Path | None) -> None:
-        self._model, self._path, self._steps = model, path, 0
+    def __init__(self, model: Any, path: Path | None, messages: Messages) -> None:
+        self._model, self._path, self._messages, self._steps = model, path, messages, 0
         self._block = contextlib.ExitStack()
         self._profile: Profile | None = None
 
@@ -40,7 +42,7 @@ class StepProfile:
     def __exit__(self, *exception: object) -> None:
         self._end()
         if self._path is not None and self._steps <= WARM_UP:
-            _say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
+            self._say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """A block that is not measured, for work between updates."""
@@ -58,14 +60,13 @@ class StepProfile:
         self._block.close()
         profile, self._profile = self._profile, None
         if profile is not None and self._path is not None:
-            _say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
+            self._say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             try:
                 profile.save(self._path)
             except OSError as error:  # a full disk must not end the training
-                _say(f"no trace: {self._path}: {error.strerror}")
+                self._say(f"no trace: {self._path}: {error.strerror}")
             else:
-                _say(f"wrote {self._path}: open it in https://ui.perfetto.dev")
+                self._say(f"wrote {self._path}: open it in https://ui.perfetto.dev")
 
-
-def _say(text: str) -> None:
-    tqdm.write(text, file=sys.stderr)  # above the bar
+    def _say(self, text: str) -> None:
+        tqdm.write(text, file=self._messages)  # above the bar

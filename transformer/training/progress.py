@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Self, TextIO
+from typing import Any, Self
+
+from transformer.training.messages import Messages
 
 
 @dataclass
@@ -58,10 +60,10 @@ class Lines:
     """A stream for a progress bar outside a terminal, in a file or a pipe: it has a line for each state of the bar.
 
     Args:
-        stream: the file or the pipe.
+        stream: messages for the file or the pipe.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Messages) -> None:
         self.stream = stream
 
     def write(self, text: str) -> None:

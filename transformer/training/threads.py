@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from minigrad import parallel
 
 from transformer.model import TransformerConfig
+from transformer.training.options import MOST_THREADS
 
 SMALL = 128  # the largest d_model at which threads wait, for each other and the interpreter, as long as they compute
 MOST = 8  # the largest default number of threads
@@ -27,7 +28,7 @@ def usable_threads() -> int:
     for name in SETTINGS:
         value = os.environ.get(name, "")
         if value.isdecimal() and int(value) > 0:
-            return int(value)
+            return min(int(value), MOST_THREADS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST)
 

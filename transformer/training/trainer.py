@@ -94,8 +94,8 @@ class Trainer:
         """The number of updates of the whole run, if the options limit steps or epochs."""
         limits = [] if self.options.steps is None else [self.options.steps]
         if self.options.epochs is not None:
-            batches = [len(self.plan(epoch)) for epoch in range(self.options.epochs)]
-            limits.append(sum(math.ceil(count / self.options.accumulate) for count in batches))
+            # Every epoch has as many batches: its sentences have the same lengths, in the same order, see `plan`.
+            limits.append(self.options.epochs * math.ceil(len(self.plan(0)) / self.options.accumulate))
         return min(limits) if limits else None
 
     def _scheduler(self) -> optim.Scheduler:

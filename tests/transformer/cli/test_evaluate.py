@@ -28,7 +28,8 @@ def test_evaluate_prints_one_json_object(run, numbers):
     assert values["exact_match"] == 1.0
 
 
-def test_mistakes(run, without_data, files):
+def test_mistakes(run, small_run, without_data, files):
+    assert "--count 1,000,000,000,000 is too many" in refused("evaluate", small_run, "--count", 10**12)
     assert "was trained on text files: give --source and --target" in refused("evaluate", run)
     assert "does not say what it was trained on: give --source and --target" in refused("evaluate", without_data)
     assert "give both files, or none" in refused("evaluate", run, "--source", files["good.src"])

@@ -10,6 +10,7 @@ from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
 from transformer.cli.explain import terminal
 from transformer.explore.data import decode_array
+from transformer.translator import Translation, Translator
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
@@ -100,6 +101,9 @@ def test_colour_is_for_terminals(monkeypatch):
     (["one", "--text", "--head", 4], "there is no head 4 in"),
     (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
     (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column"),
+    (["one", "--text", "--step", "dS", "--cell", f"{'9' * 5000},1"], "is no row and column"),
+    (["one", "一", "--text", "--also", "two", "--also", " "], "--also 2 is empty"),
+    (["one", "一", "--text", "--also", "two " * 8], "--also 1 is too long"),
     (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
     (["one", "--html", "-", "--text"], "would both write to the standard output"),
@@ -109,3 +113,9 @@ def test_refused(run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused("explain", run, *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_translation_of_another_source_is_named(run, monkeypatch):
+    monkeypatch.setattr(Translator, "translate", lambda translator, lines: [
+        [Translation("" if line == "two" else "一", 0.0, [])] for line in lines])
+    assert "--also 2, 'two'" in refused("explain", run, "one", "一", "--text", "--also", "three", "--also", "two")

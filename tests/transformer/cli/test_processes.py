@@ -1,5 +1,6 @@
-"""The commands as processes: the terminal, pipes, Ctrl-C."""
+"""The commands as processes: the terminal, pipes, signals."""
 
+import io
 import os
 import signal
 import sys
@@ -8,7 +9,8 @@ import time
 import pytest
 
 from tests.transformer.commands import SMALL, call, start
-from transformer.training.checkpoints import load_run
+from transformer.cli import main
+from transformer.training.checkpoints import load_run, pointed
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals, signals and descriptors of POSIX")
 
@@ -46,17 +48,19 @@ def test_a_reader_that_stops_reading_is_no_error(run):
 
 
 @posix
-def test_ctrl_c_saves_the_training_and_says_how_to_go_on(tmp_path):
-    folder = tmp_path / "a run"
-    process = start("train", *SMALL, "--steps", 100_000, "--valid-every", 2, "--out", folder)
-    while not (folder / "latest").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert f"stopped; go on with  python -m transformer train --out '{folder}' --resume" in errors.decode()
-    assert "Traceback" not in errors.decode()
+def test_signals_save_the_training_and_it_says_how_to_go_on(tmp_path):
+    folder, more = tmp_path / "a run", [*SMALL, "--steps", 100_000, "--valid-every", 2]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process, before = start("train", *more, "--out", folder), pointed(folder, "latest")
+        while pointed(folder, "latest") == before:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 128 + number
+        assert f"stopped; go on with  python -m transformer train --out '{folder}' --resume" in errors.decode()
+        assert "Traceback" not in errors.decode()
+        more = ["--resume", "--quiet"]
 
     reached = load_run(folder, "latest")[0].progress["step"]
     result = call("train", "--out", folder, "--resume", "--steps", reached + 2, "--quiet")
@@ -71,9 +75,59 @@ def test_ctrl_c_before_the_first_checkpoint(begun, tmp_path):
 
 
 @posix
-def test_a_closed_standard_stream_is_named(run):
+@pytest.mark.parametrize("broken", ["closed", "gone"])
+def test_a_training_outlives_its_streams(broken, tmp_path):
+    """Closed from the beginning, or the terminal and the pipe are gone."""
+    import pty
+
+    controller, terminal = pty.openpty()
+    reader, pipe = os.pipe()
+    os.close(reader)
+    os.close(controller)
+    closed = {"preexec_fn": lambda: os.closerange(0, 3)} if broken == "closed" else {}
+    process = start("train", *SMALL[:-1], "--steps", 4, "--valid-every", 2, "--out", tmp_path / "run",
+                    "--profile", tmp_path / "trace.json", stdout=pipe, stderr=terminal, **closed)
+    os.close(terminal)
+    os.close(pipe)
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+
+
+def status(patch, streams, *command):
+    """The exit status of a command that has these streams."""
+    with patch.context() as block:
+        for name, stream in streams.items():
+            block.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in command])
+    return caught.value.code
+
+
+@posix
+def test_a_closed_standard_stream_is_named(run, monkeypatch, capsys):
+    """Where it holds the result."""
+    for command in (["translate", run], ["evaluate", run, "--count", 2], ["info", run],
+                    ["explain", run, "one", "--text"], ["explain", run, "one", "--html", "-"]):
+        assert status(monkeypatch, {"stdout": None}, *command) == 2
+        assert capsys.readouterr().err.startswith("Error: standard output is closed")
+    assert status(monkeypatch, {"stderr": None}, "info", run) == 0
     process = start("translate", run, preexec_fn=lambda: os.close(0))
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert errors.decode().startswith("Error: standard input is closed")
     assert errors.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk of Linux")
+def test_a_result_that_a_full_disk_does_not_take(run, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        assert status(monkeypatch, {"stdout": full}, "info", run) == 2
+    assert capsys.readouterr().err == "Error: standard input or output: No space left on device\n"
+
+
+def test_what_the_output_cannot_encode_is_escaped(run, monkeypatch):
+    output = io.BytesIO()
+    streams = {"stdout": io.TextIOWrapper(output, encoding="latin-1")}
+    assert status(monkeypatch, streams, "explain", run, "one", "--text") == 0
+    assert b"\\u4e00" in output.getvalue()

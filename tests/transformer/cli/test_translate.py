@@ -49,6 +49,8 @@ def test_what_comes_before_a_bad_line_is_translated(run):
     ("--nbest 3", "--nbest 3 needs --beam 3"),
     ("--max-length 9", "--max-length 9 is more than the model's 8"),
     ("--beam 0", "0 is not in the range"),
+    (f"--beam {10**11}", f"or --beam (it is {10**11})"),
+    (f"--threads {10**20}", "is not in the range"),
     ("--alpha nan", "'--alpha': nan"),
 ])
 def test_mistakes(run, arguments, message):

@@ -46,6 +46,10 @@ def test_characters_round_trip_exactly(text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+def test_bpe_takes_no_memory_for_tokens_that_no_text_has():
+    assert len(BytePairTokenizer.train(TEXTS, 10**12).vocabulary) < 1000
+
+
 def test_bpe_round_trips_any_text_exactly_and_merges_what_is_frequent_within_its_size():
     tokenizer = trained("bpe", ["lower lowest low"] * 5, size=264)
     assert len(tokenizer.vocabulary) == 264

@@ -26,6 +26,8 @@ REFUSED = [
     ("steps", True, TypeError, "must be of type .*, got True"),
     ("jit", 1, TypeError, "must be of type bool, got 1"),
     ("schedule", None, TypeError, "must be of type .*, got None"),
+    *[(name, 10**30, ValueError, "must be at most") for name in ("steps", "warmup_steps", "keep")],
+    ("threads", 10**5, ValueError, "must be at most"),
     ("seed", 2**64, ValueError, r"must be below 2\*\*64"),
     ("schedule", "step", ValueError, "must be inverse_sqrt, cosine, linear or constant"),
     ("precision", "bfloat16", ValueError, "must be float32, tf32 or float16"),

@@ -14,6 +14,7 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
+from transformer.training import signals
 from transformer.training.checkpoints import is_run, load_run
 
 ROOT = Path(__file__).parents[3]
@@ -31,9 +32,9 @@ def whole(tmp_path_factory):
 @contextmanager
 def pressed_before():
     """As if Ctrl-C had been pressed before the first update."""
-    event = threading.Event()
-    event.set()
-    yield event
+    request = signals.Request()
+    request.number = signal.SIGINT
+    yield request
 
 
 @pytest.mark.parametrize("step", [1, 3, 4, 14])
@@ -51,7 +52,7 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
     before = runs.snapshot(tmp_path)
     written = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))]
     with monkeypatch.context() as patch:
-        patch.setattr("transformer.training.loop._interrupt_flag", pressed_before)
+        patch.setattr("transformer.training.loop.stop_request", pressed_before)
         with pytest.raises(KeyboardInterrupt):
             runs.run(tmp_path, resume=True, **AVERAGED)
     assert runs.snapshot(tmp_path) == before
@@ -61,7 +62,7 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
 
 
 def test_ctrl_c_before_the_first_update_leaves_no_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.training.loop._interrupt_flag", pressed_before)
+    monkeypatch.setattr("transformer.training.loop.stop_request", pressed_before)
     with pytest.raises(KeyboardInterrupt):
         runs.run(tmp_path)
     assert not is_run(tmp_path)

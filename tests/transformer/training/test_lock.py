@@ -1,0 +1,117 @@
+"""One training at a time writes to a folder; what is refused leaves nothing behind."""
+
+import errno
+import os
+import shutil
+import sys
+import threading
+
+import pytest
+
+from tests.transformer import runs
+from tests.transformer.commands import SMALL, call, refused
+from transformer.training import lock
+from transformer.training.checkpoints import RunError
+from transformer.training.lock import check_free, only_writer
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
+
+
+def test_a_second_training_in_the_folder_is_refused(tmp_path, monkeypatch):
+    """In another thread, as in another process; it changes nothing, and the first one ends as if it were alone."""
+    errors = []
+
+    def begin(resume):
+        with pytest.raises(RunError) as caught:
+            runs.run(tmp_path / "run", resume=resume)
+        errors.append(str(caught.value))
+
+    def disturb(trainer):
+        monkeypatch.undo()
+        for resume in (False, True):
+            thread = threading.Thread(target=begin, args=(resume,))
+            thread.start()
+            thread.join()
+
+    runs.after_update(monkeypatch, disturb)
+    runs.run(tmp_path / "run")
+    assert len(errors) == 2
+    assert all(f"{tmp_path / 'run'}: another training writes to it" in error for error in errors)
+    runs.run(tmp_path / "alone")
+    assert runs.contents(tmp_path / "run") == runs.contents(tmp_path / "alone")
+
+
+def test_commands_are_refused_before_they_prepare_data_and_readers_never(small_run, tmp_path, monkeypatch):
+    out = shutil.copytree(small_run, tmp_path / "run")
+    with only_writer(out, new=False), monkeypatch.context() as patch:
+        patch.setattr("transformer.cli.sources.read", lambda data: pytest.fail("prepared data"))
+        for more in (SMALL, ["--resume"]):
+            assert f"{out}: another training writes to it" in refused("train", *more, "--out", out)
+        patch.undo()
+        for command in (["translate", out], ["evaluate", out, "--count", 2], ["info", out],
+                        ["explain", out, "a b", "--text"]):
+            assert call(*command, standard_input="a\n").exit_code == 0
+    check_free(out)
+
+
+def test_folders_without_files_are_removed_again(tmp_path):
+    out = tmp_path / "new" / "run"
+    with pytest.raises(RunError, match="has 17"):
+        runs.run(out, train_pairs=[(" ".join("abcdefghijabcdef"), "a")])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "new").mkdir()
+    with only_writer(out, new=True):
+        (out / "log.csv").touch()
+    assert (out / "log.csv").exists()
+
+
+def test_a_folder_that_a_failed_training_removes_is_made_again(tmp_path, monkeypatch):
+    """It does so after the other one has opened the folder."""
+    locked, out = [], tmp_path / "run"
+
+    def remove_first(descriptor, folder):
+        if not locked:
+            folder.rmdir()
+        locked.append(lock_folder(descriptor, folder))
+        return locked[-1]
+
+    lock_folder = lock._lock
+    monkeypatch.setattr(lock, "_lock", remove_first)
+    with only_writer(out, new=True):
+        monkeypatch.undo()
+        with pytest.raises(RunError, match="another training"):
+            check_free(out)
+    assert locked == [True, True]
+
+
+def test_a_forked_process_does_not_keep_the_lock(tmp_path):
+    reader, writer = os.pipe()
+    with only_writer(tmp_path, new=False):
+        child = os.fork()
+        if not child:
+            os.close(writer)
+            os.read(reader, 1)  # until the test ends
+            os._exit(0)
+    check_free(tmp_path)
+    os.close(writer)
+    os.close(reader)
+    assert os.waitpid(child, 0) == (child, 0)
+
+
+@pytest.mark.parametrize("missing", ["file system", "platform"])
+def test_where_there_are_no_locks_a_note_says_so(missing, tmp_path, monkeypatch, capsys):
+    def no_locks(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    if missing == "platform":
+        monkeypatch.setattr(lock, "fcntl", None)
+    else:
+        monkeypatch.setattr(lock.fcntl, "flock", no_locks)
+    check_free(tmp_path)
+    for new in (True, False):
+        with only_writer(tmp_path / "run", new):
+            (tmp_path / "run" / "file").touch()
+        said = capsys.readouterr().err
+        assert said.startswith(f"note: {tmp_path / 'run'}: ")
+        assert missing in said
+        assert said.count("\n") == 1

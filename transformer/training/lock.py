@@ -1,0 +1,139 @@
+"""One training at a time writes to a folder: a lock on the folder itself, which leaves no file.
+
+The lock belongs to an open descriptor of the folder (``flock``). It excludes other processes and other threads of this
+one, and it ends with the process, however that ends. What only reads a run takes no lock and never waits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transformer.training.checkpoints import RunError
+from transformer.training.messages import Messages
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_held = set[int]()  # the locked descriptors of this process
+
+
+@contextmanager
+def only_writer(folder: Path, new: bool) -> Iterator[None]:
+    """Within the block, no other training writes to `folder`.
+
+    Where a file system or a platform has no locks, a note on standard error says so, and the block is entered.
+
+    Args:
+        folder: the folder of the run.
+        new: make the folder and those above it, where they are missing. Those that are empty at the end of the block
+            are removed again.
+
+    Raises:
+        RunError: another training writes to the folder, or there is none.
+    """
+    made = [path for path in (folder, *folder.parents) if new and not path.exists()]
+    descriptor = _lock_folder(folder, new)
+    try:
+        yield
+    finally:
+        for path in made:
+            with suppress(OSError):  # it has files
+                path.rmdir()
+        _release(descriptor)
+
+
+def check_free(folder: Path) -> None:
+    """RunError if a training writes to `folder` now."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if fcntl is not None:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                _lock(descriptor, folder, shared=True)
+            finally:
+                os.close(descriptor)
+
+
+def _lock_folder(folder: Path, new: bool) -> int | None:
+    """The locked descriptor of the folder; None where there are no locks."""
+    while True:
+        descriptor = _open(folder, new)
+        if descriptor is None:
+            return None
+        _held.add(descriptor)
+        try:
+            locked = _lock(descriptor, folder)
+            if locked and _is_at(folder, descriptor):
+                return descriptor
+        except BaseException:
+            _release(descriptor)
+            raise
+        _release(descriptor)
+        if not locked:
+            _note(folder, "its file system")
+            return None
+        # A training that failed has removed the folder that it had made: make it again.
+
+
+def _open(folder: Path, new: bool) -> int | None:
+    """A descriptor of the folder, which is made if it is `new` and missing; None where folders have no descriptors."""
+    while True:
+        try:
+            if new:
+                folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name") from error
+        if fcntl is None:
+            _note(folder, "this platform")
+            return None
+        try:
+            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except NotADirectoryError as error:
+            raise RunError(f"{folder}: is a file, not the folder of a training run") from error
+        except FileNotFoundError as error:
+            if not new:
+                raise RunError(f"{folder}: no such folder") from error
+
+
+def _lock(descriptor: int, folder: Path, shared: bool = False) -> bool:
+    """Lock an open folder; False where that is not possible. RunError if a training has locked it."""
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another "
+                       "folder") from error
+    except OSError:  # network file systems raise various errors
+        return False
+    return True
+
+
+def _note(folder: Path, where: str) -> None:
+    Messages(sys.stderr).say(f"note: {folder}: {where} has no locks; start no second training in this folder")
+
+
+def _is_at(folder: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _release(descriptor: int | None) -> None:
+    if descriptor in _held:
+        _held.remove(descriptor)
+        os.close(descriptor)
+
+
+def _release_in_child() -> None:
+    """A forked process shares the lock of its parent, and would keep it beyond the parent's end."""
+    for descriptor in tuple(_held):
+        _release(descriptor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)

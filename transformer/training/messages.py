@@ -1,0 +1,70 @@
+"""Messages that may get lost: a stream that cannot be written to costs the messages, never the training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+
+class Messages:
+    """A text stream that drops everything after its first failure to write.
+
+    It fails where the reader of a pipe is gone, a terminal was closed, a disk is full. The null device then takes the
+    place of the descriptor, so that the rest in the stream's buffer does not fail at the end of the program.
+
+    Args:
+        stream: the stream; None for one that the program was started without.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text, if possible; returns its length."""
+        self._attempt(lambda stream: stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, if possible."""
+        self._attempt(lambda stream: stream.flush())
+
+    def say(self, text: str) -> None:
+        """Write a line at once."""
+        self.write(f"{text}\n")
+        self.flush()
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        with suppress(ValueError):  # the stream was closed
+            return self.stream is not None and self.stream.isatty()
+        return False
+
+    def fileno(self) -> int:
+        """The descriptor of the stream; OSError if it has none."""
+        if self.stream is None:
+            raise OSError("the stream is closed")
+        return self.stream.fileno()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the stream."""
+        return getattr(self.stream, "encoding", None) or "utf-8"
+
+    def _attempt(self, work: Callable[[TextIO], object]) -> None:
+        if self.stream is None:
+            return
+        try:
+            work(self.stream)
+        except (OSError, ValueError):  # ValueError: the stream was closed, or cannot encode the text
+            stream, self.stream = self.stream, None
+            with suppress(OSError, ValueError):  # a stream without a descriptor
+                _discard(stream.fileno())
+
+
+def _discard(descriptor: int) -> None:
+    """Put the null device in the place of a descriptor."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
