@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.cli.command import Command, checkpoint_option, device_option, folder_argument, option, threads_option
 from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
@@ -55,8 +55,7 @@ class Cell(click.ParamType):
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--cell", type=Cell(), section="What to show",
         help="For --text --step: write out how this cell is computed, and check it by a finite difference.")
-@option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
-        help="Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.")
+@checkpoint_option
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],

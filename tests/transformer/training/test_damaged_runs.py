@@ -65,7 +65,7 @@ DAMAGES = {
     "moments of another name": (OPTIMIZER, other_name, "optimizer.safetensors: 'foreign' is not the state"),
     "pointer to a missing folder": ("latest", lambda path: path.write_text("00000099\n"), "00000099 is missing"),
     "pointer out of the folder": ("latest", lambda path: path.write_text("../..\n"), "not the name of a checkpoint"),
-    "pointer is not text": ("latest", lambda path: path.write_bytes(b"\xff\xfe"), "is missing"),
+    "pointer is not text": ("latest", lambda path: path.write_bytes(b"\xff\xfe"), "not the name of a checkpoint"),
 }
 
 
