@@ -28,6 +28,7 @@ from transformer.training.progress import Progress
 from transformer.training.run_folder import (
     RunError,
     check_new,
+    check_run,
     checkpoint_names,
     is_run,
     numbered,
@@ -39,8 +40,9 @@ from transformer.training.run_folder import (
 )
 
 # All that a program needs of the folder of a run comes from here.
-__all__ = ["Run", "RunError", "build", "check", "check_new", "checkpoint_names", "is_run", "load_checkpoint",
-           "load_model", "load_run", "numbered", "one_line", "point", "pointed", "prune", "resolve", "save_checkpoint"]
+__all__ = ["Run", "RunError", "build", "check", "check_new", "check_run", "checkpoint_names", "is_run",
+           "load_checkpoint", "load_model", "load_run", "numbered", "one_line", "point", "pointed", "prune", "resolve",
+           "save_checkpoint"]
 
 FORMAT = 1
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"

@@ -33,6 +33,15 @@ def is_run(folder: str | Path) -> bool:
     return pointed(Path(folder), "latest") is not None
 
 
+def check_run(folder: Path) -> None:
+    """RunError unless `folder` holds a run with at least one checkpoint."""
+    if not folder.is_dir():
+        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
+        raise RunError(f"{folder}: {problem}")
+    if not is_run(folder):
+        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
+
+
 def check_new(folder: Path) -> None:
     """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
     if folder.exists() and not folder.is_dir():
@@ -77,11 +86,7 @@ def resolve(folder: Path, which: str) -> str:
         RunError: there is no such run; the pointer is damaged, or the text no name. Whether there is a checkpoint of
             that name is not checked.
     """
-    if not folder.is_dir():
-        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
-        raise RunError(f"{folder}: {problem}")
-    if not is_run(folder):
-        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
+    check_run(folder)
     if which not in ("best", "latest"):
         if not is_name(which):
             raise RunError(f"{folder}: {which[:LONGEST_NAME]!r} is not the name of a checkpoint")
