@@ -48,7 +48,8 @@ def _parts(folder: Path) -> Iterator[tuple[str, str | None]]:
     for pointer in ("latest", "best"):
         target = pointed(folder, pointer)  # a run that was killed early has none, which is no damage
         if target is not None:
-            yield f"{pointer}: {target}", None if target in names else f"{folder / pointer}: damaged: no such checkpoint"
+            wrong = None if target in names else f"{folder / pointer}: damaged: there is no such checkpoint"
+            yield f"{pointer}: {target}", wrong
     log = Log(folder / "log.csv")
     try:
         damaged = log.read()[1]

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import is_run, load_model, load_run, numbered, point, pointed, prune
+from transformer.training.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
 from transformer.training.log import COLUMNS, Log
 
 
@@ -168,3 +168,36 @@ def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
     log.path.write_text("a,b,c\n1,2,3\n")
     log.cut_after(6)
     assert log.path.read_text() == ",".join(COLUMNS) + "\n"
+
+
+@pytest.mark.parametrize("line", ["5,1,2.5,one,0,0.01,1,1", "5,1,2.5", "5,1,2.5,2,0,0.01,1,\0",
+                                  "5" * 200_000 + ",1,1,1,1,1,1,1", "²,1,1,1,1,1,1,1", '5,"1,2.5', "\ud800"])
+def test_a_damaged_line_of_the_log_is_left_out_with_a_note(line, out, capsys):
+    log = Log(out / "log.csv")
+    text = log.path.read_bytes()
+    head, first, rest = text.split(b"\n", 2)
+    log.path.write_bytes(b"\n".join([head, first, line.encode("utf-8", "surrogatepass"), rest]))
+    assert [row["step"] for row in log.rows()] == ["4", "6"]
+    runs.run(out, resume=True, steps=6, schedule="constant", keep=3)
+    assert log.path.read_bytes() == text
+    assert capsys.readouterr().err == f"note: {log.path}: damaged lines are left out: 3\n"
+
+
+@pytest.mark.parametrize("what", ["missing", "folder", "garbled"])
+def test_no_training_fails_for_its_log_or_its_picture(what, out, monkeypatch, capsys):
+    """A folder in place of the log is refused before anything changes: no line could be added."""
+    log = Log(out / "log.csv")
+    log.path.unlink()
+    if what == "folder":
+        log.path.mkdir()
+        with pytest.raises(RunError, match=r"log\.csv: cannot be read"):
+            runs.run(out, resume=True, steps=6, schedule="constant")
+    elif what == "garbled":
+        log.path.write_bytes(bytes(range(256)) * 9)
+    assert log.draw("exact_match") is None
+    if what != "folder":
+        runs.run(out, resume=True, steps=8, schedule="constant")
+        assert [row["step"] for row in log.rows()] == ["8"]
+        monkeypatch.setattr("transformer.explore.plots.plot_history", lambda *arguments, **options: 1 / 0)
+        assert log.draw("exact_match") is None
+        assert "note: no history.png: division by zero" in capsys.readouterr().err
