@@ -14,6 +14,7 @@ from transformer.cli.command import Command, checkpoint_option, device_option, f
 from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
+from transformer.training.files import write_output
 from transformer.translator import TooLong, Translator
 
 STDOUT = Path("-")
@@ -143,7 +144,7 @@ def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) ->
     if path == STDOUT:
         click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
-        path.write_text(page.html, encoding="utf-8")
+        write_output(path, page.html.encode())
     title = " ".join(explanation.title.split())
     click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
     if page.left_out and not attentions:

@@ -22,7 +22,7 @@ from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
 from transformer.model import Transformer, TransformerConfig
-from transformer.training.files import read_file, sync_folder, write_synced
+from transformer.training.files import naming, read_file, sync_folder, write_synced
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
 from transformer.training.run_folder import (
@@ -113,20 +113,21 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
     text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
     metadata = {"run": _checksum(text)}
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        write_synced(temporary / RUN, text)
-        save_tensors(temporary / MODEL, model, metadata)
-        if optimizer is not None:
-            save_tensors(temporary / OPTIMIZER, arrays, metadata)
-        if final.exists():  # a run left it that was killed before a pointer named it, or that went back before it
-            remove(final)
-        os.replace(temporary, final)
-        sync_folder(final.parent)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise OSError(error.errno, error.strerror or one_line(error), str(final)) from error
+    with naming(final):
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            write_synced(temporary / RUN, text)
+            save_tensors(temporary / MODEL, model, metadata)
+            if optimizer is not None:
+                save_tensors(temporary / OPTIMIZER, arrays, metadata)
+            if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
+                remove(final)
+            os.replace(temporary, final)
+            sync_folder(final.parent)
+        except OSError:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 # --------------------------------------------------------------------------- reading

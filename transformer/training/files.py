@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -21,35 +22,43 @@ def read_file(path: Path, most: int) -> bytes:
         return file.read(most)
 
 
-def write_synced(path: Path, data: bytes) -> None:
-    """Write a file, and force it to the disk. An OSError names the file."""
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError inside the block names `path`: of a full disk, the system names no file."""
     try:
-        with open(path, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a file, and force it to the disk."""
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one atomic step: at every moment, it is complete, or as it was. An OSError leaves nothing."""
+    """Write a file in one atomic step: at every moment, it is complete, or as it was. An OSError names it."""
     temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        write_synced(temporary, data)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    with naming(path):
+        try:
+            write_synced(temporary, data)
+            if path.exists():
+                shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
 
 
 def write_output(path: Path, data: bytes) -> None:
     """Write to a path of the user's choice: whole if it is a file, also behind a link; a device or a pipe as it is."""
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        with naming(path):
+            path.write_bytes(data)
     else:
         replace_file(path.resolve(), data)
 

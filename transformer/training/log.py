@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer.training.checkpoints import RunError, one_line
-from transformer.training.files import read_file, replace_file
+from transformer.training.files import naming, read_file, replace_file
 from transformer.training.progress import note
 
 COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
@@ -35,11 +35,8 @@ class Log:
 
     def add(self, **values: Any) -> None:
         """Add a line, with a value for each column; an OSError names the file."""
-        try:
-            with open(self.path, "a", newline="", encoding="utf-8") as file:
-                file.write(_line([_text(values[name]) for name in COLUMNS]))
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        with naming(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
+            file.write(_line([_text(values[name]) for name in COLUMNS]))
 
     def rows(self) -> list[dict[str, str]]:
         """The lines so far, without those that a crash cut short or garbled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm import tqdm
 
 import minigrad
+
+from transformer.training.files import write_output
 
 if TYPE_CHECKING:
     from minigrad.inspect import Profile
@@ -60,7 +63,7 @@ class StepProfile:
         if profile is not None and self._path is not None:
             _say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             try:
-                profile.save(self._path)
+                write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
             except OSError as error:  # a full disk must not end the training
                 _say(f"no trace: {self._path}: {error.strerror}")
             else:
