@@ -274,8 +274,10 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
 
 def one_line(error: Exception) -> str:
     """The message of an exception on one short line: of a long list, the first entries and the number of the others."""
-    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-    return _clipped(" ".join(_few([_few(line.split(", "), ", ", 6) for line in text.splitlines()], " ", 4).split()))
+    lines = (f"there is no {error}" if isinstance(error, KeyError) else str(error)).splitlines()
+    if len(lines) > 1:
+        lines = [_clipped(_few(line.split(", "), ", ", 3), 180) for line in lines]
+    return _clipped(" ".join(_few(lines, " ", 3).split()), 600)
 
 
 def _few(parts: list[str], separator: str, shown: int) -> str:
@@ -283,7 +285,7 @@ def _few(parts: list[str], separator: str, shown: int) -> str:
     return separator.join(parts[:shown]) + more
 
 
-def _clipped(text: str, most: int = 400) -> str:
+def _clipped(text: str, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 

@@ -66,8 +66,9 @@ def write_output(path: Path, data: bytes) -> None:
 def sync_folder(path: Path) -> None:
     """Force the names in a folder to the disk."""
     if os.name == "posix":
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with naming(path):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -16,7 +16,7 @@ import re
 import shutil
 from pathlib import Path
 
-from transformer.training.files import read_file, replace_file, sync_folder
+from transformer.training.files import naming, read_file, replace_file, sync_folder
 
 LONGEST_NAME = 100  # characters of a checkpoint's name
 _OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
@@ -135,5 +135,6 @@ def remove(path: Path) -> None:
     if path.suffix != ".partial":
         hidden = path.with_name(f".{path.name}.removed.partial")
         shutil.rmtree(hidden, ignore_errors=True)
-        path = path.rename(hidden)
+        with naming(path):
+            path = path.rename(hidden)
     shutil.rmtree(path, ignore_errors=True)

@@ -1,14 +1,27 @@
 """The folder of a run: complete whenever the run is killed, pruned to what is asked for, and read with care."""
 
+import errno
 import json
 import os
 import shutil
+from functools import partial
 
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, is_run, load_model, load_run, numbered, point, pointed, prune
+from transformer.training.checkpoints import (
+    RunError,
+    check,
+    is_run,
+    load_model,
+    load_run,
+    numbered,
+    point,
+    pointed,
+    prune,
+)
 from transformer.training.log import COLUMNS, Log
+from transformer.training.loop import TrainingError, fit
 
 
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
@@ -145,6 +158,53 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
             break
         moments += 1
     assert moments > 12
+
+
+def failing_at(n, code, action):
+    """Do it, with an OSError of this code at its n-th operation on files; the error, or None."""
+    count = 0
+
+    def failing(operation):
+        def attempted(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count == n:
+                raise OSError(code, os.strerror(code))
+            return operation(*arguments, **options)
+        return attempted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("replace", "rename", "fsync", "mkdir"):
+            patch.setattr(os, name, failing(getattr(os, name)))
+        try:
+            action()
+        except TrainingError as error:
+            return error
+    return None
+
+
+def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
+    """The error names the file and the checkpoint that is left; nothing half written stays, and the run goes on."""
+    original = tmp_path / "original"
+    updated(small_trainer(original, steps=2)).validate_and_save()
+    for n in range(1, 99):
+        trainer = small_trainer(tmp_path / "other", steps=2)
+        trainer.out = shutil.copytree(original, tmp_path / "full")
+        trainer.log = Log(trainer.out / "log.csv")
+        trainer.restore()
+        error = failing_at(n, (errno.ENOSPC, errno.EIO)[n % 2], partial(fit, trainer, show_progress=False))
+        if error is None:
+            break
+        last = pointed(trainer.out, "latest")
+        assert str(trainer.out) in str(error)
+        assert f"the last checkpoint, {last}, is intact" in str(error)
+        assert check(trainer.out, last) is None
+        assert [path for path in trainer.out.rglob(".*") if "removed" not in path.name] == []
+        trainer.restore()
+        fit(trainer, show_progress=False)
+        assert pointed(trainer.out, "latest") == "00000002"
+        shutil.rmtree(trainer.out)
+    assert n > 8
 
 
 def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
