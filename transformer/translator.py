@@ -74,7 +74,10 @@ class Translator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best") -> Self:
-        """Load the "best" or "latest" model of a run. Raises `ModelDoesNotFit`, and what `load_model` raises."""
+        """Load the "best" or "latest" model of a run, or that of a checkpoint by its name.
+
+        Raises `ModelDoesNotFit`, and what `load_model` raises.
+        """
         with memory_or(ModelDoesNotFit()):
             model, run = load_model(folder, device, which)
         return cls(model, run.source_tokenizer, run.target_tokenizer)

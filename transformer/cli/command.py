@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 import warnings
@@ -77,7 +78,12 @@ class Command(_OneLine):
     """A command whose help lists its options in sections, in the order of their first options."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; if memory runs out, the error names the option to lower."""
+        """Run the command; if memory runs out, the error names the option to lower.
+
+        A character that standard output cannot encode, as in a path that is not UTF-8, is written as an escape there.
+        """
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except (MemoryError, RuntimeError) as error:
@@ -101,7 +107,8 @@ class Command(_OneLine):
 def _remedy(context: click.Context, error: BaseException) -> str:
     given = context.params
     if "folder" not in given:  # the command is `train`, and memory ran out while it prepared the data
-        return f"{'begin anew with' if given.get('resume') else 'take'} less text or a smaller model"
+        resumed = given.get("resume") or given.get("resume_from")
+        return f"{'begin anew with' if resumed else 'take'} less text or a smaller model"
     lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
     elsewhere = " or give --device cpu" if given.get("device", "cpu") != "cpu" else ""
     if isinstance(error, ModelDoesNotFit):
@@ -164,8 +171,9 @@ threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
                     help=f"Run hot functions as compiled kernels; results differ in rounding alone. {KERNELS_COST}")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-checkpoint_option = option("--checkpoint", type=click.Choice(["best", "latest"]), default="best", section="Machine",
-                           help="Which weights to use: those that validated best, or the newest.")
+checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
+                           help="Which weights to use: those that validated best, the newest, or a checkpoint's, such "
+                                "as 00000400.")
 
 
 def decoding_options(command: F) -> F:

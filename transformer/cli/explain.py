@@ -11,11 +11,12 @@ from typing import TextIO
 
 import click
 
-from transformer.cli.command import Command, device_option, folder_argument, option, threads_option
+from transformer.cli.command import Command, checkpoint_option, device_option, folder_argument, option, threads_option
 from transformer.cli.streams import opened
 from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
+from transformer.training.files import write_output
 from transformer.translator import TooLong, Translator
 
 STDOUT = Path("-")
@@ -57,8 +58,7 @@ class Cell(click.ParamType):
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--cell", type=Cell(), section="What to show",
         help="For --text --step: write out how this cell is computed, and check it by a finite difference.")
-@option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
-        help="Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.")
+@checkpoint_option
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
@@ -164,7 +164,7 @@ def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) ->
     if path == STDOUT:
         click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
-        path.write_text(page.html, encoding="utf-8")
+        write_output(path, page.html.encode())
     title = " ".join(explanation.title.split())
     click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
     if page.left_out and not attentions:

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from transformer.cli.command import Command, folder_argument
+from transformer.cli.command import Command, folder_argument, option
 from transformer.cli.streams import opened
-from transformer.training.checkpoints import Run, RunError, load_model
+from transformer.training.checkpoints import Run, RunError, check, check_run, checkpoint_names, load_model, pointed
+from transformer.training.log import Log
 from transformer.training.progress import Progress
 from transformer.training.validation import Validation
 
 
 @click.command(cls=Command)
 @folder_argument
-def info(folder: Path) -> None:
+@option("--verify", is_flag=True, section="Output",
+        help="Read every file instead, and compare it with its checksum: a line for each checkpoint says whether it is "
+             "intact. The exit status is 1 if something is damaged.")
+@click.pass_context
+def info(context: click.Context, /, folder: Path, verify: bool) -> None:
     """Show the model in DIR: its configuration, parameters and vocabularies, and its training so far."""
     opened(sys.stdout, "output")
+    if verify:
+        check_run(folder)
+        damaged = False
+        for part, problem in _parts(folder):
+            click.echo(f"{part:24} {problem or 'intact'}")
+            damaged |= problem is not None
+        context.exit(int(damaged))
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
     for title, values in (("model", asdict(run.config)), ("vocabularies", _vocabularies(run)), ("data", run.data),
@@ -28,6 +41,26 @@ def info(folder: Path) -> None:
         click.echo(f"\n{title}")
         for name, value in values.items():
             click.echo(f"  {name:20} {_readable(value)}")
+
+
+def _parts(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """The checkpoints of a run, the pointers and the log, each with what is wrong with it."""
+    names = checkpoint_names(folder)
+    for name in names:
+        yield name, check(folder, name)
+    for pointer in ("latest", "best"):
+        target = pointed(folder, pointer)  # a run that was killed early has none, which is no damage
+        if target is not None:
+            wrong = None if target in names else f"{folder / pointer}: damaged: there is no such checkpoint"
+            yield f"{pointer}: {target}", wrong
+    log = Log(folder / "log.csv")
+    try:
+        damaged = log.read()[1]
+    except RunError as error:
+        yield log.path.name, str(error)
+    else:
+        missing = None if log.path.is_file() else f"{log.path}: missing"
+        yield log.path.name, f"{log.path}: {len(damaged):,} damaged lines" if damaged else missing
 
 
 def _so_far(run: Run) -> dict[str, Any]:

@@ -79,6 +79,8 @@ class _Training(Command):
 @option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
         help="The folder for checkpoints, log.csv and history.png.")
 @option("--resume", is_flag=True, section="Run", help="Continue the run in DIR from its latest checkpoint.")
+@option("--resume-from", metavar="NAME", section="Run",
+        help="As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves.")
 @option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
 @option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
@@ -91,8 +93,8 @@ class _Training(Command):
 @option("--jit/--no-jit", default=None, section="Machine",
         help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less time. {KERNELS_COST}")
 @click.pass_context
-def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profile: Path | None, device: str,
-          **values: Any) -> None:
+def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
+          profile: Path | None, device: str, **values: Any) -> None:
     """Train a Transformer. Ctrl-C, SIGTERM or SIGHUP stops it and saves a checkpoint.
 
     \b
@@ -102,8 +104,9 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profi
     """
     given = {name: value for name, value in values.items() if value is not None}
     check_free(out)
-    if resume:
-        run, _, _ = load_run(out, "latest")
+    which = resume_from or "latest" * resume
+    if which:
+        run, _, _ = load_run(out, which)
         pairs = _take_up(out, run, given, {str(p.name): p.opts[0] for p in context.command.params})
     else:
         check_new(out)  # before the data is prepared, which may take minutes
@@ -116,15 +119,16 @@ def train(context: click.Context, /, out: Path, resume: bool, quiet: bool, profi
     def announce() -> None:
         click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
                    f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
-        machine = [_describe_threads(options.threads, "threads" in given or resume)] if options.threads else []
+        decided = "threads" in given or bool(which)
+        machine = [_describe_threads(options.threads, decided)] if options.threads else []
         machine += [_describe_kernels()] if options.jit else []
         if device == "cpu" and machine:
             click.echo("; ".join(machine))
 
-    before = run.progress.get("step") if resume else None
+    before = run.progress.get("step") if which else None
     try:
         result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, *pairs, options, run.data,
-                              device, resume, progress=not quiet, started=announce, profile=profile)
+                              device, which or False, progress=not quiet, started=announce, profile=profile)
     except PairTooLong as error:
         raise RunError(sources.located(run.data, error)) from error
     _report(out, result, options, nothing_to_do=result.progress.step == before)

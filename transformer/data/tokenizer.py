@@ -132,7 +132,10 @@ class BytePairTokenizer(Tokenizer):
         """Wrap ``merges``, a trained byte-level ``tokenizers.Tokenizer``; usually called by ``train``."""
         self._merges = merges
         self._decoder = require("tokenizers", "byte-pair encoding").decoders.ByteLevel()
-        self.vocabulary = Vocabulary([merges.id_to_token(index) for index in range(merges.get_vocab_size())])
+        tokens = [merges.id_to_token(index) for index in range(merges.get_vocab_size())]
+        if None in tokens:
+            raise ValueError(f"the ids of {len(tokens):,} tokens are not 0 to {len(tokens) - 1:,}")
+        self.vocabulary = Vocabulary(tokens)
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:

@@ -16,7 +16,8 @@ from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace, trace
 from transformer.finite import overflow
 from transformer.model import Transformer
-from transformer.training.checkpoints import RunError, load_model, numbered
+from transformer.training.checkpoints import RunError, build, load_checkpoint, numbered
+from transformer.training.progress import note
 
 
 def double(model: Transformer) -> Transformer:
@@ -37,17 +38,17 @@ def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, 
 def snapshots(folder: Path, source: Any, labels: Any, device: str) -> list[Snapshot]:
     """The attentions of each numbered checkpoint of the run in `folder` on a sentence, oldest first.
 
-    Raises:
-        RunError: a checkpoint is damaged.
+    A damaged checkpoint is left out, with a note on standard error.
     """
     found = []
     for name in numbered(folder):
         try:
-            model, _ = load_model(folder, device, name)
-        except RunError:
-            if (folder / "checkpoints" / name).exists():
-                raise
-            continue  # the training is still running, and deleted this checkpoint meanwhile
+            run, arrays, _ = load_checkpoint(folder, name)
+            model = build(folder / "checkpoints" / name, run, arrays).to(device)
+        except RunError as error:
+            if (folder / "checkpoints" / name).exists():  # else a training that still runs deleted it meanwhile
+                note(f"{error}; it is left out of the history")
+            continue
         traced, _ = backward_pass(double(model), source, labels)
         found.append(Snapshot(int(name), {attention: _short(traced[attention].weights) for attention in traced},
                               {attention: _short(traced[attention].gradient("scaled")) for attention in traced}))

@@ -35,7 +35,6 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     Raises:
         ValueError: an empty text, or not one target for each source.
         TooLong: a text has more tokens than the model has positions.
-        RunError: `folder` has a damaged checkpoint.
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)

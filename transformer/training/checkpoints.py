@@ -1,22 +1,15 @@
-"""The folder of a training run, and the checkpoints in it.
+"""The checkpoints of a training run: a folder each, complete in itself.
 
-    DIR/
-        log.csv                     one line for each validation
-        checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
-        latest, best                each holds the name of a checkpoint
-
-A checkpoint is complete in itself: ``run.json`` has the model's configuration, the tokenizers, the data's description,
-the training options and the progress, and the safetensors files carry its checksum. It is written as a new folder under
-a temporary name and renamed; then the pointer files are replaced; then old checkpoints are removed. Whenever a run is
-killed, the pointers name a complete checkpoint. Names: ``00000400`` was made after the validation of step 400,
-``00000433-interrupted`` by Ctrl-C, and ``00001200-average-5`` holds averaged weights, which cannot be trained on.
+``run.json`` has the model's configuration, the tokenizers, the data's description, the training options and the
+progress, and the safetensors files carry its checksum. A checkpoint is written as a new folder under a temporary name
+and renamed; then the pointer files are replaced; then old checkpoints are removed. Whenever a run is killed, the
+pointers name a complete checkpoint. `transformer.training.run_folder` describes the folder of a run.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import zlib
 from dataclasses import dataclass, field
@@ -30,16 +23,33 @@ from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
 from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
+from transformer.training.files import naming, read_file, sync_folder, write_synced
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
+from transformer.training.run_folder import (
+    RunError,
+    check_new,
+    check_run,
+    checkpoint_names,
+    is_run,
+    numbered,
+    point,
+    pointed,
+    prune,
+    remove,
+    resolve,
+)
+
+# All that a program needs of the folder of a run comes from here.
+__all__ = ["Run", "RunError", "build", "check", "check_new", "check_run", "checkpoint_names", "is_run",
+           "load_checkpoint", "load_model", "load_run", "numbered", "one_line", "point", "pointed", "prune", "resolve",
+           "save_checkpoint"]
 
 FORMAT = 1
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
-_OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial")  # names in checkpoints/ that `prune` may remove
-
-
-class RunError(ValueError):
-    """A folder is not a run, or a checkpoint cannot be used; the message is one line."""
+LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
+MOST_POSITIONS = 2**20  # of a model: the table of sinusoids is computed, and so not bounded by the files
+_AVERAGE = "-average-"  # in the name of a checkpoint without an optimizer's state
 
 
 @dataclass
@@ -52,6 +62,9 @@ class Run:
         data: the source of the examples, as JSON values.
         training: the training options, as JSON values.
         progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
+
+    Raises:
+        ValueError: a vocabulary is larger than the model's, or there are more than `MOST_POSITIONS`.
     """
 
     config: TransformerConfig
@@ -60,6 +73,14 @@ class Run:
     data: dict[str, Any]
     training: dict[str, Any]
     progress: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.config.max_length > MOST_POSITIONS:
+            raise ValueError(f"max_length {self.config.max_length:,} is more than {MOST_POSITIONS:,} positions")
+        for side, tokenizer, size in (("source", self.source_tokenizer, self.config.source_vocab_size),
+                                      ("target", self.target_tokenizer, self.config.target_vocab_size)):
+            if len(tokenizer.vocabulary) > size:
+                raise ValueError(f"the {side} vocabulary has {len(tokenizer.vocabulary):,} tokens, the model {size:,}")
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
@@ -82,81 +103,41 @@ class Run:
                    values["progress"])
 
 
-def is_run(folder: str | Path) -> bool:
-    """Whether `folder` holds a run with at least one checkpoint."""
-    return pointed(Path(folder), "latest") is not None
-
-
-def check_new(folder: Path) -> None:
-    """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name")
-    if is_run(folder):
-        raise RunError(f"{folder}: already holds a training run; go on with --resume, or choose another folder")
-
-
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
-    """Write the checkpoint `name`, complete or not at all."""
+    """Write the checkpoint `name`, complete or not at all; an OSError names it."""
     final = folder / "checkpoints" / name
     temporary = final.with_name(f".{name}.{os.getpid()}.partial")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     values = run.to_json()
     arrays: dict[str, Any] = {}
     if optimizer is not None:
         arrays, values["optimizer"] = split_arrays(optimizer)
-    text = json.dumps(values, ensure_ascii=False)
-    metadata = {"run": _checksum(text.encode())}
-    _write_text(temporary / RUN, text)
-    save_tensors(temporary / MODEL, model, metadata)
-    if optimizer is not None:
-        save_tensors(temporary / OPTIMIZER, arrays, metadata)
-    if final.exists():  # a run left it that was killed before a pointer named it
-        _remove(final)
-    os.replace(temporary, final)
-    _sync_folder(final.parent)
+    # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
+    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    metadata = {"run": _checksum(text)}
+    with naming(final):
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            write_synced(temporary / RUN, text)
+            save_tensors(temporary / MODEL, model, metadata)
+            if optimizer is not None:
+                save_tensors(temporary / OPTIMIZER, arrays, metadata)
+            if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
+                remove(final)
+            os.replace(temporary, final)
+            sync_folder(final.parent)
+        except OSError:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
-def point(folder: Path, pointer: str, name: str) -> None:
-    """Write the name of a checkpoint to a pointer file, "latest" or "best", in one atomic step."""
-    temporary = folder / f".{pointer}.tmp"
-    _write_text(temporary, name + "\n")
-    os.replace(temporary, folder / pointer)
-    _sync_folder(folder)
+# --------------------------------------------------------------------------- reading
 
 
-def pointed(folder: Path, pointer: str) -> str | None:
-    """The name of the checkpoint that a pointer file names, or None.
-
-    A run that was killed before it wrote "latest" has its newest checkpoint as the latest.
-    """
-    try:
-        return (folder / pointer).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        names = numbered(folder) if pointer == "latest" else []
-        return names[-1] if names else None
+Contents = tuple[Run, dict[str, np.ndarray], dict[str, Any] | None]
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Keep the newest `keep` numbered checkpoints and those that a pointer names; remove the others.
-
-    Leftovers of killed runs are removed, too. Checkpoints newer than "latest" are such: the run writes them again.
-    """
-    latest = pointed(folder, "latest") or ""
-    newest = [name for name in numbered(folder) if name <= latest][-keep:]
-    kept = {*newest, latest, pointed(folder, "best")}
-    for path in (folder / "checkpoints").iterdir():
-        if path.name not in kept and _OURS.fullmatch(path.name):
-            _remove(path)
-
-
-def numbered(folder: Path) -> list[str]:
-    """The names of the checkpoints that are named by their step alone, oldest first."""
-    parent = folder / "checkpoints"
-    return sorted(p.name for p in parent.iterdir() if p.name.isdigit()) if parent.is_dir() else []
-
-
-def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np.ndarray], dict[str, Any] | None]:
+def load_run(folder: str | Path, which: str = "best") -> Contents:
     """Read a checkpoint of a run.
 
     Args:
@@ -168,67 +149,103 @@ def load_run(folder: str | Path, which: str = "best") -> tuple[Run, dict[str, np
 
     Raises:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
-            not finite.
+            not finite; the message names checkpoints that are intact.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
-        raise RunError(f"{folder}: {problem}")
-    if not is_run(folder):
-        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
-    name = (pointed(folder, which) or pointed(folder, "latest")) if which in ("best", "latest") else which
-    if not name or Path(name).name != name:
-        raise RunError(f"{folder}: {which} is not the name of a checkpoint: {name!r}")
+    folder, name = Path(folder), None
+    try:
+        name = resolve(folder, which)
+        return load_checkpoint(folder, name)
+    except RunError as error:
+        raise RunError(f"{error}{others(folder, name)}") from error
+
+
+def load_checkpoint(folder: Path, name: str) -> Contents:
+    """As `load_run`, of a checkpoint by its name; the message says what is wrong with it alone."""
     checkpoint = folder / "checkpoints" / name
     if not checkpoint.is_dir():
         raise RunError(f"{folder}: the checkpoint {name} is missing")
     try:
-        text = (checkpoint / RUN).read_bytes()
-        values = json.loads(text)
+        text = read_file(checkpoint / RUN, LARGEST_RUN)
+        values = json.loads(text, parse_int=_integer)
         if not isinstance(values, dict) or "format" not in values:
             raise RunError(f"{checkpoint / RUN}: not written by this program")
         if values["format"] != FORMAT:
-            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, "
+            raise RunError(f"{checkpoint}: the checkpoint has format {_clipped(repr(values['format']))}, "
                            f"this version reads format {FORMAT}")
         model = _load_arrays(checkpoint / MODEL, text)
         optimizer = None
         if "optimizer" in values:
             optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
         run = Run.from_json(values)
-        _check_size(folder, run.config, model)
+        _check_size(checkpoint, run.config, model)
         check_finite(model)
     except RunError:
         raise
     except NotFinite as error:
-        raise RunError(f"{checkpoint}: {error}, so that it neither translates nor trains on; take another checkpoint, "
-                       "or begin anew with a lower learning rate or a longer warm-up") from error
+        raise RunError(f"{checkpoint}: {error}, so that it neither translates nor trains on; begin anew with a lower "
+                       "learning rate or a longer warm-up") from error
     except (OSError, CheckpointError) as error:
         raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
+    except RecursionError as error:
+        raise RunError(f"{checkpoint / RUN}: damaged or foreign: its values are nested too deeply") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{checkpoint / RUN}: damaged or foreign: {one_line(error)}") from error
     return run, model, optimizer
 
 
+def check(folder: Path, name: str) -> str | None:
+    """What is wrong with a checkpoint, in one line; None if it is intact: every value agrees with its checksum."""
+    try:
+        load_checkpoint(folder, name)
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def others(folder: Path, name: str | None, shown: int = 5) -> str:
+    """The end of a message on a checkpoint that cannot be used: which others are intact, and how to use one."""
+    names = [other for other in checkpoint_names(folder) if other != name]
+    intact: list[str] = []
+    for other in names:
+        if len(intact) < shown and check(folder, other) is None:
+            intact.append(other)
+    if not intact:
+        return "; no other checkpoint is intact" if name or names else ""
+    averaged = [other for other in intact if _AVERAGE in other]
+    which = "one that is no average" if averaged else "one of them"
+    go_on = f", train --resume-from NAME goes on from {which}" if len(averaged) < len(intact) else ""
+    return (f"; intact: {', '.join(intact)}{' and perhaps older ones' * (len(intact) == shown < len(names))}; "
+            f"--checkpoint NAME uses one of them{go_on}")
+
+
 def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> tuple[Transformer, Run]:
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which)
+    return build(folder, run, arrays).to(device), run
+
+
+def build(folder: str | Path, run: Run, arrays: dict[str, np.ndarray]) -> Transformer:
+    """The model with the arrays of a checkpoint, in evaluation mode on the host; RunError if they do not fit."""
     model = Transformer(run.config)
     try:
         model.load_state_dict(arrays)
     except ValueError as error:
         raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
-    return model.to(device).eval(), run
+    return model.eval()
 
 
-def _check_size(folder: Path, config: TransformerConfig, arrays: dict[str, np.ndarray]) -> None:
-    """Raise RunError if the arrays are too few or too small for `config`, before a huge model is allocated."""
-    wrong = [name for name in ("source_vocab_size", "target_vocab_size", "d_model")
-             if not any(getattr(config, name) in array.shape for array in arrays.values())]
-    wrong += [name for name in ("num_encoder_layers", "num_decoder_layers") if getattr(config, name) > len(arrays)]
-    if config.d_ff > max((array.size for array in arrays.values()), default=0):
-        wrong.append("d_ff")
-    if wrong:
-        raise RunError(f"{folder}: the weights do not fit the configuration: no model of this {' and '.join(wrong)}")
+def _check_size(checkpoint: Path, config: TransformerConfig, arrays: dict[str, np.ndarray]) -> None:
+    """Raise RunError if the arrays have too few values for `config`, before a huge model is allocated."""
+    width, inner = config.d_model, config.d_ff
+    least = config.source_vocab_size * width + (0 if config.share_embeddings else config.target_vocab_size * width)
+    least += config.num_encoder_layers * (4 * width * width + 2 * width * inner)
+    least += config.num_decoder_layers * (8 * width * width + 2 * width * inner)
+    if config.positions == "learned":
+        least += config.max_length * width
+    count = sum(array.size for array in arrays.values())
+    if count < least:
+        raise RunError(f"{checkpoint}: the weights do not fit the configuration: they have {count:,} values, a model "
+                       f"of these sizes at least {least:,}")
 
 
 # --------------------------------------------------------------------------- helpers
@@ -261,9 +278,27 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception, on one line."""
-    text = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-    return " ".join(text.split())
+    """The message of an exception on one short line: of a long list, the first entries and the number of the others."""
+    lines = (f"there is no {error}" if isinstance(error, KeyError) else str(error)).splitlines()
+    if len(lines) > 1:
+        lines = [_clipped(_few(line.split(", "), ", ", 3), 180) for line in lines]
+    return _clipped(" ".join(_few(lines, " ", 3).split()), 600)
+
+
+def _few(parts: list[str], separator: str, shown: int) -> str:
+    more = f"{separator}and {len(parts) - shown:,} more" if len(parts) > shown else ""
+    return separator.join(parts[:shown]) + more
+
+
+def _clipped(text: str, most: int = 100) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _integer(digits: str) -> int:
+    """An integer of run.json; the largest that a run has is a seed, which has 64 bits."""
+    if len(digits) > 20:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)
 
 
 def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
@@ -277,28 +312,3 @@ def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
 
 def _checksum(text: bytes) -> str:
     return f"{zlib.crc32(text):08x}"
-
-
-def _remove(path: Path) -> None:
-    """Rename a checkpoint, then remove it, so that a killed run leaves no incomplete checkpoint under that name."""
-    if path.suffix != ".partial":
-        hidden = path.with_name(f".{path.name}.removed.partial")
-        shutil.rmtree(hidden, ignore_errors=True)
-        path = path.rename(hidden)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,14 +1,26 @@
-"""The log of a run: a CSV file with a line for each validation, and its curve as a picture."""
+"""The log of a run: a CSV file with a line for each validation, and its curve as a picture.
+
+Its cells are numbers, so that a line is its cells with commas between them, and whatever else a crash or a bad disk
+leaves in the file is a damaged line.
+"""
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import os
+import io
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from transformer.training.checkpoints import RunError, one_line
+from transformer.training.files import naming, read_file, replace_file
+from transformer.training.progress import note
+
 COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
+LARGEST_LOG = 2**28  # bytes, which are those of millions of validations
+_COUNT = re.compile(r"\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf)", re.ASCII)
 
 
 class Log:
@@ -22,37 +34,66 @@ class Log:
         self._write([])
 
     def add(self, **values: Any) -> None:
-        """Add a line, with a value for each column."""
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow([_text(values[name]) for name in COLUMNS])
+        """Add a line, with a value for each column; an OSError names the file."""
+        with naming(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
+            file.write(_line([_text(values[name]) for name in COLUMNS]))
 
     def rows(self) -> list[dict[str, str]]:
         """The lines so far, without those that a crash cut short or garbled."""
-        if not self.path.is_file():
-            return []
-        with open(self.path, newline="", encoding="utf-8", errors="replace") as file:
-            return [row for row in csv.DictReader(file) if tuple(row) == COLUMNS and _is_whole(row)]
+        return self.read()[0]
+
+    def read(self) -> tuple[list[dict[str, str]], list[int]]:
+        """The lines so far, and the numbers of the damaged lines, counted from 1.
+
+        Raises:
+            RunError: there is a folder or a device in place of the file, or it cannot be read.
+        """
+        if not self.path.exists():
+            return [], []
+        try:
+            lines = read_file(self.path, LARGEST_LOG).decode("utf-8", "replace").split("\n")
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be read: {one_line(error)}; move it away") from error
+        rows, damaged = [], []
+        for number, line in enumerate(lines, start=1):
+            cells = line.removesuffix("\r").split(",")
+            if number < len(lines) and _is_whole(cells):
+                rows.append(dict(zip(COLUMNS, cells, strict=True)))
+            elif line and (number > 1 or tuple(cells) != COLUMNS):
+                damaged.append(number)
+        return rows, damaged
 
     def cut_after(self, step: int) -> None:
-        """Drop the lines of steps after `step`, which a killed run wrote after its last checkpoint."""
-        self._write([row for row in self.rows() if int(row["step"]) <= step])
+        """Drop the lines of steps after `step`, those of a killed run after its last checkpoint, and damaged lines."""
+        rows, damaged = self.read()
+        if damaged:
+            numbers = ", ".join(map(str, damaged[:5])) + (f" and {len(damaged) - 5:,} more" if damaged[5:] else "")
+            note(f"{self.path}: damaged lines are left out: {numbers}")
+        self._write([row for row in rows if int(row["step"]) <= step])
 
     def _write(self, rows: list[dict[str, str]]) -> None:
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
-        os.replace(temporary, self.path)
+        replace_file(self.path, "".join(map(_line, [COLUMNS, *(row.values() for row in rows)])).encode())
 
     def draw(self, metric: str) -> Path | None:
-        """Draw the curve as ``history.png`` beside the log; None if the log is empty or matplotlib is missing."""
-        if not self.rows() or not can_draw():
-            return None
-        from transformer.explore.plots import plot_history
+        """Draw the curve as ``history.png`` beside the log; None if the log is empty, or if it cannot be drawn.
 
+        No training fails for want of a picture: a failure is a note.
+        """
         path = self.path.with_name("history.png")
-        plot_history(self.path, metric=metric).savefig(path, dpi=120)
+        if not can_draw():
+            return None
+        try:
+            rows = self.rows()
+            if not rows:
+                return None
+            from transformer.explore.plots import plot_history
+
+            picture = io.BytesIO()
+            plot_history(rows, metric=metric).savefig(picture, format="png", dpi=120)
+            replace_file(path, picture.getvalue())
+        except Exception as error:  # noqa: BLE001 - matplotlib may raise anything
+            note(f"no history.png: {one_line(error)}")
+            return None
         return path
 
 
@@ -61,8 +102,12 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def _is_whole(row: dict[str, str]) -> bool:
-    return bool(row["seconds"]) and row["step"].isdecimal()
+def _is_whole(cells: list[str]) -> bool:
+    return len(cells) == len(COLUMNS) and _COUNT.fullmatch(cells[0]) is not None and all(map(_NUMBER.fullmatch, cells))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return ",".join(cells) + "\r\n"
 
 
 def _text(value: Any) -> str:

@@ -63,7 +63,8 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
 
     Raises:
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
-        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out.
+        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out, or a
+            file cannot be written.
     """
     def work() -> None:
         try:
@@ -78,7 +79,12 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
         return f"{described} ({_last_checkpoint(trainer.out)})"
 
-    _with_memory(work, problem)
+    try:
+        _with_memory(work, problem)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        go_on = "when that is mended, go on with --resume" if is_run(trainer.out) else "when that is mended, begin anew"
+        raise TrainingError(f"the run cannot be saved: {reason}; {go_on} ({_last_checkpoint(trainer.out)})") from error
 
 
 def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
@@ -187,7 +193,7 @@ def _bar(trainer: Trainer, show_progress: bool, messages: Messages) -> Any:
 
 def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
           train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
-          device: str = "cpu", resume: bool = False, progress: bool = True,
+          device: str = "cpu", resume: bool | str = False, progress: bool = True,
           started: Callable[[], object] | None = None, profile: str | Path | None = None) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
@@ -199,7 +205,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         options: how to train.
         data: the source of the pairs, which is saved with the model.
         device: the device to train on.
-        resume: continue from the latest checkpoint in `out`; the updates are those of a run that was never stopped.
+        resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
+            run that was never stopped. See `Trainer.restore`.
         progress: show a progress bar on standard error.
         started: a function to call after all checks, before the first update.
         profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
@@ -214,22 +221,23 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
-            in setup, in training, or in loading the best model at the end.
+            in setup, in training, or in loading the best model at the end; or a file cannot be written.
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
     """
     out = Path(out)
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
+    which = resume if isinstance(resume, str) else "latest"
     with stopping_at_once(), only_writer(out, new=not resume):
         if resume:
-            _check_changes(out, config, options)
+            _check_changes(out, which, config, options)
         else:
             check_new(out)
         _check_precision(options.precision, device)
         kernels = jit() if options.jit else nullcontext()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
         keep_freed_memory()
-        trainer = _set_up(out, run, train_pairs, valid_pairs, device, resume)
+        trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None)
         if not resume:
             trainer.log.start()
         if started is not None:
@@ -239,7 +247,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
                 fit(trainer, progress, None if profile is None else Path(profile))
         finally:
             trainer.log.draw(options.valid_metric)
-        best, reached = trainer.best, trainer.progress
+        best, reached = trainer.later or trainer.best, trainer.progress
         del trainer  # frees its memory, which the best model may need
         translator = _with_memory(lambda: Translator.load(out, device),
                                   lambda error: describe_loading(error, device, pointed(out, "best") or ""))
@@ -253,22 +261,23 @@ def _products(trainer: Trainer) -> AbstractContextManager[None]:
     return limit_threads(1 if trainer.gradients.threads > 1 else trainer.options.threads)
 
 
-def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, resume: bool) -> Trainer:
-    """The trainer of a new or a resumed run."""
+def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, which: str | None) -> Trainer:
+    """The trainer of a new run, or of one that is resumed from the checkpoint `which`."""
     def work() -> Trainer:
         require_memory(least_memory(run.config, device))
         trainer = Trainer(out, run, train_pairs, valid_pairs, device)
-        if resume:
-            trainer.restore()
+        if which is not None:
+            trainer.restore(which)
         return trainer
 
     options = TrainingOptions.from_json(run.training)
-    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resume)} ({_last_checkpoint(out)})")
+    resumed = which is not None
+    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resumed)} ({_last_checkpoint(out)})")
 
 
-def _check_changes(out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
+def _check_changes(out: Path, which: str, config: TransformerConfig, options: TrainingOptions) -> None:
     """Raise RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
-    earlier, _, _ = load_run(out, "latest")
+    earlier, _, _ = load_run(out, which)
     changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
     changed += options.changed_from(TrainingOptions.from_json(earlier.training))
     if changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +11,7 @@ from tqdm import tqdm
 
 import minigrad
 
+from transformer.training.files import write_output
 from transformer.training.messages import Messages
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class StepProfile:
         if profile is not None and self._path is not None:
             self._say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             try:
-                profile.save(self._path)
+                write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
             except OSError as error:  # a full disk must not end the training
                 self._say(f"no trace: {self._path}: {error.strerror}")
             else:

@@ -28,14 +28,18 @@ from transformer.data.extras import require
 from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
 from transformer.training.checkpoints import (
+    Contents,
     Run,
     RunError,
+    load_checkpoint,
     load_run,
     numbered,
     one_line,
+    others,
     point,
     pointed,
     prune,
+    resolve,
     save_checkpoint,
 )
 from transformer.training.log import Log
@@ -45,7 +49,7 @@ from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFi
 from transformer.training.pairs import Pairs, checksum, encode
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.prefetch import Group, prepare
-from transformer.training.progress import Progress
+from transformer.training.progress import Progress, note
 from transformer.training.threads import shards_of
 from transformer.training.validation import Validation, validate
 from transformer.translator import Translator
@@ -58,7 +62,9 @@ class Trainer:
         gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
         losses: the loss meter, which the loop reads into `Progress.loss_sum` and `loss_tokens`.
         scaler: the loss scale of float16, and the updates that it skips.
-        best: the best validation so far.
+        best: the best validation of the updates so far.
+        later: after a return to an older checkpoint: the validation of a later one, if that is better than `best`; the
+            pointer "best" names it until an update of this run does better.
     """
 
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str) -> None:
@@ -83,6 +89,8 @@ class Trainer:
         self.scaler = optim.GradScaler(enabled=self.options.precision == "float16")
         self.log = Log(self.out / "log.csv")
         self.best = Validation(math.inf, 0.0)
+        self.later: Validation | None = None
+        self.latest: str | None = None  # the checkpoint that was saved or restored last
 
     # ----------------------------------------------------------------- plans
 
@@ -178,12 +186,14 @@ class Trainer:
             self._save(f"{self.progress.step:08d}-interrupted", best=False)
 
     def _save(self, name: str, best: bool) -> None:
-        if pointed(self.out, "latest") == name:  # the run was resumed from this checkpoint
+        if self.latest == name:  # the run was resumed from this checkpoint
             return
         self._write(name, self.optimizer.state_dict())
         point(self.out, "latest", name)
-        if best:
+        self.latest = name
+        if best and (self.later is None or not self.later.better_than(self.best)):
             point(self.out, "best", name)
+            self.later = None
         self._prune()
 
     def _prune(self) -> None:
@@ -207,41 +217,59 @@ class Trainer:
                        for name, value in entries.items() if hasattr(value, "shape")}
             check_finite(moments, "the optimizer's")
 
-    def restore(self) -> None:
-        """Restore the latest checkpoint of the folder, and drop later lines of the log.
+    def restore(self, which: str = "latest") -> None:
+        """Restore a checkpoint of the folder, which "latest" then names, and drop later lines of the log.
+
+        Args:
+            which: "latest", "best", or the name of a checkpoint. "best" then still names its checkpoint if that is
+                intact; otherwise the restored one, which is validated anew.
 
         Raises:
             RunError: the checkpoint cannot be used, or was made with other pairs; the folder is unchanged.
         """
-        saved, arrays, optimizer = load_run(self.out, "latest")
-        if optimizer is None:
-            raise RunError(f"{self.out}: the latest checkpoint has no optimizer state")
+        name = resolve(self.out, which)
+        contents = load_run(self.out, which)
         try:
-            values = dict(saved.progress)
-            if values.pop("data_checksum") != self.data_checksum:
-                raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
-                               "a new one in another folder")
-            scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
-            self.progress = Progress(**values)
-            self._check_position()
-            if best is not None:
-                self.best = Validation.from_json(best)
-            self.model.load_state_dict(arrays)
-            self.optimizer.load_state_dict(optimizer)
-            self._check_finite(optimizer)
-            self.scheduler.load_state_dict(scheduler)
-            if scaler is not None and self.scaler.is_enabled():
-                self.scaler.load_state_dict(scaler)
-            else:  # after a change of precision, the scaler is new
-                self.progress.skipped = 0
-            self.losses = LossMeter(self.progress.loss_sum, self.progress.skipped)
-            self._restore_best()
+            self._take_over(contents, name)
+            best = self._restored_best(name)
         except RunError:
             raise
         except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"{self.out}: the latest checkpoint cannot be used: {one_line(error)}") from error
-        self._prune()
+            raise RunError(f"{self.out}: the checkpoint {name} cannot be used: {one_line(error)}"
+                           f"{others(self.out, name)}") from error
+        self.log.read()  # RunError if it cannot be cut
+        for pointer, wanted in (("latest", name), ("best", best)):
+            if wanted is not None and pointed(self.out, pointer) != wanted:
+                point(self.out, pointer, wanted)
+        self.latest = name
+        if which == "latest":
+            self._prune()
         self.log.cut_after(self.progress.validated)
+
+    def _take_over(self, contents: Contents, name: str) -> None:
+        """Set the model, the optimizer, the schedule and the progress to the contents of the checkpoint `name`."""
+        saved, arrays, optimizer = contents
+        if optimizer is None:
+            raise RunError(f"{self.out}: the checkpoint {name} has averaged weights and no optimizer state, so that no "
+                           "training goes on from it; take another")
+        values = dict(saved.progress)
+        if values.pop("data_checksum") != self.data_checksum:
+            raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
+                           "a new one in another folder")
+        scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
+        self.progress = Progress(**values)
+        self._check_position()
+        if best is not None:
+            self.best = Validation.from_json(best)
+        self.model.load_state_dict(arrays)
+        self.optimizer.load_state_dict(optimizer)
+        self._check_finite(optimizer)
+        self.scheduler.load_state_dict(scheduler)
+        if scaler is not None and self.scaler.is_enabled():
+            self.scaler.load_state_dict(scaler)
+        else:  # after a change of precision, the scaler is new
+            self.progress.skipped = 0
+        self.losses = LossMeter(self.progress.loss_sum, self.progress.skipped)
 
     def _check_position(self) -> None:
         """Raise ValueError if the epoch has no batch of the number that comes next."""
@@ -250,13 +278,31 @@ class Trainer:
         if batch >= count:
             raise ValueError(f"the progress has batch {batch} to come next, and epoch {epoch} has {count}")
 
-    def _restore_best(self) -> None:
-        """Write the "best" pointer that a killed run left out; take the validation of an average that is the best."""
-        name, step = pointed(self.out, "best"), self.progress.step
-        if name is not None and name.startswith(f"{step:08d}-average"):
-            self.best = Validation.from_json(load_run(self.out, name)[0].progress["best"])
-        elif step == self.progress.validated and self.progress.stale == 0:
-            point(self.out, "best", f"{step:08d}")
+    def _restored_best(self, name: str) -> str | None:
+        """The checkpoint that "best" is to name, now that `name` is restored; sets `best` and `later`.
+
+        It is the one that "best" names; `name`, if a killed run left the pointer out, or if that one is damaged.
+        """
+        progress, pointer, problem = self.progress, pointed(self.out, "best"), ""
+        was_best = progress.step == progress.validated and progress.stale == 0  # `name`, when it was made
+        if pointer is None and self.best.loss == math.inf:  # nothing was validated before it
+            return None
+        if pointer not in (None, name):
+            try:
+                other, _, _ = load_checkpoint(self.out, resolve(self.out, "best"))
+                validation = Validation.from_json(other.progress["best"])
+            except (RunError, KeyError, TypeError, ValueError) as error:
+                problem = f"{one_line(error)}; "
+            else:
+                self.later = validation if validation.better_than(self.best) else None
+                if self.later is not None or not was_best:
+                    return pointer
+        if not was_best:
+            self.best, progress.stale = self.validate(), 0
+            note(f"{problem}{name}, validated anew, is the best now")
+        elif problem:
+            note(f"{problem}{name} is the best now")
+        return name
 
     # ----------------------------------------------------------------- validation
 
@@ -288,20 +334,27 @@ class Trainer:
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, save it as the best."""
-        names = numbered(self.out)[-self.options.average:]
-        if len(names) < 2:
-            return
+        names = [name for name in numbered(self.out) if int(name) <= self.progress.step][-self.options.average:]
         with memory_or(AverageDoesNotFit()):
-            states = [load_run(self.out, name)[1] for name in names]
+            states = list(self._weights(names))
+            if len(states) < 2:
+                return
             own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
             mean = {key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
                     for key, array in own.items()}
         self.model.load_state_dict(mean)
         validation = self.validate()
-        if validation.better_than(self.best):
-            self.best = validation
-            name = f"{self.progress.step:08d}-average-{len(names)}"
+        if validation.better_than(self.later or self.best):
+            self.best, self.later = validation, None
+            name = f"{self.progress.step:08d}-average-{len(states)}"
             self._write(name, None)
             point(self.out, "best", name)
         self.model.load_state_dict(own)
 
+    def _weights(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
+        """The weights of the checkpoints that are intact."""
+        for name in names:
+            try:
+                yield load_checkpoint(self.out, name)[1]
+            except RunError as error:
+                note(f"{error}; it is left out of the average")

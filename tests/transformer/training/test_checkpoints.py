@@ -1,14 +1,27 @@
 """The folder of a run: complete whenever the run is killed, pruned to what is asked for, and read with care."""
 
+import errno
 import json
 import os
 import shutil
+from functools import partial
 
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import is_run, load_model, load_run, numbered, point, pointed, prune
+from transformer.training.checkpoints import (
+    RunError,
+    check,
+    is_run,
+    load_model,
+    load_run,
+    numbered,
+    point,
+    pointed,
+    prune,
+)
 from transformer.training.log import COLUMNS, Log
+from transformer.training.loop import TrainingError, fit
 
 
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
@@ -147,6 +160,53 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     assert moments > 12
 
 
+def failing_at(n, code, action):
+    """Do it, with an OSError of this code at its n-th operation on files; the error, or None."""
+    count = 0
+
+    def failing(operation):
+        def attempted(*arguments, **options):
+            nonlocal count
+            count += 1
+            if count == n:
+                raise OSError(code, os.strerror(code))
+            return operation(*arguments, **options)
+        return attempted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("replace", "rename", "fsync", "mkdir"):
+            patch.setattr(os, name, failing(getattr(os, name)))
+        try:
+            action()
+        except TrainingError as error:
+            return error
+    return None
+
+
+def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
+    """The error names the file and the checkpoint that is left; nothing half written stays, and the run goes on."""
+    original = tmp_path / "original"
+    updated(small_trainer(original, steps=2)).validate_and_save()
+    for n in range(1, 99):
+        trainer = small_trainer(tmp_path / "other", steps=2)
+        trainer.out = shutil.copytree(original, tmp_path / "full")
+        trainer.log = Log(trainer.out / "log.csv")
+        trainer.restore()
+        error = failing_at(n, (errno.ENOSPC, errno.EIO)[n % 2], partial(fit, trainer, show_progress=False))
+        if error is None:
+            break
+        last = pointed(trainer.out, "latest")
+        assert str(trainer.out) in str(error)
+        assert f"the last checkpoint, {last}, is intact" in str(error)
+        assert check(trainer.out, last) is None
+        assert [path for path in trainer.out.rglob(".*") if "removed" not in path.name] == []
+        trainer.restore()
+        fit(trainer, show_progress=False)
+        assert pointed(trainer.out, "latest") == "00000002"
+        shutil.rmtree(trainer.out)
+    assert n > 8
+
+
 def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
     """The complete checkpoint is found without one."""
     (out / "latest").unlink()
@@ -168,3 +228,36 @@ def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
     log.path.write_text("a,b,c\n1,2,3\n")
     log.cut_after(6)
     assert log.path.read_text() == ",".join(COLUMNS) + "\n"
+
+
+@pytest.mark.parametrize("line", ["5,1,2.5,one,0,0.01,1,1", "5,1,2.5", "5,1,2.5,2,0,0.01,1,\0",
+                                  "5" * 200_000 + ",1,1,1,1,1,1,1", "²,1,1,1,1,1,1,1", '5,"1,2.5', "\ud800"])
+def test_a_damaged_line_of_the_log_is_left_out_with_a_note(line, out, capsys):
+    log = Log(out / "log.csv")
+    text = log.path.read_bytes()
+    head, first, rest = text.split(b"\n", 2)
+    log.path.write_bytes(b"\n".join([head, first, line.encode("utf-8", "surrogatepass"), rest]))
+    assert [row["step"] for row in log.rows()] == ["4", "6"]
+    runs.run(out, resume=True, steps=6, schedule="constant", keep=3)
+    assert log.path.read_bytes() == text
+    assert capsys.readouterr().err == f"note: {log.path}: damaged lines are left out: 3\n"
+
+
+@pytest.mark.parametrize("what", ["missing", "folder", "garbled"])
+def test_no_training_fails_for_its_log_or_its_picture(what, out, monkeypatch, capsys):
+    """A folder in place of the log is refused before anything changes: no line could be added."""
+    log = Log(out / "log.csv")
+    log.path.unlink()
+    if what == "folder":
+        log.path.mkdir()
+        with pytest.raises(RunError, match=r"log\.csv: cannot be read"):
+            runs.run(out, resume=True, steps=6, schedule="constant")
+    elif what == "garbled":
+        log.path.write_bytes(bytes(range(256)) * 9)
+    assert log.draw("exact_match") is None
+    if what != "folder":
+        runs.run(out, resume=True, steps=8, schedule="constant")
+        assert [row["step"] for row in log.rows()] == ["8"]
+        monkeypatch.setattr("transformer.explore.plots.plot_history", lambda *arguments, **options: 1 / 0)
+        assert log.draw("exact_match") is None
+        assert "note: no history.png: division by zero" in capsys.readouterr().err

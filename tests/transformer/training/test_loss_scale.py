@@ -97,5 +97,5 @@ def test_a_damaged_scale_is_refused(tmp_path):
     progress = load_run(tmp_path, "latest")[0].progress
     for state in (5, {}, {"scale": "many"}):
         runs.edit_json(checkpoint / "run.json", progress=progress | {"scaler": state})
-        with pytest.raises(RunError, match="the latest checkpoint cannot be used: "):
+        with pytest.raises(RunError, match="the checkpoint 00000002 cannot be used: "):
             runs.run(tmp_path, resume=True, steps=4, schedule="constant", **HALF)

@@ -1,0 +1,66 @@
+"""``info --verify``: what is intact in the folder of a run; and what other commands say of one that is damaged."""
+
+import shutil
+
+import pytest
+
+from tests.transformer.commands import call, contents, refused
+
+
+@pytest.fixture
+def copy(small_run, tmp_path):
+    """A copy of a run with checkpoints after 1 and 2 steps; the last is the latest."""
+    run = shutil.copytree(small_run, tmp_path / "copy")
+    result = call("train", "--resume", "--out", run, "--steps", 3, "--quiet")
+    assert result.exit_code == 0, result.output
+    return run
+
+
+DAMAGES = {
+    "nothing": (None, b"", None),
+    "weights": ("checkpoints/00000002/model.safetensors", b"X", "00000002 "),
+    "optimizer": ("checkpoints/00000003/optimizer.safetensors", b"X", "00000003 "),
+    "description": ("checkpoints/00000003/run.json", b" ", "00000003 "),
+    "pointer": ("best", b"/..", "best: "),
+    "log": ("log.csv", b"1,2,three\n", "log.csv "),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_verify(damage, copy):
+    """Every part has a line, and nothing is written."""
+    file, added, line = DAMAGES[damage]
+    if file is not None:
+        with open(copy / file, "ab") as opened:
+            opened.write(added)
+    before = contents(copy)
+    result = call("info", copy, "--verify")
+    assert result.exit_code == (line is not None), result.output
+    lines = result.stdout.splitlines()
+    assert [text.split()[0] for text in lines] == ["00000003", "00000002", "latest:", "best:", "log.csv"]
+    assert [text for text in lines if not text.endswith(" intact")] == [
+        text for text in lines if line is not None and text.startswith(line)]
+    assert contents(copy) == before
+
+
+def test_a_damaged_checkpoint_is_replaced_by_name(copy):
+    """What is damaged, what is intact, and the option that takes it, in one line; then the option works."""
+    for name in ("latest", "best"):
+        (copy / name).write_text("00000003\n")
+    path = copy / "checkpoints/00000003/model.safetensors"
+    path.write_bytes(path.read_bytes()[:-5])
+    commands = {"info": [], "translate": [], "evaluate": ["--count", 1], "explain": ["a b", "--text"]}
+    for command, arguments in commands.items():
+        message = refused(command, copy, *arguments)
+        assert "00000003/model.safetensors" in message
+        assert "intact: 00000002;" in message
+        assert "--checkpoint NAME" in message
+        assert "--resume-from NAME" in message
+        if command != "info":
+            result = call(command, copy, *arguments, "--checkpoint", "00000002", standard_input="a b\n")
+            assert result.exit_code == 0, result.output
+            assert "00000001 is missing" in refused(command, copy, *arguments, "--checkpoint", "00000001")
+    assert "intact: 00000002;" in refused("train", "--out", copy, "--resume")
+    result = call("train", "--out", copy, "--resume-from", "00000002", "--steps", 3, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert call("info", copy, "--verify").exit_code == 0

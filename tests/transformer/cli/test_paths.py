@@ -1,0 +1,57 @@
+"""Paths that are not UTF-8: every command takes them, a run keeps them, and messages show them with an escape."""
+
+import os
+import sys
+
+import pytest
+
+from tests.transformer.commands import call, refused
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, names of files are Unicode")
+
+
+@pytest.fixture
+def cafe(tmp_path, monkeypatch):
+    """A name with a byte that is no UTF-8, as Python has it; such files lie in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9")
+    for suffix in (".en", ".ja"):
+        with open(name + suffix, "w", encoding="utf-8") as file:
+            file.write("a b c\nb c\n" * 8)
+    return name
+
+
+def test_every_command(cafe):
+    files = [f"{cafe}.en", f"{cafe}.ja"]
+    sizes = ["--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8, "--schedule", "constant", "--quiet"]
+    commands = [["train", "--train", *files, "--valid", *files, "--out", cafe, "--steps", 1, *sizes],
+                ["train", "--out", cafe, "--resume", "--steps", 8, "--profile", f"{cafe}.json", "--quiet"],
+                ["train", "--out", cafe, "--resume", "--quiet"],
+                ["info", cafe], ["info", cafe, "--verify"], ["translate", cafe],
+                ["evaluate", cafe, "--source", files[0], "--target", files[1]],
+                ["explain", cafe, "a b", "--html", f"{cafe}.html"]]
+    for command in commands:
+        result = call(*command, standard_input="a b\n")
+        assert result.exit_code == 0, (command, result.output, result.exception)
+    assert set(os.listdir(b".")) == {b"caf\xe9", *(b"caf\xe9" + end for end in (b".en", b".ja", b".json", b".html"))}
+    assert r"caf\udce9.en" in call("info", cafe).stdout
+    os.remove(files[0])
+    assert r"caf\udce9.en" in refused("train", "--out", cafe, "--resume")
+
+
+def test_a_page_is_whole_or_as_it_was(run, tmp_path, monkeypatch):
+    """Behind a link, too; a device stays one."""
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("old", encoding="utf-8")
+    page.chmod(0o600)
+    link.symlink_to(page)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *paths: os.stat("/nowhere"))
+        assert "page.html: No such file" in refused("explain", run, "one", "--html", link)
+    assert page.read_text(encoding="utf-8") == "old"
+    assert call("explain", run, "one", "--html", link).exit_code == 0
+    assert page.read_text(encoding="utf-8").endswith("</html>\n")
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.html", "page.html"]
+    assert call("explain", run, "one", "--html", "/dev/null").exit_code == 0
+    assert "/dev/full: No space left" in refused("explain", run, "one", "--html", "/dev/full")

@@ -1,0 +1,107 @@
+"""A damaged checkpoint costs no other: it is said which are intact, and a run goes on from any of them."""
+
+import math
+import shutil
+
+import pytest
+
+from tests.transformer import runs
+from transformer.training.checkpoints import RunError, check, checkpoint_names, pointed
+from transformer.training.log import Log
+from transformer.training.validation import Validation
+
+KEPT = {"keep": 9, "average": 3}
+NAMES = [f"{step:08d}" for step in (4, 8, 12, 14)]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never stopped. Nobody changes it."""
+    out = tmp_path_factory.mktemp("whole")
+    runs.run(out, **KEPT)
+    assert set(NAMES) <= set(checkpoint_names(out))
+    return out
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def damage(out, *names):
+    for name in names:
+        with open(out / "checkpoints" / name / "model.safetensors", "r+b") as file:
+            file.seek(-9, 2)
+            file.write(b"X")
+
+
+@pytest.mark.parametrize("damaged", ["latest", "latest and best", "every later one", "none"])
+@pytest.mark.parametrize("name", ["00000004", "00000012"])
+def test_a_run_goes_on_from_an_older_checkpoint_to_the_same_bits(name, damaged, whole, copy):
+    """The best checkpoint, a later one, stays while it is intact; damaged, it is made again."""
+    best = pointed(copy, "best")
+    later = [other for other in checkpoint_names(copy) if other > name]
+    damage(copy, *{"latest": ["00000014"], "latest and best": {"00000014", best}, "every later one": later,
+                   "none": []}[damaged])
+    runs.run(copy, resume=name, **KEPT)
+    assert runs.contents(copy) == runs.contents(whole)
+    assert all(check(copy, other) is None for other in checkpoint_names(copy))
+
+
+def test_going_back_moves_the_pointers_and_cuts_the_log_and_no_more(copy):
+    best = pointed(copy, "best")
+    names = checkpoint_names(copy)
+    trainer = restored(copy, "00000008")
+    assert (pointed(copy, "latest"), pointed(copy, "best")) == ("00000008", best)
+    assert checkpoint_names(copy) == names, "later ones are there until the run saves"
+    assert [int(row["step"]) for row in trainer.log.rows()] == [4, 8]
+
+
+def restored(out, name):
+    """A trainer in the folder, which restored that checkpoint."""
+    trainer = runs.new_trainer(out.parent / "other", **KEPT)
+    trainer.out, trainer.log = out, Log(out / "log.csv")
+    trainer.restore(name)
+    return trainer
+
+
+def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
+    """It was not the best in its time, so that the validation which it holds is not its own."""
+    trainer = restored(copy, "00000008")
+    own, trainer.best = trainer.best, Validation(0.1, 0.99)
+    trainer.progress.stale = 2
+    trainer._write("00000008", trainer.optimizer.state_dict())
+    shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
+    trainer = restored(copy, "00000008")
+    assert pointed(copy, "best") == "00000008"
+    assert trainer.best == own
+    assert trainer.progress.stale == 0
+    assert "00000008, validated anew, is the best now" in capsys.readouterr().err
+
+
+def test_a_damaged_checkpoint_is_left_out_of_the_average(copy, capsys):
+    """Also one that is newer than the one restored."""
+    damage(copy, "00000008")
+    trainer = restored(copy, "00000012")
+    trainer.best, trainer.later = Validation(math.inf, 0.0), None
+    trainer.average_checkpoints()
+    assert pointed(copy, "best") == "00000012-average-2"
+    [note] = [line for line in capsys.readouterr().err.splitlines() if "average" in line]
+    assert "00000008" in note
+
+
+REFUSED = {"latest": "00000014/model.safetensors: damaged: .*; intact: 00000014-average-3, 00000012, 00000008, 0",
+           "00000014": "00000014/model.safetensors: damaged: .*; intact: ",
+           "00000099": "00000099 is missing; intact: ", "../../else": "is not the name of a checkpoint; intact: ",
+           "00000014-average-3": "00000014-average-3 has averaged weights"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name, copy):
+    restored(copy, "00000014")._write("00000014-average-3", None)
+    damage(copy, "00000014")
+    before = runs.snapshot(copy)
+    with pytest.raises(RunError, match=REFUSED[name]) as caught:
+        runs.run(copy, resume=name, **KEPT)
+    assert "\n" not in str(caught.value)
+    assert runs.snapshot(copy) == before

@@ -1,0 +1,140 @@
+"""The folder of a training run: the names of its checkpoints, and the pointers to two of them.
+
+    DIR/
+        log.csv                     one line for each validation
+        checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
+        latest, best                each holds the name of a checkpoint
+
+Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C, and
+``00001200-average-5`` holds averaged weights, which cannot be trained on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from transformer.training.files import naming, read_file, replace_file, sync_folder
+
+LONGEST_NAME = 100  # characters of a checkpoint's name
+_OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
+_NUMBERED = re.compile(r"\d{8,}", re.ASCII)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
+
+
+class RunError(ValueError):
+    """A folder is not a run, or a checkpoint cannot be used; the message is one line."""
+
+
+def is_run(folder: str | Path) -> bool:
+    """Whether `folder` holds a run with at least one checkpoint."""
+    return pointed(Path(folder), "latest") is not None
+
+
+def check_run(folder: Path) -> None:
+    """RunError unless `folder` holds a run with at least one checkpoint."""
+    if not folder.is_dir():
+        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
+        raise RunError(f"{folder}: {problem}")
+    if not is_run(folder):
+        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
+
+
+def check_new(folder: Path) -> None:
+    """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name")
+    if is_run(folder):
+        raise RunError(f"{folder}: already holds a training run; go on with --resume, or choose another folder")
+
+
+# --------------------------------------------------------------------------- pointers
+
+
+def point(folder: Path, pointer: str, name: str) -> None:
+    """Write the name of a checkpoint to a pointer file, "latest" or "best", in one atomic step."""
+    replace_file(folder / pointer, f"{name}\n".encode())
+    sync_folder(folder)
+
+
+def pointed(folder: Path, pointer: str) -> str | None:
+    """The name of the checkpoint that a pointer file names; "" if the file is damaged; None without one.
+
+    A run that was killed before it wrote "latest" has its newest checkpoint as the latest.
+    """
+    if not os.path.lexists(folder / pointer):
+        names = numbered(folder) if pointer == "latest" else []
+        return names[-1] if names else None
+    try:
+        name = read_file(folder / pointer, LONGEST_NAME).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+    return name if is_name(name) else ""
+
+
+def is_name(name: str) -> bool:
+    """Whether a text can be the name of a checkpoint: short, and of letters, digits, dots, hyphens and underscores."""
+    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
+
+
+def resolve(folder: Path, which: str) -> str:
+    """The name of a checkpoint of a run: `which` is "best", "latest" or a name.
+
+    Raises:
+        RunError: there is no such run; the pointer is damaged, or the text no name. Whether there is a checkpoint of
+            that name is not checked.
+    """
+    check_run(folder)
+    if which not in ("best", "latest"):
+        if not is_name(which):
+            raise RunError(f"{folder}: {which[:LONGEST_NAME]!r} is not the name of a checkpoint")
+        return which
+    name = pointed(folder, which)
+    if name is None:
+        which, name = "latest", pointed(folder, "latest")
+    if not name:
+        raise RunError(f"{folder / which}: damaged: what it holds is not the name of a checkpoint")
+    return name
+
+
+# --------------------------------------------------------------------------- checkpoints
+
+
+def numbered(folder: Path) -> list[str]:
+    """The names of the checkpoints that are named by their step alone, oldest first."""
+    return [name for name in reversed(checkpoint_names(folder)) if _NUMBERED.fullmatch(name)]
+
+
+def checkpoint_names(folder: Path) -> list[str]:
+    """The names of all checkpoints, newest first."""
+    parent = folder / "checkpoints"
+    found = (path.name for path in parent.iterdir() if is_name(path.name) and path.is_dir()) if parent.is_dir() else ()
+    return sorted(found, reverse=True)
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Keep the newest `keep` numbered checkpoints and those that a pointer names; remove the others.
+
+    Leftovers of killed runs are removed, too. Checkpoints newer than "latest" are such: the run writes them again.
+    While a pointer is damaged, nothing is removed.
+    """
+    latest, best = pointed(folder, "latest") or "", pointed(folder, "best")
+    if "" in (latest, best):
+        return
+    newest = [name for name in numbered(folder) if name <= latest][-keep:]
+    kept = {*newest, latest, best}
+    for path in (folder / "checkpoints").iterdir():
+        if path.name not in kept and _OURS.fullmatch(path.name):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Rename a checkpoint, then remove it, so that a killed run leaves no incomplete checkpoint under that name."""
+    if path.suffix != ".partial":
+        hidden = path.with_name(f".{path.name}.removed.partial")
+        shutil.rmtree(hidden, ignore_errors=True)
+        with naming(path):
+            path = path.rename(hidden)
+    shutil.rmtree(path, ignore_errors=True)
