@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
 import numbers
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -19,18 +21,20 @@ from minigrad.device import asarray_on, is_array
 from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit, shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array
-from minigrad.engine.operands import numeric
+from minigrad.engine.operands import NUMERIC, numeric
 from minigrad.engine.rules import parameter_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -> int:
-    """`value` as an int; TypeError if it is no integer, ValueError if it is below `least`."""
+    """`value` as an int; TypeError if it is no integer, ValueError if it is below `least` or beyond 64 bits."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool | np.timedelta64):
         raise TypeError(f"{operation}: {name} must be an integer, got {type(value).__name__} {shown(value)}")
     if least is not None and value < least:
         raise ValueError(f"{operation}: {name} must be at least {least}, got {value}")
+    if abs(int(value)) > sys.maxsize:
+        raise ValueError(f"{operation}: {name} must be at most {sys.maxsize}, got {value}")
     return int(value)
 
 
@@ -55,6 +59,18 @@ def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
         raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {shown(axis)}")
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
+
+
+def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
+    """The dtype that is meant; TypeError for None, for what is no dtype, and for one that tensors do not have."""
+    found, kind = dtype, ""
+    if dtype is not None:
+        with contextlib.suppress(TypeError, ValueError):
+            found = np.dtype(dtype)
+            kind = found.kind
+    if kind not in NUMERIC:
+        raise TypeError(f"{operation}: dtype must be boolean, integer or floating, got {found}")
+    return found
 
 
 def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -81,18 +80,6 @@ def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
     for position, dtype in enumerate(dtypes):
         if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
             operands[position] = asarray_on(device_of(operands[position]), operands[position], target)
-
-
-def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
-    """The dtype that is meant; TypeError for None, for what is no dtype, and for one that tensors do not have."""
-    found, kind = dtype, ""
-    if dtype is not None:
-        with contextlib.suppress(TypeError, ValueError):
-            found = np.dtype(dtype)
-            kind = found.kind
-    if kind not in NUMERIC:
-        raise TypeError(f"{operation}: dtype must be boolean, integer or floating, got {found}")
-    return found
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -157,8 +157,8 @@ class Primitive(Body, functools.partial[Any]):
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._differentiable = False
         self._statics = ()
-        if self.broadcasts:  # its arguments are operands, too, whose dtypes are promoted
-            self.positions = tuple(range(len(self.parameters)))
+        if self.broadcasts:  # all but its options are operands, too, whose dtypes are promoted
+            self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
         return self
 
     def advise(self, **advice: str) -> None:
@@ -306,7 +306,7 @@ class Primitive(Body, functools.partial[Any]):
         values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
         operands = [as_operand(operand, given, self.name) for operand in inputs]
-        promote(operands, self.floating, self.broadcasts)
+        promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
+from minigrad.arguments import numeric_dtype
 from minigrad.device import on_device_of, parse_device, to_device
 from minigrad.engine.interpreters import interpreters
-from minigrad.engine.operands import numeric_dtype
 from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
 from minigrad.nn.parameter import Parameter

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from minigrad.arguments import numeric_dtype
 from minigrad.device import xp
-from minigrad.engine.operands import numeric_dtype
 from minigrad.engine.primitive import primitive
 
 

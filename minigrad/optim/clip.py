@@ -103,7 +103,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
 
 def _gradients(parameters: Tensor | Iterable[Tensor], operation: str) -> list[Tensor]:
     single = isinstance(parameters, Tensor) or not isinstance(parameters, Iterable)
-    tensors: list[Any] = [parameters] if single else list(parameters)  # type: ignore[arg-type]
+    tensors: list[Any] = [parameters] if single else list(parameters)
     for p in tensors:
         if not isinstance(p, Tensor):
             raise TypeError(f"{operation}: parameters must be tensors, got {type(p).__name__}")

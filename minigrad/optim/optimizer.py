@@ -16,7 +16,7 @@ from minigrad.device import to_numpy
 from minigrad.engine.interpreters import span
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count, checked_skip
-from minigrad.optim.storage.state import Storage, checked_state
+from minigrad.optim.storage.state import Storage, checked_groups, checked_state
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -185,11 +185,7 @@ class Optimizer:
         """
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
             raise ValueError(f"{self._name}.load_state_dict: expected the keys 'state' and 'param_groups'")
-        saved_groups = state_dict["param_groups"]
-        if not isinstance(saved_groups, list | tuple) or not all(isinstance(g, Mapping) and
-                                                                 isinstance(g.get("params"), list | tuple)
-                                                                 for g in saved_groups):
-            raise ValueError(f"{self._name}.load_state_dict: 'param_groups' must be a list of groups with 'params'")
+        saved_groups = checked_groups(state_dict["param_groups"], f"{self._name}.load_state_dict")
         own, saved = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in saved_groups]
         if own != saved:
             raise ValueError(

@@ -125,7 +125,8 @@ def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, 
 
     `dtype`, `device` and `requires_grad` are as for `Tensor`.
     """
-    numeric(np.asarray([start, stop]), "linspace")
+    for bound in (start, stop):
+        numeric(np.asarray(bound), "linspace")
     return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public
+from minigrad.arguments import numbers_on, numeric_dtype, public
 from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import as_operand, numeric, numeric_dtype
+from minigrad.engine.operands import as_operand, numeric
 from minigrad.namespace import Answers
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
@@ -320,7 +320,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
             raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation "
                                f"({self._node.primitive.name}) and cannot be changed in place; build a new one with "
                                "minigrad.where")
-        if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
+        if self.size and any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
             raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; "
                                "use .clone() first")
         if not getattr(self._data.flags, "writeable", True):  # CuPy has no such flag

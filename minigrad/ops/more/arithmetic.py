@@ -15,6 +15,7 @@ import numpy as np
 
 from minigrad.arguments import public, whole_number
 from minigrad.device import xp
+from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.arithmetic import add, div, mul, sub
 from minigrad.ops.edges import off_the_edge
@@ -92,7 +93,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     It is computed from the nearer end, so that a weight of 1 gives `end` exactly.
     """
     check_shapes("lerp", input, end, weight)
-    step, weight = sub(end, input), weight.item() if isinstance(weight, np.generic) else weight
+    step, weight = sub(end, input), numeric(weight, "lerp").item() if isinstance(weight, np.generic) else weight
     if isinstance(weight, (int, float)):
         return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
     if not hasattr(weight, "dtype"):

@@ -173,9 +173,9 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
     The shorter of `reps` and the shape of x is filled up with ones in front.
     """
     require_arrays("tile", x)
-    reps = [reps] if isinstance(reps, bytes) or not isinstance(reps, Sequence) else reps
-    reps = tuple([whole_number(n, "a number of repeats", "tile", least=0) for n in reps])
-    return _tile(x, (1,) * (len(x.shape) - len(reps)) + reps)
+    given = reps if isinstance(reps, list | tuple) else [reps]
+    counts = tuple([whole_number(n, "a number of repeats", "tile", least=0) for n in given])
+    return _tile(x, (1,) * (len(x.shape) - len(counts)) + counts)
 
 
 @public

@@ -138,6 +138,14 @@ class Storage:
         return pieces(pack, members, values, gradients, count)
 
 
+def checked_groups(saved: Any, where: str) -> Sequence[Mapping[str, Any]]:
+    """The saved groups; ValueError, beginning with `where`, if they are no list of dictionaries with ``"params"``."""
+    groups: list[Any] = list(saved) if isinstance(saved, list | tuple) else [None]
+    if not all(isinstance(group, Mapping) and isinstance(group.get("params"), list | tuple) for group in groups):
+        raise ValueError(f"{where}: 'param_groups' must be a list of dictionaries, each with a list 'params'")
+    return groups
+
+
 def checked_state(saved: Mapping[Any, Any], expected: Sequence[tuple[set[str], tuple[int, ...]]],
                   where: str) -> dict[int, dict[str, Any]]:
     """The saved state by position, its counts of steps as ints; ValueError, beginning with `where`, if it does not fit.
