@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import math
 import numbers
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
@@ -18,34 +21,56 @@ from minigrad.device import asarray_on, is_array
 from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit, shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array
+from minigrad.engine.operands import NUMERIC, numeric
 from minigrad.engine.rules import parameter_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -> int:
-    """`value` as an int; TypeError if it is no integer, ValueError if it is below `least`."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} must be an integer, got {type(value).__name__} {value!r}")
+    """`value` as an int; TypeError if it is no integer, ValueError if it is below `least` or beyond 64 bits."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool | np.timedelta64):
+        raise TypeError(f"{operation}: {name} must be an integer, got {type(value).__name__} {shown(value)}")
     if least is not None and value < least:
         raise ValueError(f"{operation}: {name} must be at least {least}, got {value}")
+    if abs(int(value)) > sys.maxsize:
+        raise ValueError(f"{operation}: {name} must be at most {sys.maxsize}, got {value}")
     return int(value)
+
+
+def number(value: Any, name: str, operation: str) -> float:
+    """`value` as a Python number; TypeError if it is no real number, ValueError if it is NaN."""
+    if not isinstance(value, numbers.Real) or isinstance(value, np.timedelta64):
+        raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
+    if math.isnan(value):
+        raise ValueError(f"{operation}: {name} must be a number, got nan")
+    return value if isinstance(value, int | float) else float(value)
 
 
 def check_probability(p: float, operation: str) -> None:
     """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    if not isinstance(p, numbers.Real):
-        raise TypeError(f"{operation}: the probability of dropping must be a number, got {type(p).__name__} {p!r}")
-    if not 0 <= p < 1:
+    if not 0 <= number(p, "the probability of dropping", operation) < 1:
         raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
 
 
 def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
     """TypeError for an axis that is no int, IndexError for one that an array of `shape` lacks."""
-    if not isinstance(axis, int | np.integer):
-        raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {axis!r}")
+    if not isinstance(axis, int | np.integer) or isinstance(axis, np.timedelta64):
+        raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {shown(axis)}")
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
+
+
+def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
+    """The dtype that is meant; TypeError for None, for what is no dtype, and for one that tensors do not have."""
+    found, kind = dtype, ""
+    if dtype is not None:
+        with contextlib.suppress(TypeError, ValueError):
+            found = np.dtype(dtype)
+            kind = found.kind
+    if kind not in NUMERIC:
+        raise TypeError(f"{operation}: dtype must be boolean, integer or floating, got {found}")
+    return found
 
 
 def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
@@ -53,15 +78,14 @@ def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
 
     TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
     """
-    if not is_array(values):
-        values = values.item() if isinstance(values, np.generic) else values
-        if np.size(values) and np.asarray(values).dtype.kind not in "biuf":
-            raise TypeError(f"{operation}: cannot use {shown(values)} as numbers; give a Tensor, an array or numbers")
-        try:
-            values = np.asarray(values, dtype=dtype)
-        except OverflowError as error:
-            raise OverflowError(f"{operation}: {error}") from None
-    return asarray_on(device, values, dtype)
+    if is_array(values):
+        return asarray_on(device, numeric(values, operation), dtype)
+    if np.size(values):
+        numeric(np.asarray(values), operation)
+    try:
+        return asarray_on(device, values.item() if isinstance(values, np.generic) else values, dtype)
+    except OverflowError as error:
+        raise OverflowError(f"{operation}: {error}") from None
 
 
 def public(function: F) -> F:
@@ -112,7 +136,8 @@ def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, 
     entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
     if isinstance(error, TypeError) and not entered:
         raise misfit(error, name, inspect.signature(function), keywords) from None
-    told = in_name_of(name, error, (*args, *keywords.values()))
+    given = args[1:] if function.__name__ == "__init__" else args  # the repr of what is half made would fail
+    told = in_name_of(name, error, (*given, *keywords.values()))
     if told is error:
         raise error
     raise told from error

@@ -134,7 +134,7 @@ def set_state(saved: dict[str, Any]) -> None:
         key = DropoutKey(*(_word(f"set_state: {name}", saved[name]) for name in DropoutKey._fields))
         bits = numpy.random.PCG64()
         bits.state = saved["generator"]
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"set_state: not a state made by get_state: {error}") from error
     state = _state()
     state.seed, state.step, state.call = key
@@ -193,6 +193,9 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
 
     Returns a boolean array of ``shape`` on ``device``. ValueError if ``keep_probability`` is outside [0, 1].
     """
+    if not isinstance(key, DropoutKey) or not isinstance(keep_probability, int | float):
+        raise TypeError("bernoulli_mask: expected a DropoutKey and a probability, got "
+                        f"{type(key).__name__} and {type(keep_probability).__name__}")
     if not 0 <= keep_probability <= 1:
         raise ValueError(f"bernoulli_mask: keep_probability must be in [0, 1], got {keep_probability}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)

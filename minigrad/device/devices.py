@@ -281,7 +281,7 @@ def special_function(name: str, x: Any) -> Any:
         _special_functions[namespace] = special
     with on_device_of(x):
         out = getattr(special, name)(x)
-        return out if out.dtype == x.dtype else out.astype(x.dtype)  # neither has all of them for float16
+        return out.astype(x.dtype, copy=False) if x.dtype.kind == "f" else out  # neither has all of them for float16
 
 
 def erf(x: Any) -> Any:

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from minigrad.device import is_array
 from minigrad.engine.node import TensorBase
 
-CAUGHT = (ValueError, TypeError, IndexError, AttributeError)  # what NumPy and Python say of arguments that do not fit
+# What NumPy and Python say of arguments that do not fit.
+CAUGHT = (ValueError, TypeError, IndexError, AttributeError, OverflowError)
+OF_A_WRONG_KIND = re.compile("ufunc|unsupported operand|bad operand|not supported between|can't multiply sequence")
 
 
 class Spelling:
@@ -30,15 +33,20 @@ class Spelling:
         return ""
 
 
-def explain(error: Exception, values: Iterable[Any], operation: str) -> Exception:
-    """The same kind of error, its message naming the operation and the operands.
+def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequence[str] = ()) -> Exception:
+    """The same kind of error, its message naming the operation and the operands, by their `names` if there are some.
 
     An AttributeError is a TypeError where something is no array: it has no ``shape``, for example.
     """
     values, message = list(values), str(error)
     if message.startswith(f"{operation}: "):
         return kind_of(error)(message)
-    operands = f"[operands: {'; '.join(map(shown, values))}]"
+    named = itertools.zip_longest(names, values, fillvalue="")
+    operands = f"[operands: {'; '.join(f'{name}: {shown(v)}' if name else shown(v) for name, v in named)}]"
+    if isinstance(error, TypeError) and OF_A_WRONG_KIND.search(message):
+        return TypeError(f"{operation}: these operands do not go together; give tensors, arrays or numbers {operands}")
+    if isinstance(error, OverflowError) and any(name.startswith("axis") for name in names):
+        return IndexError(f"{operation}: the axis is out of range {operands}")
     if isinstance(error, AttributeError) and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
         return TypeError(f"{operation}: the operands must be tensors or arrays {operands}")
     return kind_of(error)(f"{operation}: {message} {operands}")

@@ -11,25 +11,32 @@ import numpy as np
 from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
 from minigrad.engine.node import Array, TensorBase
 
+NUMERIC = frozenset("biuf")  # the kinds of dtypes that tensors have
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
     """A differentiable argument as the forward gets it: NumPy scalars are weak, lists become arrays."""
-    if isinstance(value, TensorBase):
-        return value._data
     if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float)) or is_array(value):
+        return numeric(value, operation).item()
+    if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (list, tuple)):
         like = next(a for a in args if isinstance(a, TensorBase))._data
-        array = np.asarray(value)
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"{operation}: cannot use {value!r} as an operand; give a Tensor, array or numbers")
+        array = numeric(np.asarray(value), operation)
         return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
-    raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
-                    "number")
+    data = value._data if isinstance(value, TensorBase) else value
+    if not is_array(data):
+        raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
+                        "number")
+    return numeric(data, operation)
+
+
+def numeric(array: Any, operation: str) -> Any:
+    """The array, or NumPy scalar; TypeError for numbers of other kinds (complex ones, dates) and for what is none."""
+    if array.dtype.kind not in NUMERIC:
+        raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
+    return array
 
 
 def beside(static: Any, args: Sequence[Any]) -> Any:

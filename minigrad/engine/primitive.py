@@ -45,7 +45,7 @@ from minigrad.device.local import Setting, recording
 from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
-from minigrad.engine.operands import as_operand, beside, check_devices, promote
+from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
 from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
 
 __all__ = ["Primitive", "Saved", "primitive"]
@@ -156,7 +156,9 @@ class Primitive(Body, functools.partial[Any]):
     def no_gradient(self) -> Self:
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._differentiable = False
-        self._statics = ()  # its arrays are operands, too, whose dtypes are promoted
+        self._statics = ()
+        if self.broadcasts:  # all but its options are operands, too, whose dtypes are promoted
+            self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
         return self
 
     def advise(self, **advice: str) -> None:
@@ -195,7 +197,7 @@ class Primitive(Body, functools.partial[Any]):
             else:
                 out = self._forward_there(body, values, host)
         except CAUGHT as error:
-            raise explain(error, values, self.name) from error
+            raise explain(error, values, self.name, self.parameters) from error
         out, saved = out if body.has_saved else (out, None)
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
@@ -304,8 +306,7 @@ class Primitive(Body, functools.partial[Any]):
         values = [self._static(argument, position, given) for position, argument in enumerate(args)]
         inputs = args[0] if self.variadic else [args[i] for i in self.positions]
         operands = [as_operand(operand, given, self.name) for operand in inputs]
-        together = operands or (values if self.broadcasts or self.floating else [])  # of a comparison all arguments
-        promote(together, self.floating, self.broadcasts)
+        promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
         if self.variadic:
             values[0] = tuple(operands)
         else:
@@ -321,18 +322,16 @@ class Primitive(Body, functools.partial[Any]):
             return self._unwrap_static(value, position)
         if type(value) is tuple:  # an index may have tensors in it
             return tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v for v in value])
-        if isinstance(value, np.generic):  # weak, like a Python number
-            return value.item()
-        if not self._differentiable:
-            return as_operand(value, args, self.name) if isinstance(value, list) else value
-        return beside(value, args) if isinstance(value, np.ndarray) else value
+        if isinstance(value, np.number | np.bool_ | complex | ndarray):
+            value = as_operand(value, args, self.name)
+        return beside(value, args) if isinstance(value, ndarray) else value
 
     def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
         if tensor._requires_grad and recording.get() and self._differentiable:
             advice = self._advice.get(self.parameters[position], "use .detach() if none is wanted")
             raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
                             f"but the tensor given for it requires a gradient; {advice}")
-        return tensor._data
+        return numeric(tensor._data, self.name)
 
 
 def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] | None:
@@ -351,10 +350,15 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
             argument, dtype = data, kind
         elif type(argument) not in PLAIN:
             parts = argument if type(argument) is tuple else (argument,)
-            if len(values) not in statics or not STATIC.issuperset(map(type, parts)):
+            if len(values) not in statics or not STATIC.issuperset(map(type, parts)) or is_odd(argument):
                 return None
         values.append(argument)
     return values if dtype is not None and dtype.kind == "f" else None
+
+
+def is_odd(argument: Any) -> bool:
+    """Whether it is an array of other things than numbers, which `Primitive._static` refuses."""
+    return type(argument) is ndarray and argument.dtype.kind not in NUMERIC
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

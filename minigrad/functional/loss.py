@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public_in_precision
+from minigrad.arguments import number, numbers_on, public_in_precision, whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
@@ -85,8 +85,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     """
     ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
+    check_smoothing(label_smoothing, "cross_entropy")
     rows = ops.reshape(input, (-1, input.shape[-1]))
     if weight is not None:
         weight = class_weights(weight, input, "cross_entropy")
@@ -175,6 +174,12 @@ def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = R
                          f"{reduction!r}")
 
 
+def check_smoothing(label_smoothing: float, operation: str) -> None:
+    """ValueError unless it is in [0, 1], TypeError if it is no number."""
+    if not 0 <= number(label_smoothing, "label_smoothing", operation) <= 1:
+        raise ValueError(f"{operation}: label_smoothing must be in [0, 1], got {label_smoothing}")
+
+
 def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:
     """Target ids (…) for logits of `shape` (…, C), as flat arrays on `device`: the ids, 0 where ignored; which count.
 
@@ -183,6 +188,7 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     """
     ids = target._data if isinstance(target, TensorBase) else target
     ids = ids if is_array(ids) else np.asarray(ids)
+    ignore_index = whole_number(ignore_index, "ignore_index", operation, least=None)
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:

@@ -14,7 +14,7 @@ from minigrad.functional.compositions import tap
 def softmax_by_steps(x: Any, axis: int = -1) -> Any:
     """softmax as a composition of small operations."""
     if not x.size:
-        return ops.exp(x)  # as empty as x, and floating
+        return ops.exp(x + x.sum(axis=axis, keepdims=True))  # as empty as x, and floating
     top = x.max(axis=axis, keepdims=True).detach()  # any constant would do: it cancels, but keeps exp from overflowing
     shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
     exponentials = tap("exponentials", ops.exp(shifted))
@@ -31,7 +31,7 @@ def softmax(x, axis=-1):
         axis: the axis that sums to 1.
     """
     if not x.size:
-        return x.copy()
+        return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     exponentials = xp(x).exp(x - maximum(x, axis))
     total = exponentials.sum(axis=axis, keepdims=True)
     return exponentials / (total + (total == 0))  # for a row of -inf alone 0 / 1
@@ -50,7 +50,7 @@ def maximum(x: Any, axis: int) -> Any:
 def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
     """log_softmax as a composition of small operations."""
     if not x.size:
-        return ops.exp(x)
+        return ops.exp(x + x.sum(axis=axis, keepdims=True))
     top = x.max(axis=axis, keepdims=True).detach()
     shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
     total = tap("total", ops.exp(shifted).sum(axis=axis, keepdims=True))
@@ -66,7 +66,7 @@ def log_softmax(x, axis=-1):
         axis: the axis along which softmax sums to 1.
     """
     if not x.size:
-        return x.copy()
+        return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     shifted = x - maximum(x, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
     total = xp(x).exp(shifted).sum(axis=axis, keepdims=True)
     return shifted - xp(x).log(total + (total == 0))  # for a row of -inf alone log 1

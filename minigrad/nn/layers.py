@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from minigrad import functional as F
-from minigrad.arguments import whole_number
+from minigrad.arguments import number, whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -69,6 +69,7 @@ class Embedding(Module):
         self.num_embeddings = whole_number(num_embeddings, "num_embeddings", "Embedding")
         self.embedding_dim = whole_number(embedding_dim, "embedding_dim", "Embedding")
         if padding_idx is not None:
+            padding_idx = whole_number(padding_idx, "padding_idx", "Embedding", least=None)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
                     f"Embedding: padding_idx must be an id below num_embeddings={num_embeddings}, got {padding_idx}"
@@ -114,7 +115,7 @@ class LayerNorm(Module):
                  bias: bool = True) -> None:
         super().__init__()
         self.normalized_shape = whole_number(normalized_shape, "normalized_shape", "LayerNorm")
-        self.eps = eps
+        self.eps = number(eps, "eps", "LayerNorm")
         self.weight = new_parameter(normalized_shape) if elementwise_affine else None
         self.bias = new_parameter(normalized_shape) if elementwise_affine and bias else None
         self.reset_parameters()
@@ -145,7 +146,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        if not 0 <= p < 1:
+        if not 0 <= number(p, "p", "Dropout") < 1:
             raise ValueError(f"Dropout: p must be a probability in [0, 1), got {p!r}")
         self.p = p
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
+from minigrad.arguments import numeric_dtype
 from minigrad.device import on_device_of, parse_device, to_device
 from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
@@ -98,7 +97,7 @@ class Module:
         """
         if "_buffers" not in vars(self):
             raise AttributeError(f"{type(self).__name__}.register_buffer({name!r}): call super().__init__() first")
-        if not name.isidentifier() or (hasattr(self, name) and name not in self._buffers):
+        if not isinstance(name, str) or not name.isidentifier() or (hasattr(self, name) and name not in self._buffers):
             raise ValueError(f"{type(self).__name__}.register_buffer: {name!r} is no identifier, or is taken already")
         if not isinstance(tensor, Tensor | None):
             raise TypeError(
@@ -243,7 +242,7 @@ class Module:
             ValueError, DeviceError: the device is unknown, or cannot be used.
         """
         target = None if device is None else parse_device(device)
-        kind = None if dtype is None else np.dtype(dtype)
+        kind = None if dtype is None else numeric_dtype(dtype, f"{type(self).__name__}.to")
         if kind is not None and kind.kind != "f":
             raise TypeError(f"{type(self).__name__}.to: dtype must be floating, got {kind}")
 

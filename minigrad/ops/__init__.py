@@ -24,6 +24,7 @@ from minigrad.ops.exponential import erf, exp, log, power, sigmoid, sqrt
 from minigrad.ops.indexing import gather, getitem, put_into_zeros, take
 from minigrad.ops.linalg import matmul
 from minigrad.ops.more.arithmetic import addcdiv, addcmul, ceil, floor, floor_divide, lerp, remainder, round, trunc
+from minigrad.ops.more.bitwise import bitwise_and, bitwise_not, bitwise_or
 from minigrad.ops.more.diagonals import diag, diagonal, trace, tril, triu
 from minigrad.ops.more.einsum import einsum
 from minigrad.ops.more.exponential import exp2, expm1, hypot, log1p, log2, log10, logaddexp, rsqrt
@@ -88,16 +89,16 @@ from minigrad.ops.shape import (
 __all__ = [
     "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asin", "asinh", "astype", "atan",
-    "atan2", "atanh", "bincount", "broadcast_to", "ceil", "chunk", "clip", "concatenate", "cos", "cosh", "cumprod",
-    "cumsum", "diag", "diagonal", "div", "dot", "einsum", "equal", "erf", "exp", "exp2", "expand_dims", "expm1",
-    "flatten", "flip", "floor", "floor_divide", "gather", "getitem", "greater", "greater_equal", "hstack", "hypot",
-    "index_add", "index_put", "index_select", "inner", "isfinite", "isinf", "isnan", "kron", "lerp", "less",
-    "less_equal", "linear_recurrence", "log", "log1p", "log2", "log10", "logaddexp", "logcumsumexp", "logical_and",
-    "logical_not", "logical_or", "logsumexp", "masked_fill", "masked_select", "matmul", "max", "maximum", "mean",
-    "median", "meshgrid", "min", "minimum", "moveaxis", "mul", "nan_to_num", "neg", "nonzero", "norm", "not_equal",
-    "outer", "pad", "power", "prod", "put_into_zeros", "ravel", "reciprocal", "relu", "remainder", "repeat",
-    "repeat_interleave", "reshape", "roll", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "sin",
-    "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swapaxes", "take", "tan",
-    "tanh", "tensordot", "tile", "to_device", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "var",
-    "vstack", "where", "zeros_like",
+    "atan2", "atanh", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "broadcast_to", "ceil", "chunk", "clip",
+    "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "einsum", "equal", "erf",
+    "exp", "exp2", "expand_dims", "expm1", "flatten", "flip", "floor", "floor_divide", "gather", "getitem", "greater",
+    "greater_equal", "hstack", "hypot", "index_add", "index_put", "index_select", "inner", "isfinite", "isinf", "isnan",
+    "kron", "lerp", "less", "less_equal", "linear_recurrence", "log", "log1p", "log2", "log10", "logaddexp",
+    "logcumsumexp", "logical_and", "logical_not", "logical_or", "logsumexp", "masked_fill", "masked_select", "matmul",
+    "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis", "mul", "nan_to_num", "neg", "nonzero",
+    "norm", "not_equal", "outer", "pad", "power", "prod", "put_into_zeros", "ravel", "reciprocal", "relu", "remainder",
+    "repeat", "repeat_interleave", "reshape", "roll", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign",
+    "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "swapaxes", "take",
+    "tan", "tanh", "tensordot", "tile", "to_device", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind",
+    "var", "vstack", "where", "zeros_like",
 ]

@@ -36,22 +36,22 @@ def greater_equal(x, y):
     return x >= y
 
 
-@primitive
+@primitive(broadcasts=True)
 def logical_and(x, y):
-    """``x & y`` on booleans."""
-    return x & y
+    """Whether both are true: what is not 0 is, NaN too."""
+    return (x != 0) & (y != 0)
 
 
-@primitive
+@primitive(broadcasts=True)
 def logical_or(x, y):
-    """``x | y`` on booleans."""
-    return x | y
+    """Whether one of them is true, or both."""
+    return (x != 0) | (y != 0)
 
 
 @primitive
 def logical_not(x):
-    """``~x`` on booleans."""
-    return ~x
+    """Whether it is not true."""
+    return x == 0
 
 
 @primitive

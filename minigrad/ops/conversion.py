@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minigrad.arguments import numeric_dtype
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 
@@ -9,7 +10,7 @@ from minigrad.engine.primitive import primitive
 @primitive(fresh=True)
 def astype(x, dtype):
     """x in another dtype (a copy); the gradient is cast back."""
-    return x.astype(dtype)
+    return x.astype(numeric_dtype(dtype, "astype"))
 
 
 astype.gradient(x=lambda g, x_dtype: g.astype(x_dtype))

@@ -45,11 +45,12 @@ def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist."""
     axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    most = ndim or 1  # a number has axis 0, as in NumPy, of which nothing is left
     for a in axes:
-        if not -ndim <= a < ndim:
+        if not -most <= a < most:
             raise IndexError(f"axis {a} is out of range for {ndim} dimensions")
     normal = sorted({a % ndim for a in axes}) if ndim else []
-    if len(normal) != len(tuple(axes)):
+    if ndim and len(normal) != len(tuple(axes)):
         raise ValueError(f"axis {axis} names a dimension twice")
     return tuple(normal)
 
@@ -126,7 +127,7 @@ def _keep_axis(indices: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
     """Put the axis that a search went along back, with length 1, if `keepdims`."""
     if not keepdims:
         return indices
-    return indices.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(indices, axis)
+    return indices.reshape((1,) * x.ndim) if axis is None or not x.ndim else xp(x).expand_dims(indices, axis)
 
 
 @primitive

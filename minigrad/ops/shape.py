@@ -84,6 +84,8 @@ def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
         if shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} has length {shape[a]}, not 1, in shape {tuple(shape)}")
     dropped = {a % len(shape) for a in axes}
+    if len(dropped) < len(axes):
+        raise ValueError(f"squeeze: {axis} names an axis twice")
     return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
 
 

@@ -5,16 +5,18 @@ Where the state lies, and how a step visits parameters and state block by block,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from minigrad.arguments import number
 from minigrad.device import to_numpy
 from minigrad.engine.interpreters import span
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count, checked_skip
-from minigrad.optim.storage.state import Storage, checked_state
+from minigrad.optim.storage.state import Storage, checked_groups, checked_state
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -47,14 +49,11 @@ class Optimizer:
     bodies: ClassVar[list[Callable[..., bool]]] = []
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
-        if isinstance(params, Tensor | Mapping):
-            raise TypeError(
-                f"{self._name}: params must be an iterable of tensors or of groups, "
-                f"got one {type(params).__name__}; pass it in a list"
-            )
-        if hasattr(params, "parameters"):
-            raise TypeError(f"{self._name}: params must be an iterable of tensors or of groups, got a "
-                            f"{type(params).__name__}; pass its .parameters()")
+        single, module = isinstance(params, Tensor | Mapping), hasattr(params, "parameters")
+        if single or module or isinstance(params, str) or not isinstance(params, Iterable):
+            advice = "; pass it in a list" if single else "; pass its .parameters()" if module else ""
+            raise TypeError(f"{self._name}: params must be an iterable of tensors or of groups, got one "
+                            f"{type(params).__name__}{advice}")
         self.defaults = defaults
         self.param_groups = []
         self._storage = Storage(self._name)
@@ -72,7 +71,8 @@ class Optimizer:
     # ------------------------------------------------------------------ what a subclass gives
 
     def check_options(self, options: dict[str, Any]) -> None:
-        """Raise ValueError if an option of a group is out of range."""
+        """Raise ValueError if an option of a group is out of range, TypeError if it is no number."""
+        require_finite(self._name, options, "lr", "weight_decay")
         require(self._name, options, "lr", options["lr"] >= 0, "at least 0")
         require(self._name, options, "weight_decay", options["weight_decay"] >= 0, "at least 0")
 
@@ -92,9 +92,13 @@ class Optimizer:
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a group ``{"params": tensors, option: value, …}``; options left out take the defaults."""
+        if not isinstance(group, Mapping):
+            raise TypeError(f"{self._name}: a parameter group must be a dictionary, got {type(group).__name__}")
         if "params" not in group:
             raise ValueError(f"{self._name}: a parameter group needs the key 'params', got {sorted(group)}")
         params = group["params"]
+        if isinstance(params, str) or not isinstance(params, Iterable | Tensor):
+            raise TypeError(f"{self._name}: 'params' of a group must be tensors, got {type(params).__name__}")
         params = [params] if isinstance(params, Tensor) else list(params)
         if not params:
             raise ValueError(f"{self._name}: empty parameter list in group {len(self.param_groups)}")
@@ -181,7 +185,7 @@ class Optimizer:
         """
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
             raise ValueError(f"{self._name}.load_state_dict: expected the keys 'state' and 'param_groups'")
-        saved_groups = state_dict["param_groups"]
+        saved_groups = checked_groups(state_dict["param_groups"], f"{self._name}.load_state_dict")
         own, saved = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in saved_groups]
         if own != saved:
             raise ValueError(
@@ -194,7 +198,10 @@ class Optimizer:
             for group in saved_groups
         ]
         for group in options:
-            self._check_group(group)
+            try:
+                self._check_group(group)
+            except TypeError as error:
+                raise ValueError(str(error)) from None
         expected = [
             ({"step", *self.state_names({**group, **new})}, p.shape)
             for group, new in zip(self.param_groups, options, strict=True)
@@ -208,11 +215,17 @@ class Optimizer:
 
     def __repr__(self) -> str:
         lines = [f"{self._name} ("]
-        for number, group in enumerate(self.param_groups):
+        for position, group in enumerate(self.param_groups):
             size = sum(int(np.prod(p.shape, dtype=np.int64)) for p in group["params"])
             options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
-            lines.append(f"  ({number}): {len(group['params'])} tensors, {size:,} parameters, {options}")
+            lines.append(f"  ({position}): {len(group['params'])} tensors, {size:,} parameters, {options}")
         return "\n".join([*lines, ")"])
+
+
+def require_finite(name: str, options: Mapping[str, Any], *names: str) -> None:
+    """TypeError, naming the option and its value, unless each of these is a number; ValueError for NaN and ∞."""
+    for option in names:
+        require(name, options, option, math.isfinite(number(options[option], option, name)), "finite")
 
 
 def require(name: str, options: Mapping[str, Any], option: str, holds: bool, condition: str) -> None:

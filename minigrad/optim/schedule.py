@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from math import cos, pi
 from typing import Any
 
+from minigrad.arguments import number
 from minigrad.optim.optimizer import Optimizer
 
 Rate = Callable[[int, float], float]
@@ -38,6 +39,8 @@ class Scheduler:
     def __init__(self, optimizer: Optimizer, rate: Rate, name: str = "Scheduler") -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{name}: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+        if not callable(rate):
+            raise TypeError(f"{name}: rate must be a function of the step, got {type(rate).__name__}")
         self.optimizer, self.last_step = optimizer, 0
         self._rate, self._name = rate, name
         self._apply()
@@ -54,7 +57,7 @@ class Scheduler:
     def _apply(self) -> None:
         for group in self.optimizer.param_groups:
             initial_lr = group.setdefault("initial_lr", group["lr"])
-            group["lr"] = self._rate(self.last_step, initial_lr)
+            group["lr"] = number(self._rate(self.last_step, initial_lr), "the rate", self._name)
 
     def state_dict(self) -> dict[str, Any]:
         """The step. The initial rates are in the optimizer's state_dict; save and load both."""
@@ -62,10 +65,10 @@ class Scheduler:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a saved step, and set the rate that belongs to it. ValueError if it is no such state."""
-        last_step = state_dict.get("last_step")
+        last_step = state_dict.get("last_step") if isinstance(state_dict, Mapping) else None
         if not isinstance(last_step, int) or last_step < 0:
             raise ValueError(
-                f"{self._name}.load_state_dict: expected {{'last_step': number of steps}}, got {dict(state_dict)!r}"
+                f"{self._name}.load_state_dict: expected {{'last_step': number of steps}}, got {state_dict!r}"
             )
         self.last_step = last_step
         self._apply()
@@ -77,7 +80,13 @@ class Scheduler:
 
 def LambdaLR(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Scheduler:
     """``lr = initial_lr · lr_lambda(step)``, step counted from 0."""
-    return Scheduler(optimizer, lambda step, initial_lr: initial_lr * lr_lambda(step), "LambdaLR")
+    if not callable(lr_lambda):
+        raise TypeError(f"LambdaLR: lr_lambda must be a function of the step, got {type(lr_lambda).__name__}")
+
+    def rate(step: int, initial_lr: float) -> float:
+        return initial_lr * number(lr_lambda(step), "what lr_lambda returns", "LambdaLR")
+
+    return Scheduler(optimizer, rate, "LambdaLR")
 
 
 def InverseSquareRootLR(optimizer: Optimizer, d_model: int, warmup_steps: int = 4000, factor: float = 1.0) -> Scheduler:
@@ -86,7 +95,7 @@ def InverseSquareRootLR(optimizer: Optimizer, d_model: int, warmup_steps: int = 
     It rises linearly for `warmup_steps` updates, then falls with the square root of n: Vaswani et al.,
     "Attention is all you need", 2017, equation 3. The rate is absolute: the groups' own rates do not enter.
     """
-    _at_least("InverseSquareRootLR", d_model=(d_model, 1), warmup_steps=(warmup_steps, 1))
+    _at_least("InverseSquareRootLR", d_model=(d_model, 1), warmup_steps=(warmup_steps, 1), factor=(factor, 0))
 
     def rate(step: int, initial_lr: float) -> float:
         n = step + 1
@@ -129,12 +138,8 @@ def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
 
 def _progress(name: str, warmup_steps: int, total_steps: int, min_ratio: float) -> Callable[[int], tuple[float, float]]:
     """How much of the warm-up and how much of the decay are done at update n, each from 0 to 1."""
-    _at_least(
-        name,
-        warmup_steps=(warmup_steps, 0),
-        total_steps=(total_steps, warmup_steps + 1),
-        min_ratio=(min_ratio, 0),
-    )
+    _at_least(name, warmup_steps=(warmup_steps, 0), min_ratio=(min_ratio, 0))
+    _at_least(name, total_steps=(total_steps, warmup_steps + 1))
 
     def progress(n: int) -> tuple[float, float]:
         warmup = min(n / warmup_steps, 1.0) if warmup_steps else 1.0
@@ -146,5 +151,5 @@ def _progress(name: str, warmup_steps: int, total_steps: int, min_ratio: float) 
 
 def _at_least(name: str, **bounds: tuple[float, float]) -> None:
     for option, (value, least) in bounds.items():
-        if value < least:
+        if number(value, option, name) < least:
             raise ValueError(f"{name}: {option} must be at least {least}, got {value!r}")

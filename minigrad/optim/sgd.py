@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.optim.optimizer import Optimizer, Parameters, require
+from minigrad.optim.optimizer import Optimizer, Parameters, require, require_finite
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count, at_first
 
@@ -35,6 +35,7 @@ class SGD(Optimizer):
     def check_options(self, options: dict[str, Any]) -> None:
         """Raise ValueError if an option is out of range, or if `nesterov` does not go with the momentum."""
         super().check_options(options)
+        require_finite("SGD", options, "momentum", "dampening")
         require("SGD", options, "momentum", options["momentum"] >= 0, "at least 0")
         if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
             raise ValueError(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public
-from minigrad.device import asarray_on, module_for, on_device
+from minigrad.arguments import numbers_on, public
+from minigrad.device import module_for, on_device
 from minigrad.engine.node import Array, TensorBase, wrap
+from minigrad.engine.operands import numeric
 from minigrad.tensor import Tensor, as_tensor
 
 _DLPACK_CPU = 1  # kDLCPU in dlpack.h
@@ -19,26 +20,22 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares the memory of `array`."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: expected a numpy.ndarray, got {type(array).__name__}")
-    return wrap(_numeric(array, "from_numpy"))
-
-
-def _numeric(array: Array, operation: str) -> Array:
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
-    return array
+    return wrap(numeric(array, "from_numpy"))
 
 
 def from_dlpack(source: Any) -> Tensor:
     """A tensor that shares the memory of `source`, another library's array, on the host or on a GPU."""
+    if not hasattr(source, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: expected an array that speaks DLPack, got {type(source).__name__}")
     kind, index = source.__dlpack_device__()
     module = np if kind == _DLPACK_CPU else module_for(f"cuda:{index}")
-    return wrap(_numeric(module.from_dlpack(source), "from_dlpack"))
+    return wrap(numeric(module.from_dlpack(source), "from_dlpack"))
 
 
 def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool) -> Tensor:
     dtype = _no_length(dtype, operation)
-    if not isinstance(value, bool | int | float | np.generic):  # numbers that broadcast to the shape
-        value = asarray_on(device, value._data if isinstance(value, TensorBase) else value)
+    if type(value) not in (bool, int, float):  # numbers that broadcast to the shape
+        value = numbers_on(device, value._data if isinstance(value, TensorBase) else value, dtype, operation)
     return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
 
 
@@ -46,7 +43,7 @@ def _made(operation: str, make: Callable[[Any], Array], device: str | None, requ
     """The array that `make` makes by a namespace, NumPy's or a GPU's, where it will be: nothing is sent."""
     device = "cpu" if device is None else device
     with on_device(device):
-        made = as_tensor(_numeric(make(module_for(device)), operation))
+        made = wrap(numeric(make(module_for(device)), operation))
     made.requires_grad = requires_grad
     return made
 
@@ -128,6 +125,8 @@ def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, 
 
     `dtype`, `device` and `requires_grad` are as for `Tensor`.
     """
+    for bound in (start, stop):
+        numeric(np.asarray(bound), "linspace")
     return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 
@@ -140,5 +139,5 @@ def arange(*bounds: float, dtype: Any = None, device: str = "cpu") -> Tensor:
         dtype: by default int64, or float32 if one of the bounds is a float.
         device: as for `Tensor`.
     """
-    kind = np.float32 if any(isinstance(b, float) for b in bounds) else np.int64
+    kind = np.float32 if numeric(np.asarray(bounds), "arange").dtype.kind == "f" else np.int64
     return Tensor(np.arange(*bounds, dtype=dtype or kind), device=device)

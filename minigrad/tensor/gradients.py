@@ -13,6 +13,7 @@ from minigrad.engine.backward import Receive, backward_pass
 from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
+from minigrad.engine.operands import numeric
 
 
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
@@ -92,7 +93,9 @@ def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) 
     """A gradient that the caller gave for an output with this data, in its dtype; ValueError if it does not fit."""
     if isinstance(gradient, TensorBase):
         gradient = gradient if create_graph else gradient._data
-    elif not is_array(gradient):
+    elif is_array(gradient):
+        numeric(gradient, operation)
+    else:
         gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
     if tuple(gradient.shape) != tuple(data.shape):
         raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public
+from minigrad.arguments import numbers_on, numeric_dtype, public
 from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import as_operand
+from minigrad.engine.operands import as_operand, numeric
 from minigrad.namespace import Answers
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
@@ -82,7 +82,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     @data.setter
     def data(self, array: Any) -> None:
-        self._data = array._data if isinstance(array, TensorBase) else array
+        self._data = as_tensor(array)._data
         self.bump_tick()
 
     def bump_tick(self) -> None:
@@ -191,19 +191,19 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         return ops.absolute(self)
 
     def __and__(self, other: Any) -> Tensor:
-        return ops.logical_and(self, other)
+        return ops.bitwise_and(self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return ops.logical_and(other, self)
+        return ops.bitwise_and(other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return ops.logical_or(self, other)
+        return ops.bitwise_or(self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return ops.logical_or(other, self)
+        return ops.bitwise_or(other, self)
 
     def __invert__(self) -> Tensor:
-        return ops.logical_not(self)
+        return ops.bitwise_not(self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return ops.equal(self, other)
@@ -293,9 +293,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     def astype(self, dtype: Any) -> Tensor:
         """A recorded copy in another dtype."""
-        target = np.dtype(dtype)
-        if target.kind not in "biuf":
-            raise TypeError(f"astype: tensors are boolean, integer or floating, not {target}")
+        target = numeric_dtype(dtype, "astype")
         return ops.astype(self if target.kind == "f" else self.detach(), target)
 
     @public
@@ -322,7 +320,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
             raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation "
                                f"({self._node.primitive.name}) and cannot be changed in place; build a new one with "
                                "minigrad.where")
-        if any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
+        if self.size and any(step == 0 and n > 1 for step, n in zip(self._data.strides, self.shape, strict=True)):
             raise RuntimeError(f"{operation}: this tensor is a broadcast view, whose elements share memory; "
                                "use .clone() first")
         if not getattr(self._data.flags, "writeable", True):  # CuPy has no such flag
@@ -361,7 +359,7 @@ def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
     if isinstance(data, Tensor):
         return data
     if is_array(data):
-        return wrap(data)
+        return wrap(numeric(data, "Tensor"))
     return Tensor(data, device=None if like is None else like.device)
 
 
@@ -380,11 +378,8 @@ def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
             raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
         if without_dtype and dtype is None:
             data = _in_default_dtype(data)
-    target_dtype = data.dtype if dtype is None else np.dtype(dtype)
-    for kind in (data.dtype, target_dtype):
-        if kind.kind not in "biuf":
-            raise TypeError(f"Tensor: data must be boolean, integer or floating, got dtype {kind}")
-    moved = to_device(data, device_of(data) if device is None else parse_device(device))
+    moved = to_device(numeric(data, "Tensor"), device_of(data) if device is None else parse_device(device))
+    target_dtype = data.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
     with on_device_of(moved):
         return moved.astype(target_dtype, copy=moved is data)
 

@@ -150,3 +150,10 @@ def test_memory_that_is_shared_or_read_only_cannot_be_written(change):
                          (mg.from_numpy(array), "read-only memory")):
         with pytest.raises(RuntimeError, match=said):
             change(tensor)
+
+
+def test_a_tensor_without_elements_may_be_changed():
+    """Its strides are 0, as those of a broadcast view are."""
+    x = Tensor(np.zeros((0, 6))[:, ::2])
+    x[...] = 1.0
+    assert x.shape == (0, 3)

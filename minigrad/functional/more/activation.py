@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.arguments import public
+from minigrad.arguments import number, public
 from minigrad.functional.compositions import tap
 from minigrad.ops import relu, sigmoid, tanh
 
@@ -22,6 +22,14 @@ __all__ = [
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
+def not_zero(value: Any, name: str, operation: str) -> float:
+    """A number; ValueError if it is 0."""
+    found = number(value, name, operation)
+    if found == 0:
+        raise ValueError(f"{operation}: {name} must not be 0")
+    return found
+
+
 @public
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """``log(1 + exp(beta · x)) / beta``, a smooth relu; above ``beta · x = threshold`` x itself, as in PyTorch.
@@ -29,8 +37,8 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     Raises:
         ValueError: beta is 0.
     """
-    if beta == 0:
-        raise ValueError("softplus: beta must not be 0")
+    threshold = number(threshold, "threshold", "softplus")
+    beta = not_zero(beta, "beta", "softplus")
     scaled = input * beta
     return ops.where(scaled > threshold, input, ops.logaddexp(scaled, 0.0) / beta)
 
@@ -59,6 +67,7 @@ def elu(input: Any, alpha: float = 1.0) -> Any:
 
     The gradient at 0 is alpha.
     """
+    alpha = number(alpha, "alpha", "elu")
     positive = input > 0
     return ops.where(positive, input, ops.expm1(ops.where(positive, 0.0, input)) * alpha)
 
@@ -76,8 +85,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
     Raises:
         ValueError: alpha is 0.
     """
-    if alpha == 0:
-        raise ValueError("celu: alpha must not be 0")
+    alpha = not_zero(alpha, "alpha", "celu")
     positive = input > 0
     return ops.where(positive, input, ops.expm1(ops.where(positive, 0.0, input) / alpha) * alpha)
 
@@ -85,7 +93,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
 @public
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
     """x where it is positive, else ``negative_slope · x``; the gradient at 0 is negative_slope."""
-    return ops.where(input > 0, input, input * negative_slope)
+    return ops.where(input > 0, input, input * number(negative_slope, "negative_slope", "leaky_relu"))
 
 
 @public
@@ -95,6 +103,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     Raises:
         ValueError: min_val is above max_val.
     """
+    min_val, max_val = number(min_val, "min_val", "hardtanh"), number(max_val, "max_val", "hardtanh")
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
     return ops.where(input <= min_val, min_val, ops.where(input >= max_val, max_val, input))

@@ -15,7 +15,14 @@ from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
-from minigrad.functional.loss import check_reduction, class_ids, cross_entropy, row_losses, row_losses_gradient
+from minigrad.functional.loss import (
+    check_reduction,
+    check_smoothing,
+    class_ids,
+    cross_entropy,
+    row_losses,
+    row_losses_gradient,
+)
 from minigrad.functional.more.rows import gather_rows
 from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
@@ -78,8 +85,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     """
     check_shapes(input, weight, bias)
     check_reduction(reduction, "linear_cross_entropy", ("mean", "sum"))
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"linear_cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
+    check_smoothing(label_smoothing, "linear_cross_entropy")
     input = as_tensor(input)
     if input.device != "cpu" or input.dtype == np.float16:
         logits = linear(input, weight, bias)

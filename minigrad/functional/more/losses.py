@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public_in_precision
+from minigrad.arguments import number, public_in_precision
 from minigrad.device import is_host, xp
 from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
@@ -65,7 +65,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
         ValueError: as `mse_loss`, and for a δ that is not positive.
     """
     check_reduction(reduction, "huber_loss")
-    if not delta > 0:
+    if not number(delta, "delta", "huber_loss") > 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     input, target = matching(input, target, "huber_loss")
     difference = input - target
@@ -88,7 +88,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
         ValueError: as `mse_loss`, and for a negative β.
     """
     check_reduction(reduction, "smooth_l1_loss")
-    if not beta >= 0:
+    if not number(beta, "beta", "smooth_l1_loss") >= 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     input, target = matching(input, target, "smooth_l1_loss")
     difference = input - target

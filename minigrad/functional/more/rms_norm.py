@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public_in_precision
+from minigrad.arguments import number, public_in_precision
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
@@ -62,4 +62,4 @@ def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
     """
     if eps is None:
         eps = float(np.finfo(input.dtype if input.dtype.kind == "f" else np.float32).eps)
-    return _rms_norm(input, weight, eps)
+    return _rms_norm(input, weight, number(eps, "eps", "rms_norm"))

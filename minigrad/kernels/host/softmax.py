@@ -19,7 +19,7 @@ SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fra
 @faster_body(softmax_definition, on_host, fresh=True)
 def softmax(x, axis=-1):
     if not x.size:
-        return x.copy()
+        return softmax_definition.forward(x, axis)
     if axis in (-1, x.ndim - 1):  # `least`: so that small probabilities do not vanish
         out, total, _ = exponentials(x.copy(), None, lambda: x, least=1e-2)
     else:
@@ -31,7 +31,7 @@ def softmax(x, axis=-1):
 @faster_body(log_softmax_definition, on_host, fresh=True)
 def log_softmax(x, axis=-1):
     if not x.size:
-        return x.copy()
+        return log_softmax_definition.forward(x, axis)
     top = x.max(axis=axis, keepdims=True)
     out = x - np.where(top == -math.inf, x.dtype.type(0), top)  # first: both may be large and cancel
     total = np.exp(out).sum(axis=axis, keepdims=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from minigrad import functional as F
-from minigrad.arguments import public
+from minigrad.arguments import number, public, whole_number
+from minigrad.functional.more.activation import not_zero
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 
@@ -80,7 +81,7 @@ class LeakyReLU(Activation):
 
     def __init__(self, negative_slope: float = 0.01) -> None:
         super().__init__()
-        self.negative_slope = negative_slope
+        self.negative_slope = number(negative_slope, "negative_slope", "LeakyReLU")
 
 
 class ELU(Activation):
@@ -95,7 +96,7 @@ class ELU(Activation):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = alpha
+        self.alpha = number(alpha, "alpha", "ELU")
 
 
 class CELU(Activation):
@@ -110,9 +111,7 @@ class CELU(Activation):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        if alpha == 0:
-            raise ValueError("CELU: alpha must not be 0")
-        self.alpha = alpha
+        self.alpha = not_zero(alpha, "alpha", "CELU")
 
 
 class SELU(Activation):
@@ -158,9 +157,9 @@ class Hardtanh(Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
+        self.min_val, self.max_val = number(min_val, "min_val", "Hardtanh"), number(max_val, "max_val", "Hardtanh")
         if min_val > max_val:
             raise ValueError(f"Hardtanh: min_val {min_val} is above max_val {max_val}")
-        self.min_val, self.max_val = min_val, max_val
 
 
 class Softsign(Activation):
@@ -182,9 +181,8 @@ class Softplus(Activation):
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
-        if beta == 0:
-            raise ValueError("Softplus: beta must not be 0")
-        self.beta, self.threshold = beta, threshold
+        self.beta = not_zero(beta, "beta", "Softplus")
+        self.threshold = number(threshold, "threshold", "Softplus")
 
 
 class Softmax(Activation):
@@ -200,7 +198,7 @@ class Softmax(Activation):
     @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = axis
+        self.axis = whole_number(axis, "axis", "Softmax", least=None)
 
 
 class LogSoftmax(Activation):
@@ -216,7 +214,7 @@ class LogSoftmax(Activation):
     @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
-        self.axis = axis
+        self.axis = whole_number(axis, "axis", "LogSoftmax", least=None)
 
 
 class Identity(Module):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minigrad import functional as F
-from minigrad.arguments import public
-from minigrad.functional.loss import REDUCTIONS, check_reduction
+from minigrad.arguments import number, public, whole_number
+from minigrad.functional.loss import REDUCTIONS, check_reduction, check_smoothing
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 
@@ -78,7 +78,7 @@ class SmoothL1Loss(Loss):
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
-        self.beta = beta
+        self.beta = number(beta, "beta", "SmoothL1Loss")
 
 
 class HuberLoss(Loss):
@@ -94,7 +94,7 @@ class HuberLoss(Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
-        self.delta = delta
+        self.delta = number(delta, "delta", "HuberLoss")
 
 
 class NLLLoss(Loss):
@@ -113,7 +113,7 @@ class NLLLoss(Loss):
     def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
-        self.ignore_index = ignore_index
+        self.ignore_index = whole_number(ignore_index, "ignore_index", "NLLLoss", least=None)
 
 
 class CrossEntropyLoss(Loss):
@@ -135,7 +135,9 @@ class CrossEntropyLoss(Loss):
                  label_smoothing: float = 0.0) -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        check_smoothing(label_smoothing, "CrossEntropyLoss")
+        self.ignore_index = whole_number(ignore_index, "ignore_index", "CrossEntropyLoss", least=None)
+        self.label_smoothing = label_smoothing
 
 
 class BCELoss(Loss):
@@ -202,7 +204,8 @@ class CosineSimilarity(Module):
     @public
     def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
-        self.axis, self.eps = axis, eps
+        self.axis = whole_number(axis, "axis", "CosineSimilarity", least=None)
+        self.eps = number(eps, "eps", "CosineSimilarity")
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Compare the vectors of two tensors that broadcast against each other."""

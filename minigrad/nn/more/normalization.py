@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad import functional as F
-from minigrad.arguments import whole_number
+from minigrad.arguments import number, whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -27,7 +27,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape: int, eps: float | None = None, elementwise_affine: bool = True) -> None:
         super().__init__()
         self.normalized_shape = whole_number(normalized_shape, "normalized_shape", "RMSNorm")
-        self.eps = eps
+        self.eps = None if eps is None else number(eps, "eps", "RMSNorm")
         self.weight = new_parameter(normalized_shape) if elementwise_affine else None
         self.reset_parameters()
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public
+from minigrad.arguments import public, whole_number
 from minigrad.device import xp
+from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.arithmetic import add, div, mul, sub
 from minigrad.ops.edges import off_the_edge
@@ -23,7 +24,7 @@ from minigrad.ops.selection import absolute, where
 
 def _step(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
     """``function(x)`` for floating x; integers and booleans are whole already, and are copied."""
-    return function(x, *arguments) if x.dtype.kind == "f" else x.astype(x.dtype)
+    return x.astype(x.dtype) if x.dtype.kind in "biu" else function(x, *arguments)
 
 
 @primitive
@@ -47,8 +48,7 @@ def trunc(x):
 @primitive
 def round(x, decimals=0):
     """x to the nearest number with that many `decimals`, halves to the even one (NumPy's rule). No gradient."""
-    if not isinstance(decimals, int):
-        raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
+    decimals = whole_number(decimals, "decimals", "round", least=None)
     if decimals < 0:
         return xp(x).round(x, decimals)  # tens, hundreds: of integers too
     return _step(xp(x).round, x, decimals)
@@ -93,7 +93,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     It is computed from the nearer end, so that a weight of 1 gives `end` exactly.
     """
     check_shapes("lerp", input, end, weight)
-    step, weight = sub(end, input), weight.item() if isinstance(weight, np.generic) else weight
+    step, weight = sub(end, input), numeric(weight, "lerp").item() if isinstance(weight, np.generic) else weight
     if isinstance(weight, (int, float)):
         return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
     if not hasattr(weight, "dtype"):

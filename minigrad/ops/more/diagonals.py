@@ -21,7 +21,7 @@ def _require_matrices(x: Any, operation: str) -> None:
 def tril(x, k=0):
     """x with everything above the k-th diagonal of its last two axes set to 0."""
     _require_matrices(x, "tril")
-    return xp(x).tril(x, k)
+    return xp(x).tril(x, whole_number(k, "k", "tril", least=None))
 
 
 tril.gradient(x=lambda g, k: tril(g, k))
@@ -31,7 +31,7 @@ tril.gradient(x=lambda g, k: tril(g, k))
 def triu(x, k=0):
     """x with everything below the k-th diagonal of its last two axes set to 0."""
     _require_matrices(x, "triu")
-    return xp(x).triu(x, k)
+    return xp(x).triu(x, whole_number(k, "k", "triu", least=None))
 
 
 triu.gradient(x=lambda g, k: triu(g, k))

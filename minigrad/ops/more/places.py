@@ -10,7 +10,7 @@ from minigrad.arguments import numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import broadcasts_to
+from minigrad.engine.operands import broadcasts_to, numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import (
     along,
@@ -267,7 +267,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     if weights is None:
         return _count(x if isinstance(x, TensorBase) else values, minlength)
     require_arrays("bincount", weights)
-    weights = weights if weights.dtype.kind == "f" else weights * 1.0
+    weights = weights if numeric(weights, "bincount").dtype.kind == "f" else weights * 1.0
     return put_into_zeros(weights, to_device(values, device_of(raw(weights))), (max(minlength, highest + 1),))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public
+from minigrad.arguments import number, public
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.exponential import power, sqrt
@@ -22,7 +22,7 @@ from minigrad.ops.shape import inverse_permutation, require_arrays, reshape, tra
 @primitive(floating=True, fresh=True)
 def var(x, axis=None, correction=0, keepdims=False):
     """The variance over `axis`, ``Σ(x - mean)² / (n - correction)``. NumPy's default: correction 0."""
-    if correction >= reduced_size(x.shape, axis):
+    if number(correction, "correction", "var") >= reduced_size(x.shape, axis):
         raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
                          f"{tuple(x.shape)}")
     return x.var(axis=axis, ddof=correction, keepdims=keepdims)

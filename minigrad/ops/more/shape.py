@@ -6,13 +6,14 @@ What was repeated gets the sum of its repeats' gradients.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public, single_axis
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import is_array, to_numpy, xp
+from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
 from minigrad.ops.shape import broadcast_to, concatenate, require_arrays, reshape, sequence_of_arrays, transpose
@@ -35,12 +36,19 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
 
 
+def is_pair(*widths: Any) -> bool:
+    """Whether they are two widths, none of them negative; TypeError for one that is no integer."""
+    return len(widths) == 2 and min(whole_number(n, "a width", "pad", least=None) for n in widths) >= 0
+
+
 @primitive
 def pad(x, widths, value=0):
     """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
-    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
+    pairs = list(widths) if isinstance(widths, Iterable) else []
+    if len(pairs) != x.ndim or any(not isinstance(pair, Iterable) or not is_pair(*pair) for pair in pairs):
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
                          f"got {widths}")
+    numeric(value if is_array(value) else np.asarray(value), "pad")
     return xp(x).pad(x, widths, mode="constant", constant_values=value)
 
 
@@ -165,12 +173,9 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
     The shorter of `reps` and the shape of x is filled up with ones in front.
     """
     require_arrays("tile", x)
-    reps = tuple(reps) if isinstance(reps, Sequence) else (reps,)
-    if not all(isinstance(n, (int, np.integer)) for n in reps):
-        raise TypeError(f"tile: reps must be ints, got {reps}")
-    if any(n < 0 for n in reps):
-        raise ValueError(f"tile: reps must not be negative, got {reps}")
-    return _tile(x, (1,) * (len(x.shape) - len(reps)) + reps)
+    given = reps if isinstance(reps, list | tuple) else [reps]
+    counts = tuple([whole_number(n, "a number of repeats", "tile", least=0) for n in given])
+    return _tile(x, (1,) * (len(x.shape) - len(counts)) + counts)
 
 
 @public

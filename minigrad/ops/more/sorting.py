@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from minigrad.arguments import public, single_axis
+from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
@@ -90,8 +88,7 @@ def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool 
     """
     input, axis = _flattened(input, axis, "topk")
     n = input.shape[axis]
-    if not isinstance(k, (int, np.integer)):
-        raise TypeError(f"topk: k must be an int, got a {type(k).__name__}")
+    k = whole_number(k, "k", "topk", least=None)
     if not 0 <= k <= n:
         raise ValueError(f"topk: k must be from 0 to {n}, the length of axis {axis} of shape {tuple(input.shape)}, "
                          f"got {k}")

@@ -15,6 +15,7 @@ from tests.minigrad.ops.rows_reduction import ROWS_REDUCTION
 from tests.minigrad.ops.rows_shape import ROWS_SHAPE
 
 HALF_LINE = np.array([[True, False, True], [False, False, True]])
+ZEROS_AND_OTHERS = np.array([[0.0, 1.0], [-2.0, 0.5]])
 IDS = np.array([[2, 0, 2], [1, -1, 0]])
 
 
@@ -73,11 +74,14 @@ NO_GRADIENT = [
           ("equal", lambda x, y: x == y, np.equal), ("not_equal", lambda x, y: x != y, np.not_equal),
           ("less", lambda x, y: x < y, np.less), ("less_equal", lambda x, y: x <= y, np.less_equal),
           ("greater", lambda x, y: x > y, np.greater), ("greater_equal", lambda x, y: x >= y, np.greater_equal)]),
-    row("logical_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
+    *(row(name, getattr(ops, name), getattr(np, name), ZEROS_AND_OTHERS, ZEROS_AND_OTHERS.T, differentiable=False,
+          out_dtype=bool) for name in ("logical_and", "logical_or")),
+    row("logical_not", ops.logical_not, np.logical_not, ZEROS_AND_OTHERS, differentiable=False, out_dtype=bool),
+    row("bitwise_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
         normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("logical_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
+    row("bitwise_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
         normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("logical_not", lambda x: ~(x > 0), lambda x: ~(x > 0), normal(3, 4), differentiable=False, out_dtype=bool),
+    row("bitwise_not", lambda x: ~(x > 0), lambda x: ~(x > 0), normal(3, 4), differentiable=False, out_dtype=bool),
     row("any", lambda x: ops.any(x > 1, axis=1), lambda x: np.any(x > 1, axis=1), normal(3, 4), differentiable=False,
         out_dtype=bool),
     row("all", lambda x: ops.all(x < 1, axis=0, keepdims=True), lambda x: np.all(x < 1, axis=0, keepdims=True),

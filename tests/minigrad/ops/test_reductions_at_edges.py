@@ -51,6 +51,15 @@ def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
     np.testing.assert_array_equal(host(mg.grad((first * first).sum(), x))[0], 0)
 
 
+def test_a_number_may_be_reduced_over_its_axis_0():
+    """As in NumPy (not in CuPy); and then it has a gradient, too."""
+    for name in ("sum", "max", "min", "prod", "logsumexp"):
+        x = leaf(2.0)
+        out = getattr(mg, name)(x, axis=0)
+        assert out.shape == mg.grad(out, x).shape == ()
+    assert mg.argmax(leaf(2.0), axis=-1, keepdims=True).shape == ()
+
+
 # --- Scans -----------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What every optimizer promises: groups, errors, state in and out, and following the parameters."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -45,6 +46,9 @@ WRONG_PARAMETERS = {
     "nothing": ([], ValueError, "empty"),
     "an empty group": ([{"params": []}], ValueError, "group 0"),
     "one tensor": (tensor(2), TypeError, "in a list"),
+    "None": (None, TypeError, "NoneType"),
+    "text": ("x", TypeError, "str"),
+    "a group of nothing": ([{"params": None}], TypeError, "NoneType"),
     "an array": ([np.ones(2)], TypeError, "parameter 0 .* ndarray"),
     "twice in a group": ([shared, tensor(1), shared], ValueError, "parameter 2 .* twice"),
     "in two groups": ([{"params": [shared]}, {"params": [shared]}], ValueError, "parameter 1 .* twice"),
@@ -61,6 +65,8 @@ WRONG_OPTIONS = [
     (optim.Adam, {"betas": (1.0, 0.9)}, "betas"),
     (optim.Adam, {"betas": (0.9, -0.1)}, "betas"),
     (optim.Adam, {"betas": (0.9,)}, "betas"),
+    (optim.Adam, {"betas": 0.9}, "betas"),
+    (optim.Adam, {"betas": (0.9, math.nan)}, "beta"),
     (optim.AdamW, {"eps": -1e-8}, "eps"),
 ]
 
@@ -69,6 +75,18 @@ WRONG_OPTIONS = [
 def test_wrong_parameters_are_named(params, error, named):
     with pytest.raises(error, match=f"SGD: .*{named}"):
         optim.SGD(params)
+
+
+NUMERIC = {optim.SGD: ("lr", "momentum", "dampening", "weight_decay"), optim.Adam: ("lr", "eps", "weight_decay"),
+           optim.AdamW: ("lr", "eps", "weight_decay")}
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in NUMERIC.items() for name in names])
+def test_options_that_are_no_numbers_are_named(kind, name):
+    for value, error in (("x", TypeError), (None, TypeError), (1j, TypeError), (math.nan, ValueError),
+                         (math.inf, ValueError)):
+        with pytest.raises(error, match=f"{kind.__name__}: {name} "):
+            kind([tensor(2)], **{name: value})
 
 
 @pytest.mark.parametrize(("kind", "options", "named"), WRONG_OPTIONS)
@@ -157,6 +175,14 @@ def damage(change):
 DAMAGED = {
     "no dictionary": ([1], "keys"),
     "no groups": ({"state": {}}, "keys"),
+    "groups of nothing": ({"state": {}, "param_groups": None}, "param_groups"),
+    "a group of nothing": ({"state": {}, "param_groups": [None]}, "param_groups"),
+    "a state of nothing": (damage(lambda s: s.update(state=None)), "'state' .* NoneType"),
+    "an entry of nothing": (damage(lambda s: s["state"].update({0: None})), "0: NoneType"),
+    "no position": (damage(lambda s: s["state"].update(x=s["state"].pop(0))), "'x'"),
+    "text for numbers": (damage(lambda s: s["state"][0].update(exp_avg=np.array(["a"] * 3))), "exp_avg .* <U1"),
+    "a count of text": (damage(lambda s: s["state"][0].update(step="x")), "step .* 'x'"),
+    "an option of text": (damage(lambda s: s["param_groups"][0].update(lr="x")), "lr .* 'x'"),
     "fewer parameters": (damage(lambda s: s["param_groups"][0]["params"].pop()), r"\[2\] .* \[1\]"),
     "another optimizer": (damage(lambda s: s["state"][0].update(momentum_buffer=s["state"][0].pop("exp_avg"))),
                           "parameter 0 needs .*exp_avg.* has .*momentum_buffer"),

@@ -97,7 +97,14 @@ def test_a_group_that_joins_later_has_its_own_initial_rate():
     (lambda o: LinearLR(o, -1, 10), "LinearLR: warmup_steps .* 0"),
     (lambda o: LinearLR(o, 1, 10, -0.5), "min_ratio"),
     (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict({"last_step": -1}), "last_step"),
+    (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict(None), "last_step"),
+    (lambda o: LambdaLR(o, 0.5), "LambdaLR: lr_lambda .* float"),
+    (lambda o: LambdaLR(o, lambda step: "x"), "LambdaLR: .* 'x'"),
+    (lambda o: InverseSquareRootLR(o, 512, factor="x"), "InverseSquareRootLR: factor .* 'x'"),
+    (lambda o: CosineLR(o, "x", 10), "CosineLR: warmup_steps .* 'x'"),
+    (lambda o: CosineLR(o, 1, math.nan), "CosineLR: total_steps .* nan"),
+    (lambda o: LinearLR(o, 1, 10, None), "LinearLR: min_ratio .* None"),
 ])
 def test_mistakes_are_named(mistake, named):
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises((TypeError, ValueError), match=named):
         mistake(make())

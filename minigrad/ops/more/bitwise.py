@@ -1,0 +1,43 @@
+"""What the operators ``&``, ``|`` and ``~`` do: on booleans logic, on integers the same for each bit. No gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.engine.primitive import primitive
+
+BITS = frozenset("biu")  # the kinds of dtypes that have bits
+
+
+def _require_bits(operation: str, *operands: Any) -> None:
+    """TypeError unless every operand is made of booleans or integers."""
+    for x in operands:
+        kind = getattr(x, "dtype", type(x).__name__)
+        if not isinstance(x, int) and getattr(kind, "kind", "") not in BITS:
+            raise TypeError(f"{operation}: the operands must be boolean or integer, got {kind}; "
+                            f"minigrad.ops.{operation.replace('bitwise', 'logical')} asks what is not 0")
+
+
+@primitive(broadcasts=True)
+def bitwise_and(x, y):
+    """``x & y``, broadcasting."""
+    _require_bits("bitwise_and", x, y)
+    return x & y
+
+
+@primitive(broadcasts=True)
+def bitwise_or(x, y):
+    """``x | y``, broadcasting."""
+    _require_bits("bitwise_or", x, y)
+    return x | y
+
+
+@primitive(fresh=True)
+def bitwise_not(x):
+    """``~x``."""
+    _require_bits("bitwise_not", x)
+    return ~x
+
+
+for _operation in (bitwise_and, bitwise_or, bitwise_not):
+    _operation.no_gradient()
