@@ -125,14 +125,19 @@ def _be(action: Callable[[], int], files: Sequence[Path], group: bool) -> None:
 
 
 class Steps:
-    """The step that a training in a forked child has reached, seen from its parent.
+    """The step that a training in a forked child has reached, and whether the child runs, seen from its parent.
 
     Args:
         interrupted: the step after which Ctrl-C is pressed.
     """
 
     def __init__(self, interrupted: int | None = None) -> None:
-        self.shared, self.interrupted = mmap.mmap(-1, 8), interrupted
+        self.shared, self.interrupted = mmap.mmap(-1, 9), interrupted
+
+    @property
+    def begun(self) -> bool:
+        """Whether the command begins."""
+        return self.shared[8] == 1
 
     @property
     def reached(self) -> int:
@@ -150,6 +155,7 @@ class Steps:
                 signal.raise_signal(signal.SIGINT)
 
         Trainer.update = noted
+        self.shared[8] = 1
 
 
 def command(arguments: Sequence[object], scratch: Path, *, new: bool = False, given: bytes = b"",

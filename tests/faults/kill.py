@@ -16,18 +16,18 @@ from transformer.training.checkpoints import RunError, check_new, is_run, load_r
 
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.0002  # seconds between looks at the folder
-EARLY = 0.01  # seconds until a forked process has begun with the command
+EARLY = 0.02  # seconds until a forked process has begun with the command, on a machine with other work
 SHARE_NEW = 1 / 20  # of the processes: those that import everything first
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A signal, so many seconds after a process was started; sent twice, or not.
+    """A signal, so many seconds after a command was started; sent twice, or not.
 
     Attributes:
         names: the seconds count from when so many new names were seen in the run's folders, which is while it saves.
         new: whether the process imports everything first.
-        early: whether the moment may come before the command's own.
+        early: whether the command may not have begun by then.
     """
 
     number: int
@@ -41,9 +41,11 @@ class Disturbance:
         return (f"{name_of(self.number)}{' twice' * self.twice} after {f'{self.names} names and ' * (self.names > 0)}"
                 f"{self.moment:.4f} s{' of a new process' * self.new}")
 
-    def wait(self, child: Child, out: Path) -> None:
+    def wait(self, child: Child, out: Path, steps: Steps) -> None:
         """Wait for the moment, or for the end of the process."""
         before, seen = _names(out), set[str]()
+        while not self.new and not steps.begun and not child.is_over(POLL):
+            pass
         while len(seen) < self.names and not child.is_over(POLL):
             seen |= _names(out) - before
         child.is_over(self.moment)
@@ -58,7 +60,7 @@ def fault(rng: Random, folder: Path, base: Base) -> tuple[str, str | None]:
         moment = rng.uniform(0, 1.1 * training.seconds + new * base.imports)
         if rng.random() < 0.5:
             names, moment = rng.randrange(1, 20), rng.uniform(0, 0.004)
-        early = not names and moment < (base.imports if new else EARLY)
+        early = new or (not names and moment < EARLY)
         kill = Disturbance(number, moment, names, twice, new, early)
         told.append(str(kill))
         problem = _disturb(training, out, folder, kill)
@@ -76,7 +78,7 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     """Train until the signal comes: what is wrong with how the process ended, or with what it left."""
     was, steps = is_run(out), Steps()
     child = command(line(training, out), folder, new=kill.new, steps=steps)
-    kill.wait(child, out)
+    kill.wait(child, out, steps)
     child.signal(kill.number)
     if kill.twice:
         time.sleep(kill.moment % 0.01)
@@ -84,8 +86,11 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     ended = child.wait(LIMIT)
     if ended is None:
         return f"it hangs after {name_of(kill.number)}"
-    if ended.status == -kill.number and (kill.number == signal.SIGKILL or (kill.early and is_run(out) == was)):
-        return whole(out, was)  # nothing could be done, or the command had not begun
+    if ended.status == -signal.SIGKILL and kill.number == signal.SIGKILL:
+        return whole(out, was)
+    unheard = "now try" in ended.output or (kill.early and not ended.output)  # the command was over, or had not begun
+    if ended.status in (-kill.number, 128 + kill.number) and (unheard or kill.twice) and not ended.errors:
+        return whole(out, was)
     problem = wrong(ended, (0, 128 + kill.number))
     if problem is None and ended.status != 0 and "stopped; " not in ended.errors and is_run(out):
         problem = f"it does not say how to go on: {short(ended.errors)}"
