@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 from tests.faults.children import Child
@@ -25,12 +26,13 @@ LIMIT = 180.0  # seconds for one fault
 
 def meet(kind: str, indices: Iterable[int], seed: int, jobs: int, base: Base) -> Iterator[dict[str, Any]]:
     """What became of the faults with these indices, in the order in which they end."""
+    module = importlib.import_module(f"tests.faults.{kind}")  # here, and so in every process that is forked from this
     left, running = iter(indices), dict[int, tuple[int, Child, Path]]()
 
     def start() -> None:
         for index in islice(left, 1):
             folder = Path(tempfile.mkdtemp(prefix=f"fault-{kind}-"))
-            child = Child(partial(_fault, kind, seed, index, folder, base), folder, group=True)
+            child = Child(partial(_fault, module, Random(f"{kind} {seed} {index}"), folder, base), folder, group=True)
             running[child.descriptor] = index, child, folder
 
     try:
@@ -48,9 +50,8 @@ def meet(kind: str, indices: Iterable[int], seed: int, jobs: int, base: Base) ->
             clear(folder)
 
 
-def _fault(kind: str, seed: int, index: int, folder: Path, base: Base) -> int:
+def _fault(module: ModuleType, rng: Random, folder: Path, base: Base) -> int:
     """Meet a fault, in the process made for it; one that needs no folder has ``faults(count, seed)``, an iterator."""
-    module, rng = importlib.import_module(f"tests.faults.{kind}"), Random(f"{kind} {seed} {index}")
     if hasattr(module, "fault"):
         outcome = module.fault(rng, folder, base)
     else:
