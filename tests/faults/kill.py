@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.faults.children import Child, Steps, command
+from tests.faults.children import Child, Ended, Steps, command
 from tests.faults.trainings import LIMIT, Base, Training, difference, values
 from tests.faults.verdict import name_of, short, wrong
 from transformer.training.checkpoints import RunError, check_new, is_run, load_run
 
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.0002  # seconds between looks at the folder
-EARLY = 0.02  # seconds until a forked process has begun with the command, on a machine with other work
+EARLY = 0.1  # seconds within which a forked process begins to heed signals, on a machine with other work
 SHARE_NEW = 1 / 20  # of the processes: those that import everything first
 
 
@@ -86,15 +86,22 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     ended = child.wait(LIMIT)
     if ended is None:
         return f"it hangs after {name_of(kill.number)}"
-    if ended.status == -signal.SIGKILL and kill.number == signal.SIGKILL:
-        return whole(out, was)
-    unheard = "now try" in ended.output or (kill.early and not ended.output)  # the command was over, or had not begun
-    if ended.status in (-kill.number, 128 + kill.number) and (unheard or kill.twice) and not ended.errors:
+    if _unheard(ended, kill):
         return whole(out, was)
     problem = wrong(ended, (0, 128 + kill.number))
     if problem is None and ended.status != 0 and "stopped; " not in ended.errors and is_run(out):
         problem = f"it does not say how to go on: {short(ended.errors)}"
     return problem or whole(out, was, 0 if kill.twice else steps.reached)
+
+
+def _unheard(ended: Ended, kill: Disturbance) -> bool:
+    """Whether the command could not do anything about the signal: it was over, or had not begun."""
+    if kill.number == signal.SIGKILL:
+        return ended.status == -kill.number
+    loading = kill.new and ended.errors.endswith("KeyboardInterrupt\n")  # of Python, which loads the package
+    over, not_begun = "now try" in ended.output, kill.early and not ended.output
+    return (ended.status in (-kill.number, 128 + kill.number) and (loading or not ended.errors)
+            and (over or not_begun or kill.twice))
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:
