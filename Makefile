@@ -4,6 +4,7 @@
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
 #   make mutation COUNT=500           so many mutants; MUTATION_ARGS="--paths minigrad/ops/*.py" for any other argument
+#   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill disk" for any other argument
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
 #   make test-all PYTEST_ARGS=…        the same for the long tier
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
@@ -13,9 +14,10 @@ BIN         := $(VENV)/bin
 PYTEST_ARGS :=
 COUNT       := 100
 MUTATION_ARGS :=
+FAULTS_ARGS :=
 BENCH_ARGS  :=
 
-.PHONY: help demo test test-all test-gpu mutation bench docs lint clean
+.PHONY: help demo test test-all test-gpu mutation faults bench docs lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -25,6 +27,7 @@ help:
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
+	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
 	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
 	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
 	@echo "make lint        ruff and mypy"
@@ -47,6 +50,10 @@ test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 
 mutation: $(VENV)/extra-test
 	$(BIN)/python -m tests.mutation --count $(COUNT) $(MUTATION_ARGS)
+
+faults: COUNT := 1000
+faults: $(VENV)/extra-test
+	$(BIN)/python -m tests.faults --count $(COUNT) $(FAULTS_ARGS)
 
 bench: $(VENV)/extra-bench $(VENV)/extra-jit
 	$(BIN)/python benchmarks/training.py --jit $(BENCH_ARGS)
