@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import sys
 import warnings
@@ -78,12 +77,7 @@ class Command(_OneLine):
     """A command whose help lists its options in sections, in the order of their first options."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; if memory runs out, the error names the option to lower.
-
-        A character that standard output cannot encode, as in a path that is not UTF-8, is written as an escape there.
-        """
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
+        """Run the command; if memory runs out, the error names the option to lower."""
         try:
             return super().invoke(ctx)
         except (MemoryError, RuntimeError) as error:

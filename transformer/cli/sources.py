@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,8 @@ PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 
 def files(given: dict[str, Any]) -> dict[str, Any]:
-    """The absolute paths of the given training and validation files, which hold in any working directory.
-
-    Raises:
-        DataError: a path is not UTF-8, as ``run.json`` is, which will hold it.
-    """
-    paths: dict[str, Any] = {side: [str(Path(path).resolve()) for path in given[side]]
-                             for side in ("train", "valid") if side in given}
-    for path in chain(*paths.values()):
-        if any("\ud800" <= character <= "\udfff" for character in path):
-            raise DataError(f"{path}: the name is not UTF-8, as run.json is; rename the file or its folder")
-    return paths
+    """The absolute paths of the given training and validation files, which hold in any working directory."""
+    return {side: [str(Path(path).resolve()) for path in given[side]] for side in ("train", "valid") if side in given}
 
 
 def is_described(data: dict[str, Any]) -> bool:

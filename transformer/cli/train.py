@@ -200,7 +200,8 @@ def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs
     options = recipe.options
     if options.threads is None and device == "cpu":
         options = replace(options, threads=suitable_threads(config, options.batch_tokens))
-    return Run(config, *tokenizers, data, options.to_json()), pairs
+    with _mistakes():
+        return Run(config, *tokenizers, data, options.to_json()), pairs
 
 
 def _check_data(given: dict[str, Any]) -> None:

@@ -126,14 +126,16 @@ def _is_at(folder: Path, descriptor: int) -> bool:
 def _release(descriptor: int | None) -> None:
     if descriptor in _held:
         _held.remove(descriptor)
+        with suppress(OSError):  # a child that was forked this moment may still have the descriptor
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
-def _release_in_child() -> None:
-    """A forked process shares the lock of its parent, and would keep it beyond the parent's end."""
-    for descriptor in tuple(_held):
-        _release(descriptor)
+def _close_in_child() -> None:
+    """A forked process shares the lock of its parent, and would keep it where the parent is killed."""
+    while _held:
+        os.close(_held.pop())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_in_child)
+    os.register_at_fork(after_in_child=_close_in_child)

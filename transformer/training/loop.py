@@ -218,6 +218,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
             a pair is longer than the positions (`PairTooLong`); `resume` with options or pairs that may not change, or
             from a checkpoint that cannot be used. Nothing was changed.
+        ValueError: the vocabularies or the positions are more than a `Run` may have.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:

@@ -79,7 +79,6 @@ GOOD = "good.src good.tgt"
     (f"--task copy --layers {10**9}", "the model did not fit"),
     (f"--task copy --max-length {10**11} --train-count 9", "the model did not fit"),
     (f"--task copy --train-count 9 --no-such-option{'x' * 10**5}", "No such option"),
-    (f"--train {GOOD} --valid good.src \udcff.tgt", "the name is not UTF-8"),
     (f"--train missing.src good.tgt --valid {GOOD}", "missing.src"),
     (f"--train latin.src good.tgt --valid {GOOD}", "latin.src, line 2"),
     (f"--train {GOOD} --valid gaps.src gaps.tgt", "gaps.src, line 4: 302 source tokens"),

@@ -8,7 +8,7 @@ import pytest
 from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, load_run, pointed
+from transformer.training.checkpoints import RunError, load_run
 from transformer.training.log import Log
 from transformer.training.loop import TrainingError
 
@@ -81,10 +81,8 @@ def test_a_checkpoint_of_an_older_version_is_not_resumed(file, named, out):
     assert runs.snapshot(out) == before
 
 
-def test_nor_does_it_enter_an_average(out, monkeypatch):
+def test_nor_does_it_enter_an_average(out, capsys):
     edit(out / "checkpoints/00000004/model.safetensors", spoiled)
-    with pytest.raises(RunError, match=rf"00000004: the parameter {NAME}"):
-        runs.run(out, resume=True, steps=8, schedule="constant", keep=3, average=3)
-    assert pointed(out, "latest") == "00000008"
-    assert "average" not in pointed(out, "best")
-    assert load_run(out, "best")
+    runs.run(out, resume=True, steps=8, schedule="constant", keep=3, average=3)
+    assert f"00000004: the parameter {NAME}" in capsys.readouterr().err
+    assert all(np.isfinite(array).all() for array in load_run(out, "best")[1].values())
