@@ -16,7 +16,7 @@ from transformer.training.checkpoints import RunError, check_new, is_run, load_r
 
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.0002  # seconds between looks at the folder
-EARLY = 0.03  # seconds of work within which a forked process begins to heed signals
+EARLY = 0.1  # seconds of work within which a forked process begins to heed signals
 SHARE_NEW = 1 / 20  # of the processes: those that import everything first
 
 
@@ -96,10 +96,12 @@ def _unheard(ended: Ended, kill: Disturbance, early: bool) -> bool:
     """Whether the command could do nothing about the signal: it was over, or so `early` that it had not begun."""
     if kill.number == signal.SIGKILL:
         return ended.status == -kill.number
+    if kill.twice and ended.status == -kill.number:
+        return True  # the second came when the first had been heeded
     loading = kill.new and ended.errors.endswith("KeyboardInterrupt\n")  # of Python, which loads the package
     over, not_begun = "now try" in ended.output, early and not ended.output
     return (ended.status in (-kill.number, 128 + kill.number) and (loading or not ended.errors)
-            and (over or not_begun or kill.twice))
+            and (over or not_begun))
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:
