@@ -70,6 +70,10 @@ class Child:
         if self.ended is None:
             os.kill(self.pid, number)  # a process that has ended is there until `wait`
 
+    def worked(self) -> float:
+        """Seconds of a core that its main thread has had."""
+        return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+
     def is_over(self, seconds: float) -> bool:
         """Whether the process ends within so many seconds."""
         return self.ended is not None or bool(select.select([self.descriptor], [], [], max(0.0, seconds))[0])

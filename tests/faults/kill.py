@@ -16,7 +16,7 @@ from transformer.training.checkpoints import RunError, check_new, is_run, load_r
 
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.0002  # seconds between looks at the folder
-EARLY = 0.1  # seconds within which a forked process begins to heed signals, on a machine with other work
+EARLY = 0.1  # seconds of work within which a forked process begins to heed signals
 SHARE_NEW = 1 / 20  # of the processes: those that import everything first
 
 
@@ -27,7 +27,6 @@ class Disturbance:
     Attributes:
         names: the seconds count from when so many new names were seen in the run's folders, which is while it saves.
         new: whether the process imports everything first.
-        early: whether the command may not have begun by then.
     """
 
     number: int
@@ -35,7 +34,6 @@ class Disturbance:
     names: int
     twice: bool
     new: bool
-    early: bool
 
     def __str__(self) -> str:
         return (f"{name_of(self.number)}{' twice' * self.twice} after {f'{self.names} names and ' * (self.names > 0)}"
@@ -60,8 +58,7 @@ def fault(rng: Random, folder: Path, base: Base) -> tuple[str, str | None]:
         moment = rng.uniform(0, 1.1 * training.seconds + new * base.imports)
         if rng.random() < 0.5:
             names, moment = rng.randrange(1, 20), rng.uniform(0, 0.004)
-        early = new or (not names and moment < EARLY)
-        kill = Disturbance(number, moment, names, twice, new, early)
+        kill = Disturbance(number, moment, names, twice, new)
         told.append(str(kill))
         problem = _disturb(training, out, folder, kill)
         if problem is not None:
@@ -79,6 +76,7 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     was, steps = is_run(out), Steps()
     child = command(line(training, out), folder, new=kill.new, steps=steps)
     kill.wait(child, out, steps)
+    early = child.worked() < EARLY or kill.new
     child.signal(kill.number)
     if kill.twice:
         time.sleep(kill.moment % 0.01)
@@ -86,7 +84,7 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     ended = child.wait(LIMIT)
     if ended is None:
         return f"it hangs after {name_of(kill.number)}"
-    if _unheard(ended, kill):
+    if _unheard(ended, kill, early):
         return whole(out, was)
     problem = wrong(ended, (0, 128 + kill.number))
     if problem is None and ended.status != 0 and "stopped; " not in ended.errors and is_run(out):
@@ -94,14 +92,16 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     return problem or whole(out, was, 0 if kill.twice else steps.reached)
 
 
-def _unheard(ended: Ended, kill: Disturbance) -> bool:
-    """Whether the command could not do anything about the signal: it was over, or had not begun."""
+def _unheard(ended: Ended, kill: Disturbance, early: bool) -> bool:
+    """Whether the command could do nothing about the signal: it was over, or so `early` that it had not begun."""
     if kill.number == signal.SIGKILL:
         return ended.status == -kill.number
+    if kill.twice and ended.status == -kill.number:
+        return True  # the second came when the first had been heeded
     loading = kill.new and ended.errors.endswith("KeyboardInterrupt\n")  # of Python, which loads the package
-    over, not_begun = "now try" in ended.output, kill.early and not ended.output
+    over, not_begun = "now try" in ended.output, early and not ended.output
     return (ended.status in (-kill.number, 128 + kill.number) and (loading or not ended.errors)
-            and (over or not_begun or kill.twice))
+            and (over or not_begun))
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:

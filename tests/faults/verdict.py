@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.faults.children import Child, Ended, Steps
 
-TRAINING = 1.5  # seconds that a training is let go on
+TRAINING = 4.0  # seconds that a training is let go on
 LONGEST = 1_020  # characters of an error: 1,000, and what stands before and in the midst of one that was cut
 HARMLESS = ("note: ", "step ", "no history.png", "no BLEU", "stopped; ")  # how other lines of a command begin
 FOREIGN = ("Traceback", "RuntimeWarning", "DeprecationWarning", "UserWarning", "Exception ignored")
