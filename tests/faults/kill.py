@@ -98,10 +98,10 @@ def _unheard(ended: Ended, kill: Disturbance, early: bool) -> bool:
         return ended.status == -kill.number
     if kill.twice and ended.status == -kill.number:
         return True  # the second came when the first had been heeded
-    loading = kill.new and ended.errors.endswith("KeyboardInterrupt\n")  # of Python, which loads the package
+    if kill.new and not ended.output and "KeyboardInterrupt" in ended.errors:
+        return True  # Python was loading itself, or the package
     over, not_begun = "now try" in ended.output, early and not ended.output
-    return (ended.status in (-kill.number, 128 + kill.number) and (loading or not ended.errors)
-            and (over or not_begun))
+    return ended.status in (-kill.number, 128 + kill.number) and not ended.errors and (over or not_begun)
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:
