@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--report", type=Path, metavar="FILE.json", help="where to write all numbers and failures")
     options = parser.parse_args()
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it leaves neither processes nor disks behind, as Ctrl-C
     indices = range(options.count) if options.only is None else [options.only]
     found: list[dict[str, Any]] = []
     with limit_threads(1), tempfile.TemporaryDirectory(prefix="faults-") as folder:

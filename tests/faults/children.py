@@ -108,7 +108,8 @@ def _be(action: Callable[[], int], files: Sequence[Path], group: bool) -> None:
         if group:
             os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # even where the parent ignores it
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         for number, file in enumerate(files):
             os.dup2(os.open(file, os.O_WRONLY if number else os.O_RDONLY), number)
         sys.stdin, sys.stdout, sys.stderr = (

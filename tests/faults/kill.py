@@ -76,7 +76,7 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     was, steps = is_run(out), Steps()
     child = command(line(training, out), folder, new=kill.new, steps=steps)
     kill.wait(child, out, steps)
-    early = child.worked() < EARLY or kill.new
+    work = child.worked()
     child.signal(kill.number)
     if kill.twice:
         time.sleep(kill.moment % 0.01)
@@ -84,11 +84,11 @@ def _disturb(training: Training, out: Path, folder: Path, kill: Disturbance) -> 
     ended = child.wait(LIMIT)
     if ended is None:
         return f"it hangs after {name_of(kill.number)}"
-    if _unheard(ended, kill, early):
+    if _unheard(ended, kill, early=kill.new or work < EARLY):
         return whole(out, was)
     problem = wrong(ended, (0, 128 + kill.number))
     if problem is None and ended.status != 0 and "stopped; " not in ended.errors and is_run(out):
-        problem = f"it does not say how to go on: {short(ended.errors)}"
+        problem = f"it does not say how to go on: {short(ended.output + ended.errors)!r}, {work:.2f} s of work"
     return problem or whole(out, was, 0 if kill.twice else steps.reached)
 
 
@@ -98,10 +98,10 @@ def _unheard(ended: Ended, kill: Disturbance, early: bool) -> bool:
         return ended.status == -kill.number
     if kill.twice and ended.status == -kill.number:
         return True  # the second came when the first had been heeded
-    loading = kill.new and ended.errors.endswith("KeyboardInterrupt\n")  # of Python, which loads the package
+    if kill.new and not ended.output and "KeyboardInterrupt" in ended.errors:
+        return True  # Python was loading itself, or the package
     over, not_begun = "now try" in ended.output, early and not ended.output
-    return (ended.status in (-kill.number, 128 + kill.number) and (loading or not ended.errors)
-            and (over or not_begun))
+    return ended.status in (-kill.number, 128 + kill.number) and not ended.errors and (over or not_begun)
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:

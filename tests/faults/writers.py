@@ -56,7 +56,7 @@ def _reads(reader: Callable[[Path], object], out: Path, over: Callable[[], bool]
         took = time.monotonic() - before
         if took > PATIENCE:
             return f"a reader took {took:.1f} s"
-        time.sleep(0.002)
+        time.sleep(0.0005)
     return None
 
 
