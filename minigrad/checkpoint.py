@@ -20,7 +20,8 @@ from minigrad.device import is_array, to_numpy
 from minigrad.namespace import answer
 from minigrad.tensor import Tensor
 
-_CHECKSUM = "minigrad.crc32"  # the metadata entry under which save_tensors keeps the checksum of the bytes
+_CHECKSUM = "minigrad.checksum"  # the metadata entry under which save_tensors keeps the checksum of the tensors
+_OF_BYTES = "minigrad.crc32"  # the entry of older files: the checksum of the bytes alone, without names and shapes
 _DTYPES = {np.dtype(name) for name in ("bool", "float16", "float32", "float64")} | {
     np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -92,9 +93,10 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
             arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from error
-    expected = metadata.pop(_CHECKSUM, None)
-    if expected is not None and expected != _checksum(arrays):
-        raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
+    for entry, described in ((_CHECKSUM, True), (_OF_BYTES, False)):
+        expected = metadata.pop(entry, None)
+        if expected is not None and expected != _checksum(arrays, described):
+            raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
     return arrays, metadata
 
 
@@ -109,11 +111,17 @@ def _host_array(name: str, value: Any) -> np.ndarray:
     return host.astype(native, copy=False)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """CRC-32 of all bytes, in the order of the names: finds what a bad disk or a bad copy changed."""
+def _checksum(arrays: Mapping[str, np.ndarray], described: bool = True) -> str:
+    """CRC-32 of names, dtypes, shapes and bytes, in the order of the names: finds what a bad disk or copy changed.
+
+    Without the first three if not `described`.
+    """
     crc = 0
     for name in sorted(arrays):
-        crc = zlib.crc32(arrays[name].reshape(-1).view(np.uint8).data, crc)
+        array = arrays[name]
+        if described:
+            crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape} ".encode(), crc)
+        crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, crc)
     return f"{crc:08x}"
 
 

@@ -70,6 +70,8 @@ DAMAGE = {
     "one byte short": lambda raw: raw[:-1],
     "one byte long": lambda raw: raw + b"\0",
     "a flipped bit in the values": lambda raw: raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:],
+    "a flipped bit in a name": lambda raw: raw.replace(b'"weight"', b'"wdight"'),
+    "another dtype of the same size": lambda raw: raw.replace(b"F64", b"I64"),
     "a pickle": lambda raw: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}.",
     "an unknown dtype": lambda raw: header("F99", 1),
     "a dtype that NumPy lacks": lambda raw: header("BF16", 2),
