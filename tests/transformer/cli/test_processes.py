@@ -10,7 +10,8 @@ import pytest
 
 from tests.transformer.commands import SMALL, call, start
 from transformer.cli import main
-from transformer.training.checkpoints import load_run, pointed
+from transformer.training.checkpoints import load_run
+from transformer.training.run_folder import pointed
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals, signals and descriptors of POSIX")
 

@@ -6,8 +6,10 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, check, checkpoint_names, pointed
+from transformer.training.checkpoints import check
 from transformer.training.log import Log
+from transformer.training.restoring import restore
+from transformer.training.run_folder import RunError, checkpoint_names, pointed
 from transformer.training.validation import Validation
 
 KEPT = {"keep": 9, "average": 3}
@@ -61,7 +63,7 @@ def restored(out, name):
     """A trainer in the folder, which restored that checkpoint."""
     trainer = runs.new_trainer(out.parent / "other", **KEPT)
     trainer.out, trainer.log = out, Log(out / "log.csv")
-    trainer.restore(name)
+    restore(trainer, name)
     return trainer
 
 
