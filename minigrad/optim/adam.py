@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from minigrad.arguments import LARGEST, number
 from minigrad.device import xp
-from minigrad.optim.optimizer import Optimizer, Parameters
+from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count
 
@@ -43,8 +43,8 @@ class Adam(Optimizer):
         betas = options["betas"]
         number(options["eps"], "eps", self._name, 0, LARGEST)
         pair = isinstance(betas, list | tuple) and len(betas) == 2
-        if not pair or not all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas):
-            raise ValueError(f"{self._name}: betas must be two numbers in [0, 1), got {betas!r}")
+        in_range = pair and all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas)
+        require(self._name, options, "betas", in_range, "two numbers in [0, 1)")
 
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
         """m and v, by PyTorch's names."""

@@ -212,3 +212,9 @@ class Optimizer:
             options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
             lines.append(f"  ({position}): {len(group['params'])} tensors, {size:,} parameters, {options}")
         return "\n".join([*lines, ")"])
+
+
+def require(name: str, options: Mapping[str, Any], option: str, holds: bool, condition: str) -> None:
+    """ValueError naming the option, its value and the condition, unless it `holds`."""
+    if not holds:
+        raise ValueError(f"{name}: {option} must be {condition}, got {options[option]!r}")

@@ -37,8 +37,8 @@ def damage(out, *names):
             file.write(b"X")
 
 
-@pytest.mark.parametrize("damaged", ["latest", "latest and best", "every later one", "none"])
-@pytest.mark.parametrize("name", ["00000004", "00000012"])
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", "latest and best"), ("00000004", "every later one"),
+                                               ("00000012", "latest"), ("00000012", "none")])
 def test_a_run_goes_on_from_an_older_checkpoint_to_the_same_bits(name, damaged, whole, copy):
     """The best checkpoint, a later one, stays while it is intact; damaged, it is made again."""
     best = pointed(copy, "best")
