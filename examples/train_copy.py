@@ -9,9 +9,9 @@ import click
 
 from transformer.cli.command import Command, device_option
 from transformer.data import get_task
-from transformer.training.checkpoints import is_run
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.run_folder import is_run
 
 
 @click.command(cls=Command)

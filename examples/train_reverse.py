@@ -8,9 +8,9 @@ import click
 from transformer import TransformerConfig
 from transformer.cli.command import Command, device_option
 from transformer.data import build_tokenizers, get_task
-from transformer.training.checkpoints import is_run
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
+from transformer.training.run_folder import is_run
 
 
 @click.command(cls=Command)

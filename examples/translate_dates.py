@@ -14,9 +14,9 @@ from transformer.cli.command import Command, device_option
 from transformer.data import EOS, get_task
 from transformer.explore.plots import cross_attention, plot_attention
 from transformer.explore.translation import explain
-from transformer.training.checkpoints import is_run
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.run_folder import is_run
 
 STEPS = RECIPES["dates"].options.steps
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back

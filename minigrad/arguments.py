@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import math
@@ -24,6 +23,8 @@ from minigrad.engine.node import Array
 from minigrad.engine.operands import NUMERIC, numeric
 from minigrad.engine.rules import parameter_names
 
+LARGEST = sys.float_info.max  # the largest finite number
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -38,12 +39,14 @@ def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -
     return int(value)
 
 
-def number(value: Any, name: str, operation: str) -> float:
-    """`value` as a Python number; TypeError if it is no real number, ValueError if it is NaN."""
-    if not isinstance(value, numbers.Real) or isinstance(value, np.timedelta64):
+def number(value: Any, name: str, operation: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """`value` as a Python number; TypeError if it is no real number, ValueError unless it is from `least` to `most`."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64)
+    if not is_real:
         raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
-    if math.isnan(value):
-        raise ValueError(f"{operation}: {name} must be a number, got nan")
+    if not least <= value <= most:  # nor is NaN
+        bound = f"at most {most}" if value > most else f"at least {least}"
+        raise ValueError(f"{operation}: {name} must be {bound}, got {value}")
     return value if isinstance(value, int | float) else float(value)
 
 
@@ -63,12 +66,8 @@ def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
 
 def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     """The dtype that is meant; TypeError for None, for what is no dtype, and for one that tensors do not have."""
-    found, kind = dtype, ""
-    if dtype is not None:
-        with contextlib.suppress(TypeError, ValueError):
-            found = np.dtype(dtype)
-            kind = found.kind
-    if kind not in NUMERIC:
+    found = None if dtype is None else np.dtype(dtype)
+    if found is None or found.kind not in NUMERIC:
         raise TypeError(f"{operation}: dtype must be boolean, integer or floating, got {found}")
     return found
 

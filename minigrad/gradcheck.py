@@ -61,7 +61,7 @@ def gradcheck(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor], e
         TypeError, ValueError: inputs that are not float64 tensors requiring gradients, or are not finite; no
             floating output.
     """
-    checked = _check_inputs(function, inputs, "gradcheck")
+    checked = _check_inputs(inputs, "gradcheck")
     with enable_grad():
         _compare(function, function, checked, _names(function, len(checked)), "gradcheck", eps, atol, rtol)
     return True
@@ -78,7 +78,7 @@ def gradgradcheck(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor
     Arguments (`eps`, `atol`, `rtol` among them), result and errors are those of `gradcheck`; in messages ``g0`` is the
     gradient of output 0.
     """
-    checked = _check_inputs(function, inputs, "gradgradcheck")
+    checked = _check_inputs(inputs, "gradgradcheck")
     with enable_grad():
         outputs = _outputs(_evaluate(function, checked), "gradgradcheck")
         recorded = [i for i, output in enumerate(outputs) if output.requires_grad]
@@ -108,10 +108,7 @@ def gradgradcheck(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor
 # --------------------------------------------------------------------------- what is given
 
 
-def _check_inputs(function: Any, inputs: Tensor | Sequence[Tensor], operation: str) -> list[Tensor]:
-    if not callable(function) or not isinstance(inputs, TensorBase | Sequence):
-        raise TypeError(f"{operation}: expected a function and a list of tensors, got {type(function).__name__} and "
-                        f"{type(inputs).__name__}")
+def _check_inputs(inputs: Tensor | Sequence[Tensor], operation: str) -> list[Tensor]:
     tensors = [inputs] if isinstance(inputs, TensorBase) else list(inputs)
     if not tensors:
         raise ValueError(f"{operation}: needs at least one input")

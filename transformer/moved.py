@@ -8,7 +8,7 @@ from minigrad.compat import moved
 MOVED: dict[str, tuple[str, ...]] = {
     "transformer.attention": ("transformer.model.attention",),
     "transformer.cache": ("transformer.decode.kv_cache",),
-    "transformer.checkpoints": ("transformer.training.checkpoints",),
+    "transformer.checkpoints": ("transformer.training.checkpoints", "transformer.training.run_folder"),
     "transformer.config": ("transformer.model.config",),
     "transformer.data.parallel": ("transformer.data.parallel_text",),
     "transformer.decode.cached_decoder": ("transformer.decode.next_token",),
@@ -56,7 +56,10 @@ MOVED: dict[str, tuple[str, ...]] = {
     "transformer.trainer": ("transformer.training.trainer",),
     "transformer.validation": ("transformer.training.validation",),
 }
-LEFT: dict[str, tuple[str, ...]] = {"transformer.model": ("transformer.model.transformer",)}
+LEFT: dict[str, tuple[str, ...]] = {
+    "transformer.model": ("transformer.model.transformer",),
+    "transformer.training.checkpoints": ("transformer.training.run_folder",),
+}
 
 
 def install() -> None:

@@ -350,15 +350,11 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
             argument, dtype = data, kind
         elif type(argument) not in PLAIN:
             parts = argument if type(argument) is tuple else (argument,)
-            if len(values) not in statics or not STATIC.issuperset(map(type, parts)) or is_odd(argument):
+            is_odd = type(argument) is ndarray and argument.dtype.kind not in NUMERIC
+            if is_odd or len(values) not in statics or not STATIC.issuperset(map(type, parts)):
                 return None
         values.append(argument)
     return values if dtype is not None and dtype.kind == "f" else None
-
-
-def is_odd(argument: Any) -> bool:
-    """Whether it is an array of other things than numbers, which `Primitive._static` refuses."""
-    return type(argument) is ndarray and argument.dtype.kind not in NUMERIC
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

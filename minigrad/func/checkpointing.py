@@ -30,7 +30,6 @@ from minigrad.engine.interpreters import (
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.primitive import Primitive, body_kinds, primitive
 from minigrad.engine.rules import Plan
-from minigrad.func.inner_call import require_callable
 from minigrad.functional.bundle import bundle
 
 
@@ -146,7 +145,6 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         RuntimeError: in the backward, if the second call gave another shape or dtype or used other tensors, or if a
             tensor that the first one read was changed in place in between.
     """
-    require_callable(function, "checkpoint")
     if not recording.get():
         return function(*args, **kwargs)
     in_place: Any = None

@@ -22,12 +22,6 @@ def _input(value: Any, operation: str) -> Tensor:
     return tensor.clone() if tensor.requires_grad else tensor.detach().requires_grad_()
 
 
-def require_callable(function: Any, operation: str) -> None:
-    """TypeError for what cannot be called."""
-    if not callable(function):
-        raise TypeError(f"{operation}: expected a function, got {type(function).__name__}")
-
-
 # The leaves that calls made for themselves and that have ended, by id: they are in the graph of what their function
 # computed, but nobody can ask for their gradient any more.
 _ended: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
@@ -42,7 +36,6 @@ class InnerCall:
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
                  positions: Sequence[int], operation: str) -> None:
-        require_callable(function, operation)
         self.operation, self.outside = operation, is_grad_enabled()
         fresh = list(args)
         for position in positions:

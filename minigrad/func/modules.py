@@ -41,9 +41,6 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
 
 def _replacements(module: Module, values: Mapping[str, Any]) -> dict[int, Tensor]:
     """The new values by the ids of the module's own tensors; the errors of `functional_call`."""
-    if not isinstance(module, Module) or not isinstance(values, Mapping):
-        raise TypeError("functional_call: expected a Module and a dictionary of its parameters, got "
-                        f"{type(module).__name__} and {type(values).__name__}")
     own: dict[str, Tensor] = dict(module.named_buffers(remove_duplicate=False))
     own.update(module.named_parameters(remove_duplicate=False))
     replacements: dict[int, Tensor] = {}

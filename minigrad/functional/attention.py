@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import check_probability, number, public, whole_number
+from minigrad.arguments import check_probability, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
@@ -184,7 +184,6 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if is_causal:
         mask = causal_mask(query, shape, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
-    scale = number(scale, "scale", "scaled_dot_product_attention")
     if group > 1:
         mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
         query = fold(query, group)

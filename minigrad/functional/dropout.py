@@ -11,24 +11,17 @@ from minigrad.ops.more.places import require_mask
 
 def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
     """dropout_with_mask as a composition of small operations."""
-    check(mask, p)
     return ops.where(mask, input / (1 - p), 0.0)
 
 
 @primitive(floating=True, composition=dropout_by_steps, fresh=True)
 def dropout_with_mask(input, mask, p):
     """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere (of a finite input)."""
-    check(mask, p)
+    require_mask(mask, "dropout_with_mask")
     return input * mask * (1 / (1 - p))
 
 
 dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p))
-
-
-def check(mask: Any, p: float) -> None:
-    """TypeError unless the mask is boolean and p a number; ValueError unless it is in [0, 1)."""
-    arguments.check_probability(p, "dropout_with_mask")
-    require_mask(mask, "dropout_with_mask")
 
 
 def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:

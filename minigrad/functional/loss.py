@@ -85,7 +85,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     """
     ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
-    check_smoothing(label_smoothing, "cross_entropy")
+    number(label_smoothing, "label_smoothing", "cross_entropy", 0, 1)
     rows = ops.reshape(input, (-1, input.shape[-1]))
     if weight is not None:
         weight = class_weights(weight, input, "cross_entropy")
@@ -172,12 +172,6 @@ def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = R
     if reduction not in allowed:
         raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, got "
                          f"{reduction!r}")
-
-
-def check_smoothing(label_smoothing: float, operation: str) -> None:
-    """ValueError unless it is in [0, 1], TypeError if it is no number."""
-    if not 0 <= number(label_smoothing, "label_smoothing", operation) <= 1:
-        raise ValueError(f"{operation}: label_smoothing must be in [0, 1], got {label_smoothing}")
 
 
 def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:

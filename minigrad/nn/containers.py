@@ -15,8 +15,6 @@ class Numbered(Module):
 
     def __init__(self, modules: Iterable[Module]) -> None:
         super().__init__()
-        if not isinstance(modules, Iterable):
-            raise TypeError(f"{type(self).__name__}: modules must be in a list, got {type(modules).__name__}")
         self.extend(modules)
 
     def append(self, module: Module) -> Self:
@@ -106,12 +104,7 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Put in every module of a mapping, or of pairs of name and module."""
-        try:
-            named = dict(modules)
-        except (TypeError, ValueError):
-            raise TypeError("ModuleDict: expected a mapping of names to modules, or pairs of both, got "
-                            f"{type(modules).__name__}") from None
-        for name, module in named.items():
+        for name, module in dict(modules).items():
             self[name] = module
 
     def _modules(self) -> dict[str, Module]:
@@ -173,8 +166,6 @@ class ParameterList(Module):
 
     def __init__(self, parameters: Iterable[Any] = ()) -> None:
         super().__init__()
-        if isinstance(parameters, str) or not isinstance(parameters, Iterable):
-            raise TypeError(f"ParameterList: parameters must be in a list, got {type(parameters).__name__}")
         for parameter in parameters:
             self.append(parameter)
 

@@ -9,53 +9,43 @@ For a weight of shape ``(out, in, …)`` the *fan-in* is the number of inputs th
 
 from __future__ import annotations
 
-from math import inf, prod, sqrt
+from math import prod, sqrt
 from typing import Literal
 
-from minigrad.arguments import number, public
+from minigrad.arguments import LARGEST, number
 from minigrad.random import generator
 from minigrad.tensor import Tensor
 
 Nonlinearity = Literal["linear", "sigmoid", "tanh", "relu", "leaky_relu"]
 
 
-@public
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the uniform distribution on [a, b)."""
-    a, b = number(a, "a", "uniform_"), number(b, "b", "uniform_")
-    if not -inf < a <= b < inf:
-        raise ValueError(f"uniform_: a and b must be finite, and a not above b, got {a} and {b}")
+    a = number(a, "a", "uniform_", -LARGEST, number(b, "b", "uniform_", -LARGEST, LARGEST))
     return tensor.copy_(generator().uniform(a, b, tensor.shape))
 
 
-@public
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the normal distribution of `mean` and standard deviation `std`."""
-    mean, std = number(mean, "mean", "normal_"), number(std, "std", "normal_")
-    if std < 0:
-        raise ValueError(f"normal_: std must be at least 0, got {std}")
+    mean, std = number(mean, "mean", "normal_"), number(std, "std", "normal_", 0)
     return tensor.copy_(generator().normal(mean, std, tensor.shape))
 
 
-@public
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill `tensor` with the value `val`."""
     return tensor.copy_(val)
 
 
-@public
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill `tensor` with zeros."""
     return constant_(tensor, 0.0)
 
 
-@public
 def ones_(tensor: Tensor) -> Tensor:
     """Fill `tensor` with ones."""
     return constant_(tensor, 1.0)
 
 
-@public
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Uniform on [−a, a) with ``a = gain·√(6 / (fan_in + fan_out))``.
 
@@ -68,21 +58,19 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
         gain: a factor for what follows the layer, see `calculate_gain`.
     """
     fan_in, fan_out = _fans(tensor, "xavier_uniform_")
-    bound = number(gain, "gain", "xavier_uniform_") * sqrt(6 / (fan_in + fan_out))
+    bound = gain * sqrt(6 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound)
 
 
-@public
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal with mean 0 and the variance of `xavier_uniform_`, ``2·gain² / (fan_in + fan_out)``.
 
     `tensor` and `gain` are as there.
     """
     fan_in, fan_out = _fans(tensor, "xavier_normal_")
-    return normal_(tensor, 0.0, number(gain, "gain", "xavier_normal_") * sqrt(2 / (fan_in + fan_out)))
+    return normal_(tensor, 0.0, gain * sqrt(2 / (fan_in + fan_out)))
 
 
-@public
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0.0,
@@ -113,7 +101,6 @@ def calculate_gain(nonlinearity: Nonlinearity, param: float = 0.01) -> float:
     1 for linear and sigmoid, 5/3 for tanh, √2 for relu, ``√(2 / (1 + param²))`` for leaky_relu of slope
     `param`.
     """
-    param = number(param, "param", "calculate_gain")
     gains = {
         "linear": 1.0,
         "sigmoid": 1.0,
@@ -121,7 +108,7 @@ def calculate_gain(nonlinearity: Nonlinearity, param: float = 0.01) -> float:
         "relu": sqrt(2),
         "leaky_relu": sqrt(2 / (1 + param**2)),
     }
-    if not isinstance(nonlinearity, str) or nonlinearity not in gains:
+    if nonlinearity not in gains:
         raise ValueError(f"calculate_gain: unknown nonlinearity {nonlinearity!r}; known are {', '.join(gains)}")
     return gains[nonlinearity]
 

@@ -34,8 +34,6 @@ def match_state(
         ValueError: names (if `strict`), shapes or dtypes differ, or the values for the names of one tied
             tensor do; the message lists every problem.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{operation}: expected a dictionary of tensors or arrays by name, got {type(given).__name__}")
     keys = Keys([name for name in own if name not in given], [name for name in given if name not in own])
     problems = []
     if strict and keys.missing_keys:

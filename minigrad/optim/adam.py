@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from minigrad.arguments import number
+from minigrad.arguments import LARGEST, number
 from minigrad.device import xp
-from minigrad.optim.optimizer import Optimizer, Parameters, require, require_finite
+from minigrad.optim.optimizer import Optimizer, Parameters, require
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count
 
@@ -41,11 +41,10 @@ class Adam(Optimizer):
         """Raise ValueError if an option is out of range."""
         super().check_options(options)
         betas = options["betas"]
+        number(options["eps"], "eps", self._name, 0, LARGEST)
         pair = isinstance(betas, list | tuple) and len(betas) == 2
         in_range = pair and all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas)
-        require_finite(self._name, options, "eps")
         require(self._name, options, "betas", in_range, "two numbers in [0, 1)")
-        require(self._name, options, "eps", options["eps"] >= 0, "at least 0")
 
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
         """m and v, by PyTorch's names."""

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minigrad import parallel
-from minigrad.arguments import number
 from minigrad.device import is_host, on_device_of, xp
 from minigrad.engine.interpreters import span
 from minigrad.tensor import Tensor
@@ -39,9 +38,9 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     Raises:
         ValueError: `max_norm` is not above 0.
     """
-    if not number(max_norm, "max_norm", "clip_grad_norm_") > 0:
+    if not max_norm > 0:
         raise ValueError(f"clip_grad_norm_: max_norm must be above 0, got {max_norm!r}")
-    gradients = _gradients(parameters, "clip_grad_norm_")
+    gradients = _gradients(parameters)
     if not gradients:
         return 0.0
     if all(is_host(g.data) for g in gradients):
@@ -92,21 +91,17 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     Raises:
         ValueError: `clip_value` is not above 0.
     """
-    if not number(clip_value, "clip_value", "clip_grad_value_") > 0:
+    if not clip_value > 0:
         raise ValueError(f"clip_grad_value_: clip_value must be above 0, got {clip_value!r}")
-    for g in _gradients(parameters, "clip_grad_value_"):
+    for g in _gradients(parameters):
         array = g.data
         with on_device_of(array):
             xp(array).clip(array, -clip_value, clip_value, out=array)
         g.bump_tick()
 
 
-def _gradients(parameters: Tensor | Iterable[Tensor], operation: str) -> list[Tensor]:
-    single = isinstance(parameters, Tensor) or not isinstance(parameters, Iterable)
-    tensors: list[Any] = [parameters] if single else list(parameters)
-    for p in tensors:
-        if not isinstance(p, Tensor):
-            raise TypeError(f"{operation}: parameters must be tensors, got {type(p).__name__}")
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else parameters
     return [p.grad for p in tensors if p.grad is not None]
 
 

@@ -5,18 +5,17 @@ Where the state lies, and how a step visits parameters and state block by block,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minigrad.arguments import number
+from minigrad.arguments import LARGEST, number
 from minigrad.device import to_numpy
 from minigrad.engine.interpreters import span
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count, checked_skip
-from minigrad.optim.storage.state import Storage, checked_groups, checked_state
+from minigrad.optim.storage.state import Storage, checked_state
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
@@ -50,10 +49,9 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         single, module = isinstance(params, Tensor | Mapping), hasattr(params, "parameters")
-        if single or module or isinstance(params, str) or not isinstance(params, Iterable):
-            advice = "; pass it in a list" if single else "; pass its .parameters()" if module else ""
+        if single or module:
             raise TypeError(f"{self._name}: params must be an iterable of tensors or of groups, got one "
-                            f"{type(params).__name__}{advice}")
+                            f"{type(params).__name__}; pass {'it in a list' if single else 'its .parameters()'}")
         self.defaults = defaults
         self.param_groups = []
         self._storage = Storage(self._name)
@@ -72,9 +70,8 @@ class Optimizer:
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raise ValueError if an option of a group is out of range, TypeError if it is no number."""
-        require_finite(self._name, options, "lr", "weight_decay")
-        require(self._name, options, "lr", options["lr"] >= 0, "at least 0")
-        require(self._name, options, "weight_decay", options["weight_decay"] >= 0, "at least 0")
+        for option in ("lr", "weight_decay"):
+            number(options[option], option, self._name, 0, LARGEST)
 
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
         """The arrays to keep for each parameter of a group; they start as zeros."""
@@ -92,13 +89,9 @@ class Optimizer:
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a group ``{"params": tensors, option: value, …}``; options left out take the defaults."""
-        if not isinstance(group, Mapping):
-            raise TypeError(f"{self._name}: a parameter group must be a dictionary, got {type(group).__name__}")
         if "params" not in group:
             raise ValueError(f"{self._name}: a parameter group needs the key 'params', got {sorted(group)}")
         params = group["params"]
-        if isinstance(params, str) or not isinstance(params, Iterable | Tensor):
-            raise TypeError(f"{self._name}: 'params' of a group must be tensors, got {type(params).__name__}")
         params = [params] if isinstance(params, Tensor) else list(params)
         if not params:
             raise ValueError(f"{self._name}: empty parameter list in group {len(self.param_groups)}")
@@ -183,35 +176,34 @@ class Optimizer:
 
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
         """
-        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
-            raise ValueError(f"{self._name}.load_state_dict: expected the keys 'state' and 'param_groups'")
-        saved_groups = checked_groups(state_dict["param_groups"], f"{self._name}.load_state_dict")
+        try:
+            options, state = self._checked(state_dict, f"{self._name}.load_state_dict")
+        except (AttributeError, KeyError, TypeError) as error:  # values of other kinds
+            raise ValueError(f"{self._name}.load_state_dict: not a state that it saved: {error}") from error
+        for group, saved_options in zip(self.param_groups, options, strict=True):
+            group.update(saved_options)
+        self._storage.load(self.param_groups, self.state_names, state)
+
+    def _checked(self, state_dict: Mapping[str, Any], where: str) -> tuple[list[dict[str, Any]], dict[int, Any]]:
+        """The options of the groups and the state by position; an error if they do not fit."""
+        saved_groups = state_dict["param_groups"]
         own, saved = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in saved_groups]
         if own != saved:
-            raise ValueError(
-                f"{self._name}.load_state_dict: the groups have {own} parameters here and {saved} in the "
-                "saved state; build the optimizer over the same model and groups"
-            )
+            raise ValueError(f"{where}: the groups have {own} parameters here and {saved} in the saved state; build "
+                             "the optimizer over the same model and groups")
         options = [
             {name: tuple(value) if isinstance(value, list) else value for name, value in group.items()
              if name != "params"}
             for group in saved_groups
         ]
         for group in options:
-            try:
-                self._check_group(group)
-            except TypeError as error:
-                raise ValueError(str(error)) from None
+            self._check_group(group)
         expected = [
             ({"step", *self.state_names({**group, **new})}, p.shape)
             for group, new in zip(self.param_groups, options, strict=True)
             for p in group["params"]
         ]
-        state = checked_state(state_dict["state"], expected, f"{self._name}.load_state_dict")
-
-        for group, saved_options in zip(self.param_groups, options, strict=True):
-            group.update(saved_options)
-        self._storage.load(self.param_groups, self.state_names, state)
+        return options, checked_state(state_dict["state"], expected, where)
 
     def __repr__(self) -> str:
         lines = [f"{self._name} ("]
@@ -220,12 +212,6 @@ class Optimizer:
             options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
             lines.append(f"  ({position}): {len(group['params'])} tensors, {size:,} parameters, {options}")
         return "\n".join([*lines, ")"])
-
-
-def require_finite(name: str, options: Mapping[str, Any], *names: str) -> None:
-    """TypeError, naming the option and its value, unless each of these is a number; ValueError for NaN and ∞."""
-    for option in names:
-        require(name, options, option, math.isfinite(number(options[option], option, name)), "finite")
 
 
 def require(name: str, options: Mapping[str, Any], option: str, holds: bool, condition: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.optim.optimizer import Optimizer, Parameters, require, require_finite
+from minigrad.arguments import LARGEST, number
+from minigrad.optim.optimizer import Optimizer, Parameters
 from minigrad.optim.storage.packing import Block
 from minigrad.optim.storage.skipping import Count, at_first
 
@@ -35,8 +36,8 @@ class SGD(Optimizer):
     def check_options(self, options: dict[str, Any]) -> None:
         """Raise ValueError if an option is out of range, or if `nesterov` does not go with the momentum."""
         super().check_options(options)
-        require_finite("SGD", options, "momentum", "dampening")
-        require("SGD", options, "momentum", options["momentum"] >= 0, "at least 0")
+        number(options["momentum"], "momentum", "SGD", 0, LARGEST)
+        number(options["dampening"], "dampening", "SGD", -LARGEST, LARGEST)
         if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
             raise ValueError(
                 f"SGD: nesterov needs momentum > 0 and dampening = 0, got momentum="

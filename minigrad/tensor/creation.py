@@ -25,8 +25,6 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 def from_dlpack(source: Any) -> Tensor:
     """A tensor that shares the memory of `source`, another library's array, on the host or on a GPU."""
-    if not hasattr(source, "__dlpack_device__"):
-        raise TypeError(f"from_dlpack: expected an array that speaks DLPack, got {type(source).__name__}")
     kind, index = source.__dlpack_device__()
     module = np if kind == _DLPACK_CPU else module_for(f"cuda:{index}")
     return wrap(numeric(module.from_dlpack(source), "from_dlpack"))

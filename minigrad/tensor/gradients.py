@@ -93,10 +93,9 @@ def given_start(data: Array, gradient: Any, operation: str, create_graph: bool) 
     """A gradient that the caller gave for an output with this data, in its dtype; ValueError if it does not fit."""
     if isinstance(gradient, TensorBase):
         gradient = gradient if create_graph else gradient._data
-    elif is_array(gradient):
-        numeric(gradient, operation)
     else:
-        gradient = numbers_on(device_of(data), gradient, data.dtype, operation)
+        gradient = (numeric(gradient, operation) if is_array(gradient) else
+                    numbers_on(device_of(data), gradient, data.dtype, operation))
     if tuple(gradient.shape) != tuple(data.shape):
         raise ValueError(f"{operation}: the gradient has shape {tuple(gradient.shape)}, "
                          f"the output has shape {tuple(data.shape)}")

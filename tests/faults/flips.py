@@ -11,7 +11,7 @@ from tests.faults.children import command
 from tests.faults.trainings import LIMIT, Base, Training, values
 from tests.faults.verdict import LONGEST, short, wrong
 from transformer.cli.info import info
-from transformer.training.checkpoints import RunError
+from transformer.training.run_folder import RunError
 
 VERIFIES = any("--verify" in parameter.opts for parameter in info.params)
 

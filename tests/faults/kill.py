@@ -12,7 +12,8 @@ from random import Random
 from tests.faults.children import Child, Ended, Steps, command
 from tests.faults.trainings import LIMIT, Base, Training, difference, values
 from tests.faults.verdict import name_of, short, wrong
-from transformer.training.checkpoints import RunError, check_new, is_run, load_run
+from transformer.training.checkpoints import load_run
+from transformer.training.run_folder import RunError, check_new, is_run
 
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.0002  # seconds between looks at the folder

@@ -15,7 +15,7 @@ from tests.faults.kill import SHARE_NEW
 from tests.faults.trainings import LIMIT, Base, Training, difference, values
 from tests.faults.verdict import short, wrong
 from transformer.cli import main
-from transformer.training.checkpoints import RunError, is_run
+from transformer.training.run_folder import RunError, is_run
 from transformer.translator import Translator
 
 PATIENCE = 5.0  # seconds that a reader may take: it computes for less than a tenth, on a machine with other work

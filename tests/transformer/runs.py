@@ -9,10 +9,11 @@ import pytest
 from transformer import TransformerConfig
 from transformer.data import build_tokenizers
 from transformer.data.tasks import get_task
-from transformer.training.checkpoints import Run, load_run, numbered, pointed
+from transformer.training.checkpoints import Run, load_run
 from transformer.training.log import Log
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
+from transformer.training.run_folder import numbered, pointed
 from transformer.training.trainer import Trainer
 
 PAIRS = get_task("copy").pairs("train", 40, seed=1)

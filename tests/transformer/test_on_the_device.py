@@ -16,6 +16,7 @@ from tests.transformer.decoding_models import peaked_model, prefer, random_sourc
 from tests.transformer.tiny import SOURCE, tiny_model
 from transformer.decode import beam_search, greedy, sample
 from transformer.training.checkpoints import load_model, load_run
+from transformer.training.restoring import restore
 
 ELSEWHERE = pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
 # Clipping that clips, a schedule that moves, decay, smoothing, and two batches in every update.
@@ -46,7 +47,7 @@ class Run:
         return self
 
     def resume(self):
-        self.trainer.restore()
+        restore(self.trainer)
         self.groups = self.trainer.groups()
         return self
 

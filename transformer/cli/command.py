@@ -18,11 +18,11 @@ from transformer.cli.streams import standard_streams
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
 from transformer.finite import NotFinite
-from transformer.training.checkpoints import RunError
 from transformer.training.loop import TrainingError
 from transformer.training.memory import require_memory
 from transformer.training.options import MOST, MOST_THREADS
 from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
+from transformer.training.run_folder import RunError
 from transformer.training.threads import limit_threads
 from transformer.translator import TooLong, Translator
 

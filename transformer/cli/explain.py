@@ -116,8 +116,8 @@ def _translated(translator: Translator, source: str, also: tuple[str, ...]) -> l
 
 
 def _check_texts(source: str, target: str | None, *also: str) -> None:
-    """Raise a UsageError for an empty source, and for a text that is not UTF-8: its bytes arrive as lone surrogates,
-    which no page can hold.
+    """Raise a UsageError for an --also without text, and for a text that is not UTF-8: its bytes arrive as lone
+    surrogates, which no page can hold.
     """
     for number, text in enumerate(also, start=1):
         if not text.strip():

@@ -12,9 +12,10 @@ import click
 
 from transformer.cli.command import Command, folder_argument, option
 from transformer.cli.streams import opened
-from transformer.training.checkpoints import Run, RunError, check, check_run, checkpoint_names, load_model, pointed
+from transformer.training.checkpoints import Run, check, load_model
 from transformer.training.log import Log
 from transformer.training.progress import Progress
+from transformer.training.run_folder import RunError, check_run, checkpoint_names, pointed
 from transformer.training.validation import Validation
 
 

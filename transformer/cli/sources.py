@@ -7,9 +7,9 @@ from typing import Any
 
 from transformer.data.parallel_text import DataError, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
-from transformer.training.checkpoints import RunError
 from transformer.training.memory import require_memory
 from transformer.training.pairs import PairTooLong
+from transformer.training.run_folder import RunError
 
 Pairs = list[tuple[str, str]]
 PAIR = 150  # bytes of the shortest pair: a tuple and two texts

@@ -28,7 +28,7 @@ from transformer.cli.training_options import (
 from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run
+from transformer.training.checkpoints import Run, load_run
 from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult
@@ -37,6 +37,7 @@ from transformer.training.memory import require_memory
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import PairTooLong
+from transformer.training.run_folder import RunError, check_new, is_run
 from transformer.training.signals import stopping_at_once
 from transformer.training.threads import suitable_threads, usable_threads
 
@@ -236,7 +237,7 @@ def _take_up(out: Path, run: Run, given: dict[str, Any],
 
 
 def _describe(out: Path, given: dict[str, Any], options: TrainingOptions) -> dict[str, Any]:
-    """The description of the data from the options, for a run without one; `Trainer.restore` compares the pairs."""
+    """The description of the data from the options, for a run without one; `restore` compares the pairs."""
     if not given.keys() & {"task", "train", "valid"}:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it, or "
                        "name the same data:  --task NAME  or  --train SRC TGT --valid SRC TGT")

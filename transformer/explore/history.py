@@ -16,8 +16,9 @@ from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace, trace
 from transformer.finite import overflow
 from transformer.model import Transformer
-from transformer.training.checkpoints import RunError, build, load_checkpoint, numbered
-from transformer.training.progress import note
+from transformer.training.checkpoints import build, load_checkpoint
+from transformer.training.messages import note
+from transformer.training.run_folder import RunError, numbered
 
 
 def double(model: Transformer) -> Transformer:

@@ -2,7 +2,7 @@
 
     packed.py              the loss of a padded batch without its padding
     parallel_gradients.py  a batch divided over threads; threads.py says over how many
-    loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints
+    loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints; restoring.py resumes it
     options.py, recipes.py the choices of a run, and those that suit a task
     checkpoints.py, log.py the files of a run; run_folder.py names and removes them, files.py reads and writes them
     lock.py, signals.py, messages.py  one writer, what stops it, and what may get lost

@@ -26,24 +26,7 @@ from transformer.model import Transformer, TransformerConfig
 from transformer.training.files import naming, read_file, sync_folder, write_synced
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
-from transformer.training.run_folder import (
-    RunError,
-    check_new,
-    check_run,
-    checkpoint_names,
-    is_run,
-    numbered,
-    point,
-    pointed,
-    prune,
-    remove,
-    resolve,
-)
-
-# All that a program needs of the folder of a run comes from here.
-__all__ = ["Run", "RunError", "build", "check", "check_new", "check_run", "checkpoint_names", "is_run",
-           "load_checkpoint", "load_model", "load_run", "numbered", "one_line", "point", "pointed", "prune", "resolve",
-           "save_checkpoint"]
+from transformer.training.run_folder import RunError, checkpoint_names, remove, resolve
 
 FORMAT = 1
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"

@@ -7,13 +7,12 @@ one, and it ends with the process, however that ends. What only reads a run take
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transformer.training.checkpoints import RunError
-from transformer.training.messages import Messages
+from transformer.training.messages import note
+from transformer.training.run_folder import RunError
 
 try:
     import fcntl
@@ -60,44 +59,29 @@ def check_free(folder: Path) -> None:
 
 
 def _lock_folder(folder: Path, new: bool) -> int | None:
-    """The locked descriptor of the folder; None where there are no locks."""
-    while True:
-        descriptor = _open(folder, new)
-        if descriptor is None:
-            return None
-        _held.add(descriptor)
-        try:
-            locked = _lock(descriptor, folder)
-            if locked and _is_at(folder, descriptor):
-                return descriptor
-        except BaseException:
-            _release(descriptor)
-            raise
-        _release(descriptor)
-        if not locked:
+    """The locked descriptor of the folder, which is made if it is `new` and missing; None where there are none."""
+    if new:
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        _note(folder, "this platform")
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except NotADirectoryError as error:
+        raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name") from error
+    except FileNotFoundError as error:
+        raise RunError(f"{folder}: no such folder") from error
+    _held.add(descriptor)
+    try:
+        if not _lock(descriptor, folder):
             _note(folder, "its file system")
-            return None
-        # A training that failed has removed the folder that it had made: make it again.
-
-
-def _open(folder: Path, new: bool) -> int | None:
-    """A descriptor of the folder, which is made if it is `new` and missing; None where folders have no descriptors."""
-    while True:
-        try:
-            if new:
-                folder.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name") from error
-        if fcntl is None:
-            _note(folder, "this platform")
-            return None
-        try:
-            return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except NotADirectoryError as error:
-            raise RunError(f"{folder}: is a file, not the folder of a training run") from error
-        except FileNotFoundError as error:
-            if not new:
-                raise RunError(f"{folder}: no such folder") from error
+        elif not _is_at(folder, descriptor):  # a training that failed has just removed the folder that it had made
+            raise _busy(folder)
+    except BaseException:
+        _release(descriptor)
+        raise
+    return descriptor
 
 
 def _lock(descriptor: int, folder: Path, shared: bool = False) -> bool:
@@ -105,15 +89,18 @@ def _lock(descriptor: int, folder: Path, shared: bool = False) -> bool:
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another "
-                       "folder") from error
+        raise _busy(folder) from error
     except OSError:  # network file systems raise various errors
         return False
     return True
 
 
+def _busy(folder: Path) -> RunError:
+    return RunError(f"{folder}: another training writes to it; wait for its end, or choose another folder")
+
+
 def _note(folder: Path, where: str) -> None:
-    Messages(sys.stderr).say(f"note: {folder}: {where} has no locks; start no second training in this folder")
+    note(f"{folder}: {where} has no locks; start no second training in this folder")
 
 
 def _is_at(folder: Path, descriptor: int) -> bool:

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from transformer.training.checkpoints import RunError, one_line
+from transformer.training.checkpoints import one_line
 from transformer.training.files import naming, read_file, replace_file
-from transformer.training.progress import note
+from transformer.training.messages import note
+from transformer.training.run_folder import RunError
 
 COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
 LARGEST_LOG = 2**28  # bytes, which are those of millions of validations

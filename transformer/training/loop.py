@@ -22,7 +22,7 @@ from minigrad.precision.gpu import tf32
 from transformer.data.tokenizer import Tokenizer
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, RunError, check_new, is_run, load_run, pointed
+from transformer.training.checkpoints import Run, load_run
 from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
 from transformer.training.memory import keep_freed_memory, require_memory
@@ -32,6 +32,8 @@ from transformer.training.out_of_memory import describe, describe_loading, descr
 from transformer.training.pairs import Pairs
 from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
+from transformer.training.restoring import restore
+from transformer.training.run_folder import RunError, check_new, is_run, pointed
 from transformer.training.signals import stop_request, stopping_at_once
 from transformer.training.threads import limit_threads, suitable_products
 from transformer.training.trainer import Trainer
@@ -117,7 +119,7 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                 _read_losses(trainer)
                 with profiling.paused(), span("validation"):
                     validation = trainer.validate_and_save()
-                bar.write(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", file=messages)
+                messages.say(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}")
             elif finished:
                 break
             else:
@@ -198,7 +200,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
-        out: the run's folder; `transformer.training.checkpoints` describes its files.
+        out: the run's folder; `transformer.training.run_folder` describes its files.
         config: the model's sizes and options.
         source_tokenizer, target_tokenizer: the tokenizers; one object if the vocabulary is shared.
         train_pairs, valid_pairs: (source, target) texts.
@@ -206,7 +208,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         data: the source of the pairs, which is saved with the model.
         device: the device to train on.
         resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
-            run that was never stopped. See `Trainer.restore`.
+            run that was never stopped. See `restore`.
         progress: show a progress bar on standard error.
         started: a function to call after all checks, before the first update.
         profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
@@ -268,7 +270,7 @@ def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device:
         require_memory(least_memory(run.config, device))
         trainer = Trainer(out, run, train_pairs, valid_pairs, device)
         if which is not None:
-            trainer.restore(which)
+            restore(trainer, which)
         return trainer
 
     options = TrainingOptions.from_json(run.training)

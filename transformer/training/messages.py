@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
+
+from tqdm import tqdm
 
 
 class Messages:
@@ -31,8 +34,8 @@ class Messages:
         self._attempt(lambda stream: stream.flush())
 
     def say(self, text: str) -> None:
-        """Write a line at once."""
-        self.write(f"{text}\n")
+        """Write a line at once, above the progress bar if there is one."""
+        tqdm.write(text, file=self)
         self.flush()
 
     def isatty(self) -> bool:
@@ -61,6 +64,11 @@ class Messages:
             stream, self.stream = self.stream, None
             with suppress(OSError, ValueError):  # a stream without a descriptor
                 _discard(stream.fileno())
+
+
+def note(text: str) -> None:
+    """Tell the user on standard error what is left out or mended."""
+    Messages(sys.stderr).say(f"note: {text}")
 
 
 def _discard(descriptor: int) -> None:

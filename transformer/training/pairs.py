@@ -10,7 +10,8 @@ from itertools import chain
 import numpy as np
 
 from transformer.data.batches import Example, encode_pairs
-from transformer.training.checkpoints import Run, RunError
+from transformer.training.checkpoints import Run
+from transformer.training.run_folder import RunError
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tqdm import tqdm
-
 import minigrad
 
 from transformer.training.files import write_output
@@ -44,7 +42,7 @@ class StepProfile:
     def __exit__(self, *exception: object) -> None:
         self._end()
         if self._path is not None and self._steps <= WARM_UP:
-            self._say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
+            self._messages.say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """A block that is not measured, for work between updates."""
@@ -62,13 +60,10 @@ class StepProfile:
         self._block.close()
         profile, self._profile = self._profile, None
         if profile is not None and self._path is not None:
-            self._say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
+            self._messages.say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             try:
                 write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
             except OSError as error:  # a full disk must not end the training
-                self._say(f"no trace: {self._path}: {error.strerror}")
+                self._messages.say(f"no trace: {self._path}: {error.strerror}")
             else:
-                self._say(f"wrote {self._path}: open it in https://ui.perfetto.dev")
-
-    def _say(self, text: str) -> None:
-        tqdm.write(text, file=self._messages)  # above the bar
+                self._messages.say(f"wrote {self._path}: open it in https://ui.perfetto.dev")

@@ -1,13 +1,10 @@
-"""The progress of a training run, a progress bar for files, and notes beside the bar."""
+"""The progress of a training run and a progress bar for files."""
 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, fields
 from typing import Any, Self
-
-from tqdm import tqdm
 
 from transformer.training.messages import Messages
 
@@ -78,8 +75,3 @@ class Lines:
     def flush(self) -> None:
         """Flush the stream."""
         self.stream.flush()
-
-
-def note(text: str) -> None:
-    """Write a line for the user to standard error, above the bar if there is one: something is left out or mended."""
-    tqdm.write(f"note: {text}", file=sys.stderr)

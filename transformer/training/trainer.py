@@ -3,7 +3,7 @@
 A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
 and the number of threads that a batch is divided over, which is an option; a checkpoint holds everything else. So a run
 that was stopped and resumed makes the same updates, bit for bit, as one that was never stopped. The loop itself is in
-`transformer.training.loop`.
+`transformer.training.loop`, and going on from a checkpoint in `transformer.training.restoring`.
 """
 
 from __future__ import annotations
@@ -25,31 +25,19 @@ from minigrad.precision.gpu import float32_sums
 
 from transformer.data.batches import batches_by_length, collate
 from transformer.data.extras import require
-from transformer.finite import NotFinite, check_finite, unwarned
+from transformer.finite import check_finite, unwarned
 from transformer.model import Transformer
-from transformer.training.checkpoints import (
-    Contents,
-    Run,
-    RunError,
-    load_checkpoint,
-    load_run,
-    numbered,
-    one_line,
-    others,
-    point,
-    pointed,
-    prune,
-    resolve,
-    save_checkpoint,
-)
+from transformer.training.checkpoints import Run, load_checkpoint, save_checkpoint
 from transformer.training.log import Log
 from transformer.training.loss_meter import LossMeter
+from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
 from transformer.training.pairs import Pairs, checksum, encode
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.prefetch import Group, prepare
-from transformer.training.progress import Progress, note
+from transformer.training.progress import Progress
+from transformer.training.run_folder import RunError, numbered, point, prune
 from transformer.training.threads import shards_of
 from transformer.training.validation import Validation, validate
 from transformer.translator import Translator
@@ -194,13 +182,14 @@ class Trainer:
         if best and (self.later is None or not self.later.better_than(self.best)):
             point(self.out, "best", name)
             self.later = None
-        self._prune()
+        self.prune()
 
-    def _prune(self) -> None:
+    def prune(self) -> None:
+        """Remove the checkpoints that the options do not keep."""
         prune(self.out, max(self.options.keep, self.options.average))
 
     def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
-        self._check_finite(optimizer)
+        self.check_finite(optimizer)
         best = asdict(self.best) if self.best.loss < math.inf else None
         self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
                                                      "data_checksum": self.data_checksum}
@@ -208,7 +197,7 @@ class Trainer:
             self.run.progress["scaler"] = self.scaler.state_dict()
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), optimizer)
 
-    def _check_finite(self, optimizer: dict[str, Any] | None) -> None:
+    def check_finite(self, optimizer: dict[str, Any] | None) -> None:
         """Raise NotFinite if the model, or the state of its optimizer, is not finite: no update makes it so again."""
         check_finite(dict(self.model.named_parameters()))
         if optimizer is not None:
@@ -216,93 +205,6 @@ class Trainer:
             moments = {f"{name} of {names[index]}": value for index, entries in optimizer["state"].items()
                        for name, value in entries.items() if hasattr(value, "shape")}
             check_finite(moments, "the optimizer's")
-
-    def restore(self, which: str = "latest") -> None:
-        """Restore a checkpoint of the folder, which "latest" then names, and drop later lines of the log.
-
-        Args:
-            which: "latest", "best", or the name of a checkpoint. "best" then still names its checkpoint if that is
-                intact; otherwise the restored one, which is validated anew.
-
-        Raises:
-            RunError: the checkpoint cannot be used, or was made with other pairs; the folder is unchanged.
-        """
-        name = resolve(self.out, which)
-        contents = load_run(self.out, which)
-        try:
-            self._take_over(contents, name)
-            best = self._restored_best(name)
-        except RunError:
-            raise
-        except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"{self.out}: the checkpoint {name} cannot be used: {one_line(error)}"
-                           f"{others(self.out, name)}") from error
-        self.log.read()  # RunError if it cannot be cut
-        for pointer, wanted in (("latest", name), ("best", best)):
-            if wanted is not None and pointed(self.out, pointer) != wanted:
-                point(self.out, pointer, wanted)
-        self.latest = name
-        if which == "latest":
-            self._prune()
-        self.log.cut_after(self.progress.validated)
-
-    def _take_over(self, contents: Contents, name: str) -> None:
-        """Set the model, the optimizer, the schedule and the progress to the contents of the checkpoint `name`."""
-        saved, arrays, optimizer = contents
-        if optimizer is None:
-            raise RunError(f"{self.out}: the checkpoint {name} has averaged weights and no optimizer state, so that no "
-                           "training goes on from it; take another")
-        values = dict(saved.progress)
-        if values.pop("data_checksum") != self.data_checksum:
-            raise RunError(f"{self.out}: the pairs or the tokenizers are not those that this run began with; start "
-                           "a new one in another folder")
-        scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
-        self.progress = Progress(**values)
-        self._check_position()
-        if best is not None:
-            self.best = Validation.from_json(best)
-        self.model.load_state_dict(arrays)
-        self.optimizer.load_state_dict(optimizer)
-        self._check_finite(optimizer)
-        self.scheduler.load_state_dict(scheduler)
-        if scaler is not None and self.scaler.is_enabled():
-            self.scaler.load_state_dict(scaler)
-        else:  # after a change of precision, the scaler is new
-            self.progress.skipped = 0
-        self.losses = LossMeter(self.progress.loss_sum, self.progress.skipped)
-
-    def _check_position(self) -> None:
-        """Raise ValueError if the epoch has no batch of the number that comes next."""
-        batch, epoch = self.progress.batch, self.progress.epoch
-        count = len(self.plan(epoch))
-        if batch >= count:
-            raise ValueError(f"the progress has batch {batch} to come next, and epoch {epoch} has {count}")
-
-    def _restored_best(self, name: str) -> str | None:
-        """The checkpoint that "best" is to name, now that `name` is restored; sets `best` and `later`.
-
-        It is the one that "best" names; `name`, if a killed run left the pointer out, or if that one is damaged.
-        """
-        progress, pointer, problem = self.progress, pointed(self.out, "best"), ""
-        was_best = progress.step == progress.validated and progress.stale == 0  # `name`, when it was made
-        if pointer is None and self.best.loss == math.inf:  # nothing was validated before it
-            return None
-        if pointer not in (None, name):
-            try:
-                other, _, _ = load_checkpoint(self.out, resolve(self.out, "best"))
-                validation = Validation.from_json(other.progress["best"])
-            except (RunError, KeyError, TypeError, ValueError) as error:
-                problem = f"{one_line(error)}; "
-            else:
-                self.later = validation if validation.better_than(self.best) else None
-                if self.later is not None or not was_best:
-                    return pointer
-        if not was_best:
-            self.best, progress.stale = self.validate(), 0
-            note(f"{problem}{name}, validated anew, is the best now")
-        elif problem:
-            note(f"{problem}{name} is the best now")
-        return name
 
     # ----------------------------------------------------------------- validation
 

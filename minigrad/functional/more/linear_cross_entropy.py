@@ -10,19 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import public
+from minigrad.arguments import number, public
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
-from minigrad.functional.loss import (
-    check_reduction,
-    check_smoothing,
-    class_ids,
-    cross_entropy,
-    row_losses,
-    row_losses_gradient,
-)
+from minigrad.functional.loss import check_reduction, class_ids, cross_entropy, row_losses, row_losses_gradient
 from minigrad.functional.more.rows import gather_rows
 from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
@@ -85,7 +78,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     """
     check_shapes(input, weight, bias)
     check_reduction(reduction, "linear_cross_entropy", ("mean", "sum"))
-    check_smoothing(label_smoothing, "linear_cross_entropy")
+    number(label_smoothing, "label_smoothing", "linear_cross_entropy", 0, 1)
     input = as_tensor(input)
     if input.device != "cpu" or input.dtype == np.float16:
         logits = linear(input, weight, bias)

@@ -88,8 +88,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
         ValueError: as `mse_loss`, and for a negative β.
     """
     check_reduction(reduction, "smooth_l1_loss")
-    if not number(beta, "beta", "smooth_l1_loss") >= 0:
-        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    number(beta, "beta", "smooth_l1_loss", 0)
     input, target = matching(input, target, "smooth_l1_loss")
     difference = input - target
     if beta == 0:

@@ -40,9 +40,7 @@ class Conv1d(Module):
         self.in_channels = whole_number(in_channels, "in_channels", "Conv1d")
         self.out_channels = whole_number(out_channels, "out_channels", "Conv1d")
         self.kernel_size = whole_number(kernel_size, "kernel_size", "Conv1d")
-        self.stride = whole_number(stride, "stride", "Conv1d")
-        self.padding = padding if padding in ("same", "valid") else whole_number(padding, "padding", "Conv1d", least=0)
-        self.dilation = whole_number(dilation, "dilation", "Conv1d")
+        self.stride, self.padding, self.dilation = stride, padding, dilation
         self.groups = whole_number(groups, "groups", "Conv1d")
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"Conv1d: in_channels {in_channels} and out_channels {out_channels} must be multiples of "
@@ -85,9 +83,8 @@ class MaxPool1d(Module):
                  ceil_mode: bool = False) -> None:
         super().__init__()
         self.kernel_size = whole_number(kernel_size, "kernel_size", "MaxPool1d")
-        self.stride = kernel_size if stride is None else whole_number(stride, "stride", "MaxPool1d")
-        self.padding = whole_number(padding, "padding", "MaxPool1d", least=0)
-        self.dilation, self.ceil_mode = whole_number(dilation, "dilation", "MaxPool1d"), ceil_mode
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
     def forward(self, x: Tensor) -> Tensor:
         """Pool `x` of shape (…, T)."""
@@ -111,9 +108,8 @@ class AvgPool1d(Module):
                  count_include_pad: bool = True) -> None:
         super().__init__()
         self.kernel_size = whole_number(kernel_size, "kernel_size", "AvgPool1d")
-        self.stride = kernel_size if stride is None else whole_number(stride, "stride", "AvgPool1d")
-        self.padding = whole_number(padding, "padding", "AvgPool1d", least=0)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.stride = kernel_size if stride is None else stride
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
         """Pool `x` of shape (…, T)."""
@@ -136,8 +132,7 @@ class Flatten(Module):
     @public
     def __init__(self, start_axis: int = 1, end_axis: int = -1) -> None:
         super().__init__()
-        self.start_axis = whole_number(start_axis, "start_axis", "Flatten", least=None)
-        self.end_axis = whole_number(end_axis, "end_axis", "Flatten", least=None)
+        self.start_axis, self.end_axis = start_axis, end_axis
 
     def forward(self, x: Tensor) -> Tensor:
         """Flatten `x`."""
@@ -159,11 +154,7 @@ class Unflatten(Module):
     @public
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
-        self.axis = whole_number(axis, "axis", "Unflatten", least=None)
-        if not isinstance(unflattened_size, list | tuple):
-            raise TypeError("Unflatten: unflattened_size must be a tuple of lengths, got "
-                            f"{type(unflattened_size).__name__} {unflattened_size!r}")
-        self.unflattened_size = tuple(whole_number(n, "a length", "Unflatten", least=-1) for n in unflattened_size)
+        self.axis, self.unflattened_size = axis, tuple(unflattened_size)
 
     def forward(self, x: Tensor) -> Tensor:
         """Part the axis of `x`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad import functional as F
 from minigrad.arguments import number, public, whole_number
-from minigrad.functional.loss import REDUCTIONS, check_reduction, check_smoothing
+from minigrad.functional.loss import REDUCTIONS, check_reduction
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
 
@@ -135,9 +135,8 @@ class CrossEntropyLoss(Loss):
                  label_smoothing: float = 0.0) -> None:
         super().__init__(reduction)
         self.register_factor("weight", weight)
-        check_smoothing(label_smoothing, "CrossEntropyLoss")
         self.ignore_index = whole_number(ignore_index, "ignore_index", "CrossEntropyLoss", least=None)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = number(label_smoothing, "label_smoothing", "CrossEntropyLoss", 0, 1)
 
 
 class BCELoss(Loss):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.engine.primitive import primitive
+import numpy as np
 
-BITS = frozenset("biu")  # the kinds of dtypes that have bits
+from minigrad.engine.errors import shown
+from minigrad.engine.primitive import primitive
 
 
 def _require_bits(operation: str, *operands: Any) -> None:
-    """TypeError unless every operand is made of booleans or integers."""
+    """TypeError for floats."""
     for x in operands:
-        kind = getattr(x, "dtype", type(x).__name__)
-        if not isinstance(x, int) and getattr(kind, "kind", "") not in BITS:
-            raise TypeError(f"{operation}: the operands must be boolean or integer, got {kind}; "
+        if getattr(x, "dtype", np.dtype(type(x))).kind == "f":
+            raise TypeError(f"{operation}: the operands must be boolean or integer, got {shown(x)}; "
                             f"minigrad.ops.{operation.replace('bitwise', 'logical')} asks what is not 0")
 
 

@@ -6,7 +6,7 @@ What was repeated gets the sum of its repeats' gradients.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +36,10 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
 
 
-def is_pair(*widths: Any) -> bool:
-    """Whether they are two widths, none of them negative; TypeError for one that is no integer."""
-    return len(widths) == 2 and min(whole_number(n, "a width", "pad", least=None) for n in widths) >= 0
-
-
 @primitive
 def pad(x, widths, value=0):
     """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
-    pairs = list(widths) if isinstance(widths, Iterable) else []
-    if len(pairs) != x.ndim or any(not isinstance(pair, Iterable) or not is_pair(*pair) for pair in pairs):
+    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
                          f"got {widths}")
     numeric(value if is_array(value) else np.asarray(value), "pad")

@@ -7,10 +7,9 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from minigrad import parallel
-from minigrad.device import asarray_on, device_of, is_array, on_device_of
+from minigrad.arguments import whole_number
+from minigrad.device import asarray_on, device_of, on_device_of
 from minigrad.engine.errors import shown
 from minigrad.optim.storage import packing
 from minigrad.optim.storage.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
@@ -138,14 +137,6 @@ class Storage:
         return pieces(pack, members, values, gradients, count)
 
 
-def checked_groups(saved: Any, where: str) -> Sequence[Mapping[str, Any]]:
-    """The saved groups; ValueError, beginning with `where`, if they are no list of dictionaries with ``"params"``."""
-    groups: list[Any] = list(saved) if isinstance(saved, list | tuple) else [None]
-    if not all(isinstance(group, Mapping) and isinstance(group.get("params"), list | tuple) for group in groups):
-        raise ValueError(f"{where}: 'param_groups' must be a list of dictionaries, each with a list 'params'")
-    return groups
-
-
 def checked_state(saved: Mapping[Any, Any], expected: Sequence[tuple[set[str], tuple[int, ...]]],
                   where: str) -> dict[int, dict[str, Any]]:
     """The saved state by position, its counts of steps as ints; ValueError, beginning with `where`, if it does not fit.
@@ -156,12 +147,7 @@ def checked_state(saved: Mapping[Any, Any], expected: Sequence[tuple[set[str], t
         where: the function that was called.
     """
     state: dict[int, dict[str, Any]] = {}
-    if not isinstance(saved, Mapping):
-        raise ValueError(f"{where}: 'state' must be a dictionary by position, got {type(saved).__name__}")
     for key, entry in saved.items():
-        if not str(key).isdecimal() or not isinstance(entry, Mapping):
-            raise ValueError(f"{where}: 'state' must have a dictionary for each position, got {key!r}: "
-                             f"{type(entry).__name__}")
         i = int(key)
         if not 0 <= i < len(expected):
             raise ValueError(f"{where}: state for parameter {i}, but there are {len(expected)} parameters")
@@ -169,14 +155,8 @@ def checked_state(saved: Mapping[Any, Any], expected: Sequence[tuple[set[str], t
         if entry.keys() != names:
             raise ValueError(f"{where}: parameter {i} needs {sorted(names)}, the saved state has {sorted(entry)}")
         for name in names - {"step"}:
-            if not is_array(entry[name]) or entry[name].dtype.kind != "f":
-                raise ValueError(f"{where}: {name} of parameter {i} must be a floating array, got {shown(entry[name])}")
-            if tuple(entry[name].shape) != tuple(shape):
-                raise ValueError(
-                    f"{where}: {name} of parameter {i} has shape {tuple(entry[name].shape)}, the parameter has "
-                    f"{tuple(shape)}"
-                )
-        if not isinstance(entry["step"], int | np.integer) or entry["step"] < 0:
-            raise ValueError(f"{where}: step of parameter {i} must be a number of updates, got {entry['step']!r}")
-        state[i] = {**entry, "step": int(entry["step"])}
+            if entry[name].dtype.kind != "f" or tuple(entry[name].shape) != tuple(shape):
+                raise ValueError(f"{where}: {name} of parameter {i} must be a floating array of its shape, "
+                                 f"{tuple(shape)}, got {shown(entry[name])}")
+        state[i] = {**entry, "step": whole_number(entry["step"], f"step of parameter {i}", where, least=0)}
     return state

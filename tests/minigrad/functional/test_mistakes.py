@@ -45,9 +45,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("cosine_similarity", IndexError, "axis 2", lambda: F.cosine_similarity(X, X, axis=2)),
     ("cosine_similarity", TypeError, "dim", lambda: F.cosine_similarity(X, X, axis=1, dim=1)),
     *[("dropout", ValueError, "probability", lambda p=p: F.dropout(X, p, training=False)) for p in (-0.1, 1, math.nan)],
-    *[("dropout_with_mask", ValueError, "probability", lambda p=p: F.dropout_with_mask(X, X > 0, p)) for p in (1, -1)],
-    ("dropout_with_mask", TypeError, "probability", lambda: F.dropout_with_mask(X, X > 0, "0")),
-    ("dropout_with_mask", TypeError, "mask .*float64", lambda: F.dropout_with_mask(X.detach(), X.detach(), 0.5)),
+    ("dropout_with_mask", TypeError, "boolean.*float64", lambda: F.dropout_with_mask(X.detach(), X.detach(), 0.5)),
     ("dropout_with_mask", TypeError, "list", lambda: F.dropout_with_mask(X, [True], 0.5)),
     ("layer_norm", TypeError, "'x'|str", lambda: F.layer_norm(X, None, None, "x")),
     *[(name, kind, f"{option} must", lambda call=call, bad=bad: call(bad))
@@ -59,8 +57,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
           ("rms_norm", "eps", lambda bad: F.rms_norm(X, None, bad)),
           ("huber_loss", "delta", lambda bad: F.huber_loss(X, X, delta=bad)),
           ("smooth_l1_loss", "beta", lambda bad: F.smooth_l1_loss(X, X, beta=bad)),
-          ("cross_entropy", "label_smoothing", lambda bad: F.cross_entropy(X, [0, 1], label_smoothing=bad)),
-          (ATTENTION, "scale", lambda bad: attend(*QKV, scale=bad)))
+          ("cross_entropy", "label_smoothing", lambda bad: F.cross_entropy(X, [0, 1], label_smoothing=bad)))
       for bad, kind in (("1", TypeError), (math.nan, ValueError))],
     ("cross_entropy", TypeError, "ignore_index", lambda: F.cross_entropy(X, [0, 1], ignore_index=0.5)),
     # look-ups and linear maps

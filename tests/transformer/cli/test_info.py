@@ -7,13 +7,18 @@ import pytest
 from tests.transformer.commands import call, contents, refused
 
 
-@pytest.fixture
-def copy(small_run, tmp_path):
-    """A copy of a run with checkpoints after 1 and 2 steps; the last is the latest."""
-    run = shutil.copytree(small_run, tmp_path / "copy")
+@pytest.fixture(scope="module")
+def longer_run(small_run, tmp_path_factory):
+    run = shutil.copytree(small_run, tmp_path_factory.mktemp("longer") / "run")
     result = call("train", "--resume", "--out", run, "--steps", 3, "--quiet")
     assert result.exit_code == 0, result.output
     return run
+
+
+@pytest.fixture
+def copy(longer_run, tmp_path):
+    """A copy of a run with checkpoints after 2 and 3 steps; the last is the latest."""
+    return shutil.copytree(longer_run, tmp_path / "copy")
 
 
 DAMAGES = {

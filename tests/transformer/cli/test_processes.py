@@ -8,9 +8,11 @@ import time
 
 import pytest
 
+from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, start
 from transformer.cli import main
-from transformer.training.checkpoints import load_run, pointed
+from transformer.training.checkpoints import load_run
+from transformer.training.run_folder import is_run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals, signals and descriptors of POSIX")
 
@@ -48,24 +50,25 @@ def test_a_reader_that_stops_reading_is_no_error(run):
 
 
 @posix
-def test_signals_save_the_training_and_it_says_how_to_go_on(tmp_path):
-    folder, more = tmp_path / "a run", [*SMALL, "--steps", 100_000, "--valid-every", 2]
-    for number in (signal.SIGINT, signal.SIGTERM):
-        process, before = start("train", *more, "--out", folder), pointed(folder, "latest")
-        while pointed(folder, "latest") == before:
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 128 + number
-        assert f"stopped; go on with  python -m transformer train --out '{folder}' --resume" in errors.decode()
-        assert "Traceback" not in errors.decode()
-        more = ["--resume", "--quiet"]
+def test_signals_save_the_training_and_it_says_how_to_go_on(tmp_path, monkeypatch):
+    """Ctrl-C in a process; and then SIGTERM."""
+    folder = tmp_path / "a run"
+    process = start("train", *SMALL, "--steps", 100_000, "--valid-every", 2, "--out", folder)
+    while not is_run(folder):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"stopped; go on with  python -m transformer train --out '{folder}' --resume" in errors.decode()
+    assert "Traceback" not in errors.decode()
 
     reached = load_run(folder, "latest")[0].progress["step"]
-    result = call("train", "--out", folder, "--resume", "--steps", reached + 2, "--quiet")
-    assert result.exit_code == 0, result.output
-    assert load_run(folder, "latest")[0].progress["step"] == reached + 2
+    runs.after_update(monkeypatch, lambda trainer: signal.raise_signal(signal.SIGTERM))
+    result = call("train", "--out", folder, "--resume", "--quiet")
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert result.stderr.endswith(f"stopped; go on with  python -m transformer train --out '{folder}' --resume\n")
+    assert load_run(folder, "latest")[0].progress["step"] == reached + 1
 
 
 def test_ctrl_c_before_the_first_checkpoint(begun, tmp_path):

@@ -13,7 +13,7 @@ from tests.transformer.explore.test_page import data_of
 from transformer.explore import history
 from transformer.explore.history import backward_pass, double
 from transformer.explore.translation import cross_entropy_near_zero, explain
-from transformer.training.checkpoints import numbered
+from transformer.training.run_folder import numbered
 from transformer.translator import TooLong, Translator
 
 CROSS = "decoder.layers.0.cross_attention"

@@ -13,9 +13,10 @@ from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
 from transformer.data import build_tokenizers
-from transformer.training.checkpoints import RunError, load_model, load_run
+from transformer.training.checkpoints import load_model, load_run
 from transformer.training.log import Log
 from transformer.training.loop import train
+from transformer.training.run_folder import RunError
 
 LATEST = "checkpoints/00000006"
 OPTIONS = {"steps": 6, "schedule": "constant", "keep": 3}

@@ -6,8 +6,10 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, check, checkpoint_names, pointed
+from transformer.training.checkpoints import check
 from transformer.training.log import Log
+from transformer.training.restoring import restore
+from transformer.training.run_folder import RunError, checkpoint_names, pointed
 from transformer.training.validation import Validation
 
 KEPT = {"keep": 9, "average": 3}
@@ -35,8 +37,8 @@ def damage(out, *names):
             file.write(b"X")
 
 
-@pytest.mark.parametrize("damaged", ["latest", "latest and best", "every later one", "none"])
-@pytest.mark.parametrize("name", ["00000004", "00000012"])
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", "latest and best"), ("00000004", "every later one"),
+                                               ("00000012", "latest"), ("00000012", "none")])
 def test_a_run_goes_on_from_an_older_checkpoint_to_the_same_bits(name, damaged, whole, copy):
     """The best checkpoint, a later one, stays while it is intact; damaged, it is made again."""
     best = pointed(copy, "best")
@@ -61,7 +63,7 @@ def restored(out, name):
     """A trainer in the folder, which restored that checkpoint."""
     trainer = runs.new_trainer(out.parent / "other", **KEPT)
     trainer.out, trainer.log = out, Log(out / "log.csv")
-    trainer.restore(name)
+    restore(trainer, name)
     return trainer
 
 

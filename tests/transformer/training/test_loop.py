@@ -9,8 +9,9 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, load_run, numbered, pointed
+from transformer.training.checkpoints import load_run
 from transformer.training.loop import TrainingError, fit
+from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 from transformer.translator import Translator

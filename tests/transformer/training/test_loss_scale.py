@@ -13,9 +13,10 @@ from minigrad.precision.autocast import autocasting
 
 from tests.transformer import runs
 from transformer.model import Transformer
-from transformer.training.checkpoints import RunError, load_run
+from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
 from transformer.training.loop import TrainingError
+from transformer.training.run_folder import RunError
 
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite

@@ -16,8 +16,7 @@ class Broken(io.StringIO):
         raise BrokenPipeError(32, "Broken pipe")
 
 
-@pytest.mark.parametrize("stream", [None, Broken()])
-@pytest.mark.parametrize("show", [True, False])
+@pytest.mark.parametrize(("stream", "show"), [(None, False), (Broken(), True)])
 def test_a_training_goes_on(stream, show, tmp_path, monkeypatch):
     trainer = runs.new_trainer(tmp_path, steps=10, valid_every=5)
     monkeypatch.setattr(sys, "stderr", stream)

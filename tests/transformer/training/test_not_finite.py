@@ -8,9 +8,10 @@ import pytest
 from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
-from transformer.training.checkpoints import RunError, load_run
+from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
 from transformer.training.loop import TrainingError
+from transformer.training.run_folder import RunError
 
 NAME = "encoder.layers.0.feed_forward.inner.weight"
 

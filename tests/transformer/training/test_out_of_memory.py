@@ -10,7 +10,7 @@ import pytest
 from tests.transformer import runs
 from tests.transformer.shortage import UNABLE, failing, too_much
 from transformer.model import Transformer
-from transformer.training.checkpoints import load_run, numbered
+from transformer.training.checkpoints import load_run
 from transformer.training.loop import TrainingError
 from transformer.training.out_of_memory import (
     AverageDoesNotFit,
@@ -21,6 +21,7 @@ from transformer.training.out_of_memory import (
     describe,
 )
 from transformer.training.packed import packed_loss
+from transformer.training.run_folder import numbered
 from transformer.translator import Translator
 
 OPTIONS = {"steps": 6, "schedule": "constant"}

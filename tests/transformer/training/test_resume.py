@@ -15,7 +15,8 @@ import minigrad
 
 from tests.transformer import runs
 from transformer.training import signals
-from transformer.training.checkpoints import is_run, load_run
+from transformer.training.checkpoints import load_run
+from transformer.training.run_folder import is_run
 
 ROOT = Path(__file__).parents[3]
 AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
@@ -106,7 +107,7 @@ import sys
 from pathlib import Path
 import pytest
 from tests.transformer import runs
-from transformer.training.checkpoints import is_run
+from transformer.training.run_folder import is_run
 
 with pytest.MonkeyPatch.context() as patch:
     runs.after_update(patch, lambda trainer: print(trainer.progress.step, flush=True))

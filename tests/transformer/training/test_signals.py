@@ -8,7 +8,8 @@ import pytest
 
 from tests.transformer import runs
 from transformer.training import signals
-from transformer.training.checkpoints import load_run, pointed
+from transformer.training.checkpoints import load_run
+from transformer.training.run_folder import pointed
 from transformer.training.signals import STOPPING, Stopped, stop_request
 
 
