@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 import numbers
 import re
 import sys
@@ -39,18 +38,26 @@ def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -
 
 
 def number(value: Any, name: str, operation: str) -> float:
-    """`value` as a Python number; TypeError if it is no real number, ValueError if it is NaN."""
+    """`value` as a Python number; TypeError if it is no real number, ValueError for NaN and beyond the range of floats.
+
+    An array or a tensor that holds one is a number, too; a tensor that requires a gradient is none: it would lose it.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind in NUMERIC and value.shape == () and not getattr(value, "requires_grad", False):
+        value = value.item()
     if not isinstance(value, numbers.Real) or isinstance(value, np.timedelta64):
         raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
-    if math.isnan(value):
-        raise ValueError(f"{operation}: {name} must be a number, got nan")
+    if value != value or (isinstance(value, int) and abs(value) > sys.float_info.max):
+        raise ValueError(f"{operation}: {name} must be a number in the range of floats, got {shown(value)}")
     return value if isinstance(value, int | float) else float(value)
 
 
-def check_probability(p: float, operation: str) -> None:
-    """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    if not 0 <= number(p, "the probability of dropping", operation) < 1:
+def probability(p: Any, operation: str) -> float:
+    """p as a Python number; ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
+    p = number(p, "the probability of dropping", operation)
+    if not 0 <= p < 1:
         raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
+    return p
 
 
 def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from minigrad.arguments import number
 from minigrad.device import asarray_on, on_device_of, xp
 
 __all__ = [
@@ -193,9 +194,9 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
 
     Returns a boolean array of ``shape`` on ``device``. ValueError if ``keep_probability`` is outside [0, 1].
     """
-    if not isinstance(key, DropoutKey) or not isinstance(keep_probability, int | float):
-        raise TypeError("bernoulli_mask: expected a DropoutKey and a probability, got "
-                        f"{type(key).__name__} and {type(keep_probability).__name__}")
+    if not isinstance(key, DropoutKey):
+        raise TypeError(f"bernoulli_mask: expected a DropoutKey, got {type(key).__name__}")
+    keep_probability = number(keep_probability, "keep_probability", "bernoulli_mask")
     if not 0 <= keep_probability <= 1:
         raise ValueError(f"bernoulli_mask: keep_probability must be in [0, 1], got {keep_probability}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)

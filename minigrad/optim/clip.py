@@ -39,7 +39,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     Raises:
         ValueError: `max_norm` is not above 0.
     """
-    if not number(max_norm, "max_norm", "clip_grad_norm_") > 0:
+    max_norm = number(max_norm, "max_norm", "clip_grad_norm_")
+    if not max_norm > 0:
         raise ValueError(f"clip_grad_norm_: max_norm must be above 0, got {max_norm!r}")
     gradients = _gradients(parameters, "clip_grad_norm_")
     if not gradients:
@@ -92,7 +93,8 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     Raises:
         ValueError: `clip_value` is not above 0.
     """
-    if not number(clip_value, "clip_value", "clip_grad_value_") > 0:
+    clip_value = number(clip_value, "clip_value", "clip_grad_value_")
+    if not clip_value > 0:
         raise ValueError(f"clip_grad_value_: clip_value must be above 0, got {clip_value!r}")
     for g in _gradients(parameters, "clip_grad_value_"):
         array = g.data
