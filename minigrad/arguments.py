@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import numbers
 import re
 import sys
@@ -40,9 +39,13 @@ def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -
 
 
 def number(value: Any, name: str, operation: str, least: float = -math.inf, most: float = math.inf) -> float:
-    """`value` as a Python number; TypeError if it is no real number, ValueError unless it is from `least` to `most`."""
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, np.timedelta64)
-    if not is_real:
+    """`value` as a Python number, also of an array or a tensor that holds one and requires no gradient.
+
+    TypeError if it is no real number, ValueError unless it is from `least` to `most`.
+    """
+    if getattr(value, "shape", None) == () and not getattr(value, "requires_grad", False):
+        value = value.item()
+    if not isinstance(value, numbers.Real):
         raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
     if not least <= value <= most:  # nor is NaN
         bound = f"at most {most}" if value > most else f"at least {least}"
@@ -50,10 +53,12 @@ def number(value: Any, name: str, operation: str, least: float = -math.inf, most
     return value if isinstance(value, int | float) else float(value)
 
 
-def check_probability(p: float, operation: str) -> None:
-    """ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    if not 0 <= number(p, "the probability of dropping", operation) < 1:
+def probability(p: Any, operation: str) -> float:
+    """p as a Python number; ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
+    p = number(p, "the probability of dropping", operation)
+    if not 0 <= p < 1:
         raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
+    return p
 
 
 def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad import arguments, ops, random
+from minigrad import ops, random
+from minigrad.arguments import probability
 from minigrad.engine.primitive import primitive
-from minigrad.ops.more.places import require_mask
 
 
 def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
     """dropout_with_mask as a composition of small operations."""
-    return ops.where(mask, input / (1 - p), 0.0)
+    return ops.where(mask, input / (1 - checked(mask, p)), 0.0)
 
 
 @primitive(floating=True, composition=dropout_by_steps, fresh=True)
 def dropout_with_mask(input, mask, p):
     """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere (of a finite input)."""
-    require_mask(mask, "dropout_with_mask")
-    return input * mask * (1 / (1 - p))
+    return input * mask * (1 / (1 - checked(mask, p)))
 
 
 dropout_with_mask.gradient(input=lambda g, mask, p: dropout_with_mask(g, mask, p))
+
+
+def checked(mask: Any, p: Any) -> float:
+    """p as a Python number; TypeError unless the mask is boolean and p a number, ValueError unless it is in [0, 1)."""
+    if mask.dtype.kind != "b":
+        raise TypeError(f"dropout_with_mask: the mask must be boolean, got dtype {mask.dtype}")
+    return probability(p, "dropout_with_mask")
 
 
 def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
@@ -37,7 +43,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
         input: a tensor of any shape.
         p: the probability of zeroing an element, in [0, 1).
     """
-    arguments.check_probability(p, "dropout")
+    p = probability(p, "dropout")
     if not training or p == 0:
         return input
     return dropout_with_mask(input, dropout_mask(input.shape, p, input.device), p)

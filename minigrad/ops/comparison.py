@@ -36,16 +36,23 @@ def greater_equal(x, y):
     return x >= y
 
 
+def _truth(x):
+    """Where x is not 0; TypeError for None, which is not 0 either."""
+    if x is None:
+        raise TypeError("None is no operand; give tensors, arrays or numbers")
+    return x != 0
+
+
 @primitive(broadcasts=True)
 def logical_and(x, y):
     """Whether both are true: what is not 0 is, NaN too."""
-    return (x != 0) & (y != 0)
+    return _truth(x) & _truth(y)
 
 
 @primitive(broadcasts=True)
 def logical_or(x, y):
     """Whether one of them is true, or both."""
-    return (x != 0) | (y != 0)
+    return _truth(x) | _truth(y)
 
 
 @primitive

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minigrad import parallel
+from minigrad.arguments import number
 from minigrad.device import is_host, on_device_of, xp
 from minigrad.engine.interpreters import span
 from minigrad.tensor import Tensor
@@ -38,6 +39,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     Raises:
         ValueError: `max_norm` is not above 0.
     """
+    max_norm = number(max_norm, "max_norm", "clip_grad_norm_")
     if not max_norm > 0:
         raise ValueError(f"clip_grad_norm_: max_norm must be above 0, got {max_norm!r}")
     gradients = _gradients(parameters)
@@ -91,6 +93,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     Raises:
         ValueError: `clip_value` is not above 0.
     """
+    clip_value = number(clip_value, "clip_value", "clip_grad_value_")
     if not clip_value > 0:
         raise ValueError(f"clip_grad_value_: clip_value must be above 0, got {clip_value!r}")
     for g in _gradients(parameters):

@@ -86,6 +86,16 @@ class Run:
                    values["progress"])
 
 
+def run_json(values: dict[str, Any]) -> bytes:
+    """The contents of ``run.json``; RunError if they are more than `load_run` reads."""
+    # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
+    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    if len(text) > LARGEST_RUN:
+        raise RunError(f"{RUN} would have {len(text):,} bytes, more than the {LARGEST_RUN:,} that are read again; take "
+                       "smaller vocabularies")
+    return text
+
+
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
     """Write the checkpoint `name`, complete or not at all; an OSError names it."""
     final = folder / "checkpoints" / name
@@ -94,8 +104,7 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
     arrays: dict[str, Any] = {}
     if optimizer is not None:
         arrays, values["optimizer"] = split_arrays(optimizer)
-    # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
-    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    text = run_json(values)
     metadata = {"run": _checksum(text)}
     with naming(final):
         try:

@@ -22,7 +22,7 @@ from minigrad.precision.gpu import tf32
 from transformer.data.tokenizer import Tokenizer
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, load_run
+from transformer.training.checkpoints import Run, load_run, run_json
 from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
 from transformer.training.memory import keep_freed_memory, require_memory
@@ -218,8 +218,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 
     Raises:
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
-            a pair is longer than the positions (`PairTooLong`); `resume` with options or pairs that may not change, or
-            from a checkpoint that cannot be used. Nothing was changed.
+            a pair is longer than the positions (`PairTooLong`); the vocabularies are too large to be saved; `resume`
+            with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
         ValueError: the vocabularies or the positions are more than a `Run` may have.
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
@@ -239,6 +239,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         _check_precision(options.precision, device)
         kernels = jit() if options.jit else nullcontext()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
+        run_json(run.to_json())  # a RunError comes now, not at the first checkpoint
         keep_freed_memory()
         trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None)
         if not resume:

@@ -1,7 +1,8 @@
 """The signals that stop a training: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a terminal that is gone.
 
-A signal that is ignored when a block begins stays ignored, as under ``nohup``. Only the main thread can have handlers:
-in another one, the blocks change nothing. At the end of a block the earlier handlers are back.
+A signal that is ignored when a block begins stays ignored, as under ``nohup``, and a program's own handler of SIGTERM
+or SIGHUP stays in force: it may have other plans for these. Only the main thread can have handlers: in another one, the
+blocks change nothing. At the end of a block the earlier handlers are back.
 """
 
 from __future__ import annotations
@@ -75,9 +76,18 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     try:
         if threading.current_thread() is threading.main_thread():
             for number in STOPPING:
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):  # None: a handler that is not Python's
+                if _gives_way(number):
                     before[number] = signal.signal(number, handler)
         yield
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+def _gives_way(number: int) -> bool:
+    """Whether the present handler of a signal may be replaced; that of Ctrl-C always, unless it is ignored."""
+    present = signal.getsignal(number)
+    if number == signal.SIGINT:
+        return present not in (signal.SIG_IGN, None)  # None: a handler that is not Python's
+    of_a_block_around = getattr(present, "__module__", None) == __name__
+    return of_a_block_around or present in (signal.SIG_DFL, signal.default_int_handler)

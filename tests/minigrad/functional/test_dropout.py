@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, fused, grad, manual_seed, random
+from minigrad import Tensor, fused, grad, manual_seed, nn, random
 from minigrad import functional as F
 
 
@@ -21,6 +21,19 @@ def test_the_mean_is_preserved_and_elements_are_dropped_with_probability_p(p, de
     deviation = np.sqrt(p * (1 - p) / n)
     assert abs((y == 0).mean() - p) < 5 * deviation
     assert abs(y.mean() - 1) < 5 * deviation / (1 - p)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_the_probability_may_be_a_number_of_numpy_or_of_a_tensor(dtype):
+    x = Tensor(np.ones((1, 4, 4), dtype))
+    for drop in (lambda p: F.dropout(x, p), lambda p: nn.Dropout(p)(x),
+                 lambda p: F.scaled_dot_product_attention(x, x, x, dropout_p=p)):
+        drawn = []
+        for form in (float, np.float16, np.float32, np.asarray, Tensor):
+            random.set_step(3)
+            drawn.append(drop(form(0.25)).numpy())
+            assert drawn[-1].dtype == dtype
+        np.testing.assert_array_equal(drawn[1:], [drawn[0]] * 4)
 
 
 def test_evaluation_is_the_identity_and_draws_nothing():

@@ -57,6 +57,12 @@ def test_a_single_one_is_refused_as_well(name):
     assert (X.numpy() == 1).all()
 
 
+@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
+def test_none_is_neither_true_nor_false(name):
+    with pytest.raises(TypeError, match=name):
+        getattr(ops, name)(X, None)
+
+
 def test_the_error_names_the_operation_and_the_dtype():
     with pytest.raises(TypeError, match=r"^mul: .*<U1$"):
         X * np.array(["2", "3", "4"])

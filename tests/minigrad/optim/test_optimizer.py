@@ -82,9 +82,27 @@ NUMERIC = {optim.SGD: ("lr", "momentum", "dampening", "weight_decay"), optim.Ada
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in NUMERIC.items() for name in names])
 def test_options_that_are_no_numbers_are_named(kind, name):
     for value, error in (("x", TypeError), (None, TypeError), (1j, TypeError), (math.nan, ValueError),
-                         (math.inf, ValueError)):
+                         (math.inf, ValueError), (10**400, ValueError)):
         with pytest.raises(error, match=f"{kind.__name__}: {name} "):
             kind([tensor(2)], **{name: value})
+
+
+TAKERS_OF_NUMBERS = {
+    "lr": lambda x, n: optim.SGD([x], lr=n).step(), "eps": lambda x, n: optim.AdamW([x], eps=n).step(),
+    "max_norm": lambda x, n: optim.clip_grad_norm_(x, n), "clip_value": lambda x, n: optim.clip_grad_value_(x, n),
+    "lr_lambda": lambda x, n: optim.LambdaLR(optim.SGD([x], lr=0.5), lambda step: n).optimizer.step(),
+}
+
+
+@pytest.mark.parametrize("name", TAKERS_OF_NUMBERS)
+def test_a_number_may_be_one_of_numpy_or_of_a_tensor(name):
+    changed = []
+    for form in (float, np.float16, np.float32, np.asarray, Tensor):
+        x = Tensor(np.arange(3, dtype=np.float32), requires_grad=True)
+        x.grad = Tensor(np.full(3, 2, np.float32))
+        TAKERS_OF_NUMBERS[name](x, form(0.25))
+        changed.append([x.numpy(), x.grad.numpy()])
+    np.testing.assert_array_equal(changed[1:], [changed[0]] * 4)
 
 
 @pytest.mark.parametrize(("kind", "options", "named"), WRONG_OPTIONS)

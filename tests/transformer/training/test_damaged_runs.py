@@ -13,6 +13,7 @@ from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
 from transformer.data import build_tokenizers
+from transformer.training import checkpoints
 from transformer.training.checkpoints import load_model, load_run
 from transformer.training.log import Log
 from transformer.training.loop import train
@@ -105,6 +106,13 @@ def test_a_file_without_an_end_is_refused_at_once(name, what, out):
     assert str(out / name).removesuffix("/run.json") in str(caught.value)
     assert len(str(caught.value)) < 4 * len(str(out)) + 400
     assert "import" not in str(caught.value)
+
+
+def test_a_run_too_large_to_be_read_again_is_not_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "LARGEST_RUN", 500)
+    with pytest.raises(RunError, match=r"run\.json"):
+        runs.run(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
 
 
 HUGE = 10**12

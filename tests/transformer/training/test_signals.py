@@ -46,12 +46,13 @@ def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch
     assert (tmp_path / "run").exists() == (saved is not None)
 
 
-def test_one_that_is_ignored_stays_ignored(tmp_path, monkeypatch):
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
+def test_one_that_is_ignored_or_has_a_handler_of_the_program_stays_so(handler, tmp_path, monkeypatch):
+    before = signal.signal(signal.SIGTERM, handler)
     try:
         runs.after_update(monkeypatch, lambda trainer: signal.raise_signal(signal.SIGTERM))
         assert runs.run(tmp_path, steps=2).progress.step == 2
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is handler
     finally:
         signal.signal(signal.SIGTERM, before)
 
