@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops, random
-from minigrad.arguments import probability
+from minigrad.arguments import probability, public
 from minigrad.engine.primitive import primitive
 
 
@@ -35,7 +35,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
     return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
 
 
-@arguments.public
+@public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
 
