@@ -48,15 +48,17 @@ def number(value: Any, name: str, operation: str, least: float = -math.inf, most
         value = value.item()
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
+    value = value if isinstance(value, int) else float(value)
     if not least <= value <= most:  # nor is NaN
-        bound = f"at most {most}" if value > most else f"at least {least}"
-        raise ValueError(f"{operation}: {name} must be {bound}, got {value}")
-    return value if isinstance(value, int | float) else float(value)
+        bound = "a number" if value != value else f"at most {most}" if value > most else f"at least {least}"
+        raise ValueError(f"{operation}: {name} must be {bound}, got {shown(value)}")
+    return value
 
 
-def probability(p: Any, operation: str) -> float:
+def check_probability(p: Any, operation: str) -> float:
     """p as a Python number; ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    p = number(p, "the probability of dropping", operation)
+    if type(p) is not float:
+        p = number(p, "the probability of dropping", operation)
     if not 0 <= p < 1:
         raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
     return p

@@ -350,8 +350,8 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
             argument, dtype = data, kind
         elif type(argument) not in PLAIN:
             parts = argument if type(argument) is tuple else (argument,)
-            is_odd = type(argument) is ndarray and argument.dtype.kind not in NUMERIC
-            if is_odd or len(values) not in statics or not STATIC.issuperset(map(type, parts)):
+            if (len(values) not in statics or not STATIC.issuperset(map(type, parts))
+                    or (type(argument) is ndarray and argument.dtype.kind not in NUMERIC)):
                 return None
         values.append(argument)
     return values if dtype is not None and dtype.kind == "f" else None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import probability, public, whole_number
+from minigrad.arguments import check_probability, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
@@ -180,7 +180,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if not lead == key.shape[:-2] == value.shape[:-2]:
         lead = common_lead(query, key, value, group)
     shape = (*lead, query.shape[-2], key.shape[-2])
-    dropout_p = probability(dropout_p, "scaled_dot_product_attention")
+    dropout_p = check_probability(dropout_p, "scaled_dot_product_attention")
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
     if is_causal:
         mask = causal_mask(query, shape, mask)
@@ -226,7 +226,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
-    dropout_p = probability(dropout_p, "multi_head_attention")
+    dropout_p = check_probability(dropout_p, "multi_head_attention")
     if return_weights:
         return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped)
     shape = (batch, num_heads, length, key.shape[-2])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad import ops, random
-from minigrad.arguments import probability, public
+from minigrad import arguments, ops, random
 from minigrad.engine.primitive import primitive
 
 
@@ -27,7 +26,7 @@ def checked(mask: Any, p: Any) -> float:
     """p as a Python number; TypeError unless the mask is boolean and p a number, ValueError unless it is in [0, 1)."""
     if mask.dtype.kind != "b":
         raise TypeError(f"dropout_with_mask: the mask must be boolean, got dtype {mask.dtype}")
-    return probability(p, "dropout_with_mask")
+    return arguments.check_probability(p, "dropout_with_mask")
 
 
 def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
@@ -35,7 +34,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
     return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
 
 
-@public
+@arguments.public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
 
@@ -43,7 +42,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
         input: a tensor of any shape.
         p: the probability of zeroing an element, in [0, 1).
     """
-    p = probability(p, "dropout")
+    p = arguments.check_probability(p, "dropout")
     if not training or p == 0:
         return input
     return dropout_with_mask(input, dropout_mask(input.shape, p, input.device), p)

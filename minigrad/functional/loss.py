@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import number, numbers_on, public_in_precision, whole_number
+from minigrad.arguments import numbers_on, public_in_precision, whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
@@ -85,7 +85,8 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
     """
     ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
-    number(label_smoothing, "label_smoothing", "cross_entropy", 0, 1)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     rows = ops.reshape(input, (-1, input.shape[-1]))
     if weight is not None:
         weight = class_weights(weight, input, "cross_entropy")

