@@ -45,7 +45,7 @@ def number(value: Any, name: str, operation: str, least: float = -math.inf, most
     TypeError if it is no real number, ValueError unless it is from `least` to `most`.
     """
     if getattr(value, "shape", None) == () and not getattr(value, "requires_grad", False):
-        value = value.item()
+        value = numeric(value, f"{operation}: {name}").item()
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{operation}: {name} must be a number, got {type(value).__name__} {shown(value)}")
     value = value if isinstance(value, int) else float(value)

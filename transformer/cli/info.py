@@ -46,13 +46,14 @@ def info(context: click.Context, /, folder: Path, verify: bool) -> None:
 
 def _parts(folder: Path) -> Iterator[tuple[str, str | None]]:
     """The checkpoints of a run, the pointers and the log, each with what is wrong with it."""
-    found = {name: check(folder, name) for name in checkpoint_names(folder)}
-    yield from found.items()
+    checked = {name: check(folder, name) for name in checkpoint_names(folder)}
+    checked = {name: checked[name] for name in checkpoint_names(folder) if name in checked}  # a training removes some
+    yield from checked.items()
     for pointer in ("latest", "best"):
         target = pointed(folder, pointer)  # a run that was killed early has none, which is no damage
         if target is not None:
-            wrong = found.get(target, "missing") and f"{folder / pointer}: names no intact checkpoint"
-            yield f"{pointer}: {target}", wrong
+            lost = f"{folder / pointer}: damaged: there is no such checkpoint"
+            yield f"{pointer}: {target}", checked.get(target, lost)
     log = Log(folder / "log.csv")
     try:
         damaged = log.read()[1]

@@ -18,18 +18,21 @@ from transformer.training.messages import Messages
 def standard_streams() -> Iterator[None]:
     """Within the block, messages on standard error may get lost, and characters that no stream encodes are escaped.
 
+    Standard output has a buffer, under ``python -u``, too: what is written to it arrives whole, or is an error.
+
     What standard output cannot take is dropped at the end: whoever wrote it has had the error.
     """
     _occupy_closed_descriptors()
-    for stream in (sys.stdout, sys.stderr):
+    output = _buffered(sys.stdout)
+    for stream in (output, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     error: Any = Messages(sys.stderr)
     try:
-        with redirect_stderr(error):
+        with redirect_stdout(output), redirect_stderr(error):
             yield
     finally:
-        Messages(sys.stdout).flush()
+        Messages(output).flush()
 
 
 @contextmanager
@@ -45,6 +48,13 @@ def opened(stream: TextIO | None, name: str) -> TextIO:
     if stream is None:
         purpose = "lines are read from it" if name == "input" else "the result is written to it"
         raise click.UsageError(f"standard {name} is closed; {purpose}")
+    return stream
+
+
+def _buffered(stream: TextIO | None) -> TextIO | None:
+    """The stream; in place of one without a buffer, which may take a part of a text and say nothing, one with."""
+    if stream is not None and isinstance(getattr(stream, "buffer", None), io.FileIO):
+        return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, closefd=False)
     return stream
 
 

@@ -31,7 +31,7 @@ from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, load_run
 from transformer.training.lock import check_free
 from transformer.training.log import can_draw
-from transformer.training.loop import TrainingResult
+from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.memory import require_memory
 from transformer.training.options import TrainingOptions
@@ -139,21 +139,28 @@ def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing
     """Print how the run ended."""
     length = f"{result.progress.step:,} steps in {result.progress.seconds / 60:.1f} minutes"
     if nothing_to_do:
-        limits = [f"--{name} (it has {getattr(options, name):,})" for name in ("steps", "epochs", "minutes", "patience")
-                  if getattr(options, name) is not None]
-        click.echo(f"had already finished: {length}; to go on, give it more  {' or '.join(limits)}:  "
-                   f"{_resume(out)} {limits[0].partition(' ')[0]} N")
+        limits = {f"--{name}": getattr(options, name) for name in limits_reached(result.progress, options)}
+        reached = " and ".join(f"{name} (it has {value:,})" for name, value in limits.items())
+        click.echo(f"had already finished: {length}; to go on, give it more  {reached}:  "
+                   f"{_resume(out)} {' '.join(f'{name} N' for name in limits)}")
     else:
         click.echo(f"{length}; the best: {result.best.describe(options.valid_metric)}")
     if not can_draw():
         click.echo("no history.png: it needs matplotlib, from  pip install -e '.[plot]'  in the project's folder",
                    err=True)
     click.echo(f"{out} is ready; now try" if nothing_to_do else f"wrote {out}; now try", nl=False)
-    click.echo(f"  python -m transformer translate {shlex.quote(str(out))}")
+    click.echo(f"  python -m transformer translate {_quoted(out)}")
 
 
 def _resume(out: Path) -> str:
-    return f"python -m transformer train --out {shlex.quote(str(out))} --resume"
+    return f"python -m transformer train --out {_quoted(out)} --resume"
+
+
+def _quoted(path: Path) -> str:
+    """The path as a shell reads it; with an escape for each byte, where it has some that no terminal shows."""
+    if str(path).isprintable():
+        return shlex.quote(str(path))
+    return "$'" + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + "'"
 
 
 def _describe_threads(threads: int, decided: bool) -> str:

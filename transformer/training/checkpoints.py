@@ -207,7 +207,7 @@ def others(folder: Path, name: str | None, shown: int = 5) -> str:
     which = "one that is no average" if averaged else "one of them"
     go_on = f", train --resume-from NAME goes on from {which}" if len(averaged) < len(intact) else ""
     return (f"; intact: {', '.join(intact)}{' and perhaps older ones' * (len(intact) == shown < len(names))}; "
-            f"--checkpoint NAME uses one of them{go_on}")
+            f"translate --checkpoint NAME uses one of them{go_on}")
 
 
 def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> tuple[Transformer, Run]:

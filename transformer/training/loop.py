@@ -177,12 +177,15 @@ def _read_losses(trainer: Trainer) -> float:
     return scale
 
 
+def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
+    """The options that a training has reached; one of them ends it."""
+    counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
+              "patience": progress.stale}
+    return [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
+
+
 def _finished(trainer: Trainer) -> bool:
-    progress, options = trainer.progress, trainer.options
-    return ((options.steps is not None and progress.step >= options.steps)
-            or (options.epochs is not None and progress.epoch >= options.epochs)
-            or (options.minutes is not None and progress.seconds >= 60 * options.minutes)
-            or (options.patience is not None and progress.stale >= options.patience))
+    return bool(limits_reached(trainer.progress, trainer.options))
 
 
 def _bar(trainer: Trainer, show_progress: bool, messages: Messages) -> Any:

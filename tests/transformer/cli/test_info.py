@@ -33,7 +33,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_verify(damage, copy):
-    """Every part has a line, and nothing is written."""
+    """Every part has a line, a pointer to a damaged checkpoint tells its damage, and nothing is written."""
     file, added, damaged = DAMAGES[damage]
     if file is not None:
         with open(copy / file, "ab") as opened:
@@ -58,7 +58,7 @@ def test_a_damaged_checkpoint_is_replaced_by_name(copy):
         message = refused(command, copy, *arguments)
         assert "00000003/model.safetensors" in message
         assert "intact: 00000002;" in message
-        assert "--checkpoint NAME" in message
+        assert "translate --checkpoint NAME" in message
         assert "--resume-from NAME" in message
         if command != "info":
             result = call(command, copy, *arguments, "--checkpoint", "00000002", standard_input="a b\n")

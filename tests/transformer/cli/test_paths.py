@@ -37,6 +37,7 @@ def test_every_command(cafe):
         assert result.exit_code == 0, (command, result.output, result.exception)
     assert set(os.listdir(b".")) == {b"caf\xe9", *(b"caf\xe9" + end for end in (b".en", b".ja", b".json", b".html"))}
     assert r"caf\udce9.en" in call("info", cafe).stdout
+    assert "translate $'\\143\\141\\146\\351'\n" in call("train", "--out", cafe, "--resume", "--quiet").stdout
     os.remove(files[0])
     assert r"caf\udce9.en" in refused("train", "--out", cafe, "--resume")
 

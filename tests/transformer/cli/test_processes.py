@@ -50,6 +50,17 @@ def test_a_reader_that_stops_reading_is_no_error(run):
 
 
 @posix
+def test_a_page_that_nobody_reads_to_its_end_is_not_reported_as_written(run, monkeypatch):
+    """Where Python has no buffers, a stream takes a part of a text, and says nothing of the rest."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    with start("explain", run, "one", "--html", "-") as process:
+        assert process.stdout.read(1) == b"<"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 1
+
+
+@posix
 def test_signals_save_the_training_and_it_says_how_to_go_on(tmp_path, monkeypatch):
     """Ctrl-C in a process; and then SIGTERM."""
     folder = tmp_path / "a run"
