@@ -20,6 +20,7 @@ from transformer.decode.beam import MAX_ALPHA
 from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
 from transformer.training.memory import require_memory
+from transformer.training.messages import shortened
 from transformer.training.options import MOST, MOST_THREADS
 from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
 from transformer.training.run_folder import RunError
@@ -31,7 +32,6 @@ COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS),
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
-LONGEST = 1000  # characters of a message
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -57,11 +57,7 @@ class _OneLine(click.Command):
 
 
 def _fail(message: str) -> NoReturn:
-    """End with the message as one line; of a long one, which quotes its input, the middle is left out."""
-    line = " ".join(message.split())
-    if len(line) > LONGEST:
-        line = f"{line[:LONGEST // 2]} … {line[-LONGEST // 2:]}"
-    click.echo(f"Error: {line}", err=True)
+    click.echo(f"Error: {shortened(message)}", err=True)
     sys.exit(2)
 
 

@@ -52,7 +52,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
         raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
     new = not os.path.lexists(path)
     try:
-        path.open("ab").close()
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)))  # of a pipe, too
         if new:
             path.unlink()
     except OSError as error:

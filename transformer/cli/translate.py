@@ -24,6 +24,7 @@ from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so that an input without an end is refused
 
 
 @click.command(cls=Command)
@@ -77,12 +78,15 @@ def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[in
     As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark is dropped.
 
     Raises:
-        DataError: a line is not UTF-8; the lines before it were yielded.
+        DataError: a line is not UTF-8, or of `LONGEST_LINE` bytes or more; the lines before it were yielded.
     """
     first, lines = 1, list[str]()
     for number, row in enumerate(_rows(stream, prompt), start=1):
         if number == 1:
             row = row.removeprefix(BYTE_ORDER_MARK)
+        if len(row) == LONGEST_LINE:
+            yield first, lines
+            raise DataError(f"standard input, line {number}: it has {LONGEST_LINE:,} bytes or more")
         try:
             lines.append(row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError as error:
@@ -99,7 +103,7 @@ def _rows(stream: BinaryIO, prompt: bool) -> Iterator[bytes]:
     while True:
         if prompt:
             click.echo("> ", nl=False, err=True)
-        row = stream.readline()
+        row = stream.readline(LONGEST_LINE)
         if not row:
             break
         yield row

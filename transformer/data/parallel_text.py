@@ -1,6 +1,8 @@
 """Parallel text: two files, one sentence a line, line i of one the translation of line i of the other."""
 
 import codecs
+import os
+import stat
 from os import PathLike
 
 Path = str | PathLike[str]
@@ -21,6 +23,8 @@ def read_lines(path: Path) -> list[str]:
         DataError: the file cannot be read, or is not UTF-8 (the message has the line).
     """
     try:
+        if stat.S_ISCHR(os.stat(path).st_mode):
+            raise DataError(f"{path} is a device, not a file of text")  # /dev/zero has no end
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:

@@ -143,12 +143,16 @@ def load_run(folder: str | Path, which: str = "best") -> Contents:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite; the message names checkpoints that are intact.
     """
-    folder, name = Path(folder), None
-    try:
-        name = resolve(folder, which)
-        return load_checkpoint(folder, name)
-    except RunError as error:
-        raise RunError(f"{error}{others(folder, name)}") from error
+    folder, failed = Path(folder), None
+    while True:
+        name = None
+        try:
+            name = resolve(folder, which)
+            return load_checkpoint(folder, name)
+        except RunError as error:
+            if name in (None, which, failed):
+                raise RunError(f"{error}{others(folder, name)}") from error
+            failed = name  # a training that goes on may have removed it meanwhile: the pointer then names another
 
 
 def load_checkpoint(folder: Path, name: str) -> Contents:

@@ -10,6 +10,14 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+LONGEST = 1000  # characters of a message
+
+
+def shortened(text: str) -> str:
+    """The text on one line, without its middle if it is long: what a message quotes may have any length."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST // 2]} … {line[-LONGEST // 2:]}"
+
 
 class Messages:
     """A text stream that drops everything after its first failure to write.
@@ -68,7 +76,7 @@ class Messages:
 
 def note(text: str) -> None:
     """Tell the user on standard error what is left out or mended."""
-    Messages(sys.stderr).say(f"note: {text}")
+    Messages(sys.stderr).say(f"note: {shortened(text)}")
 
 
 def _discard(descriptor: int) -> None:

@@ -43,6 +43,9 @@ def test_what_comes_before_a_bad_line_is_translated(run):
     not_text = call("translate", run, "--batch-size", 2, standard_input=b"one\ntwo\nthree\n\xff\none\n")
     assert (not_text.exit_code, not_text.stdout) == (2, "一\n二\n三\n")
     assert not_text.stderr == "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"
+    endless = call("translate", run, standard_input="one\n" + "x" * 2**24)
+    assert (endless.exit_code, endless.stdout) == (2, "一\n")
+    assert "line 2: it has 16,777,216 bytes or more" in endless.stderr
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

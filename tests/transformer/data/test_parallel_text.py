@@ -1,5 +1,6 @@
 """Parallel text files: what a line is, and one clear line for everything that can be wrong."""
 
+import os
 
 import pytest
 
@@ -49,3 +50,9 @@ def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(write):
 def test_mistakes_are_named(source, target, problem, write, tmp_path):
     paths = [tmp_path / "none" if data is None else write(name, data) for name, data in (("a", source), ("b", target))]
     assert problem.format(source=paths[0], target=paths[1]) in error_of(*paths)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="a device without an end")
+def test_a_device_is_no_text():
+    with pytest.raises(DataError, match="/dev/zero is a device"):
+        read_lines("/dev/zero")

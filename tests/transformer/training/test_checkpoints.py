@@ -9,7 +9,8 @@ from functools import partial
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import check, load_model, load_run
+from transformer.training import checkpoints
+from transformer.training.checkpoints import check, load_checkpoint, load_model, load_run
 from transformer.training.log import COLUMNS, Log
 from transformer.training.loop import TrainingError, fit
 from transformer.training.restoring import restore
@@ -199,6 +200,20 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
         assert pointed(trainer.out, "latest") == "00000002"
         shutil.rmtree(trainer.out)
     assert n > 8
+
+
+def test_a_reader_follows_a_pointer_that_a_training_moves_meanwhile(out, monkeypatch):
+    expected = runs.parameters(out)
+
+    def read_after_the_training(folder, name):
+        if name == "00000004":  # as it was when "latest" was read: the training has removed it
+            point(folder, "latest", "00000006")
+            raise RunError("00000004 is missing")
+        return load_checkpoint(folder, name)
+
+    point(out, "latest", "00000004")
+    monkeypatch.setattr(checkpoints, "load_checkpoint", read_after_the_training)
+    assert runs.bits(load_run(out, "latest")[1]) == runs.bits(expected)
 
 
 def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
