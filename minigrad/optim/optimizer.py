@@ -49,9 +49,10 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         single, module = isinstance(params, Tensor | Mapping), hasattr(params, "parameters")
-        if single or module:
+        if single or module or not isinstance(params, Iterable):
+            remedy = "; pass it in a list" * single + "; pass its .parameters()" * module
             raise TypeError(f"{self._name}: params must be an iterable of tensors or of groups, got one "
-                            f"{type(params).__name__}; pass {'it in a list' if single else 'its .parameters()'}")
+                            f"{type(params).__name__}{remedy}")
         self.defaults = defaults
         self.param_groups = []
         self._storage = Storage(self._name)

@@ -17,6 +17,7 @@ from transformer.data.vocabulary import UNK
 from transformer.explore.explanation import Explanation
 from transformer.explore.translation import explain as explain_translation
 from transformer.training.files import write_output
+from transformer.training.messages import shortened
 from transformer.translator import TooLong, Translator
 
 STDOUT = Path("-")
@@ -165,8 +166,7 @@ def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) ->
         click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
         write_output(path, page.html.encode())
-    title = " ".join(explanation.title.split())
-    click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
+    click.echo(shortened(f"wrote {path}: {explanation.title} ({len(page.html.encode()) / 1e6:.1f} MB)"), err=True)
     if page.left_out and not attentions:
         names = ", ".join(page.left_out)
         click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)

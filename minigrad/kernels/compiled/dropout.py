@@ -10,8 +10,8 @@ from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, 
 
 
 def suits(input, mask, p):
-    """It takes float32 and float64 arrays in host memory, C-contiguous and not empty, and a mask of the same shape."""
-    return are_dense(input) and is_mask(mask, input.shape)
+    """It takes float32 and float64 arrays in host memory, C-contiguous, not empty; a mask of the shape; a probability."""
+    return are_dense(input) and is_mask(mask, input.shape) and type(p) is float and 0 <= p < 1
 
 
 @kernel

@@ -9,8 +9,8 @@ from minigrad.kernels.bodies import faster_body, on_host
 
 
 def suits(input, mask, p):
-    """It takes float32 and float64 arrays in host memory, and a boolean mask."""
-    return on_host(input) and getattr(mask, "dtype", None) == np.bool_
+    """It takes float32 and float64 arrays in host memory, a boolean mask and a probability."""
+    return on_host(input) and getattr(mask, "dtype", None) == np.bool_ and type(p) is float and 0 <= p < 1
 
 
 @faster_body(dropout_definition, suits, fresh=True)

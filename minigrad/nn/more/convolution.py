@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import sqrt
 from typing import Literal
 
@@ -154,6 +155,8 @@ class Unflatten(Module):
     @public
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
+        if not isinstance(unflattened_size, Iterable):
+            raise TypeError(f"Unflatten: unflattened_size must be several lengths, got {unflattened_size!r}")
         self.axis, self.unflattened_size = axis, tuple(unflattened_size)
 
     def forward(self, x: Tensor) -> Tensor:

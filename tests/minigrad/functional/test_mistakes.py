@@ -46,6 +46,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("cosine_similarity", TypeError, "dim", lambda: F.cosine_similarity(X, X, axis=1, dim=1)),
     *[("dropout", ValueError, "probability", lambda p=p: F.dropout(X, p, training=False)) for p in (-0.1, 1, math.nan)],
     ("dropout_with_mask", TypeError, "boolean.*float64", lambda: F.dropout_with_mask(X.detach(), X.detach(), 0.5)),
+    ("dropout_with_mask", ValueError, r"\[0, 1\)", lambda: F.dropout_with_mask(X.detach(), X.detach() > 0, 1)),
     ("dropout_with_mask", TypeError, r"tensors or arrays .*\[True\]", lambda: F.dropout_with_mask(X, [True], 0.5)),
     ("layer_norm", TypeError, "'x'|str", lambda: F.layer_norm(X, None, None, "x")),
     *[(name, kind, f"{option} must", lambda call=call, bad=bad: call(bad))

@@ -24,6 +24,7 @@ MAKING = [
     (lambda: nn.Conv1d(4, 6, 3, groups=4), ValueError, "Conv1d: .* groups 4"),
     (lambda: nn.Conv1d(6, 4, 3, groups=3), ValueError, "Conv1d: .* groups 3"),
     (lambda: nn.MaxPool1d(0), ValueError, "MaxPool1d: kernel_size"),
+    (lambda: nn.Unflatten(1, 6), TypeError, "Unflatten: unflattened_size"),
     (lambda: nn.Unflatten(-4, (1, 2))(X), IndexError, "Unflatten: axis -4"),
     (lambda: nn.Linear(10**30, 1), ValueError, "Linear: in_features"),
     (lambda: nn.Embedding(3, 3, padding_idx="0"), TypeError, "Embedding: padding_idx .* str"),
