@@ -166,7 +166,8 @@ def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) ->
         click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
         write_output(path, page.html.encode())
-    click.echo(shortened(f"wrote {path}: {explanation.title} ({len(page.html.encode()) / 1e6:.1f} MB)"), err=True)
+    title = shortened(explanation.title, 300)
+    click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
     if page.left_out and not attentions:
         names = ", ".join(page.left_out)
         click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)

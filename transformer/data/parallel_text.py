@@ -21,8 +21,10 @@ def read_lines(path: Path) -> list[str]:
 
     Raises:
         DataError: the file cannot be read, or is not UTF-8 (the message has the line).
+        TypeError: `path` is no path.
     """
     try:
+        path = os.fspath(path)  # TypeError for a number, which would name an open file
         if stat.S_ISCHR(os.stat(path).st_mode):
             raise DataError(f"{path} is a device, not a file of text")  # /dev/zero has no end
         with open(path, "rb") as file:

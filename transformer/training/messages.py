@@ -13,10 +13,10 @@ from tqdm import tqdm
 LONGEST = 1000  # characters of a message
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = LONGEST) -> str:
     """The text on one line, without its middle if it is long: what a message quotes may have any length."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST // 2]} … {line[-LONGEST // 2:]}"
+    return line if len(line) <= most else f"{line[:most // 2]} … {line[-most // 2:]}"
 
 
 class Messages:

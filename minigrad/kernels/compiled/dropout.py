@@ -10,7 +10,7 @@ from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense, 
 
 
 def suits(input, mask, p):
-    """It takes float32 and float64 arrays in host memory, C-contiguous, not empty; a mask of the shape; a probability."""
+    """It takes float32 and float64 arrays in host memory, C-contiguous, not empty; a mask of the shape; p in [0, 1)."""
     return are_dense(input) and is_mask(mask, input.shape) and type(p) is float and 0 <= p < 1
 
 

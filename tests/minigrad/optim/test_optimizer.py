@@ -44,7 +44,7 @@ def test_options_of_a_group_replace_the_defaults():
 shared = tensor(2)
 WRONG_PARAMETERS = {
     "nothing": ([], ValueError, "empty"),
-    "None": (None, TypeError, "SGD: params .* NoneType"),
+    "None": (None, TypeError, "params .* NoneType"),
     "an empty group": ([{"params": []}], ValueError, "group 0"),
     "one tensor": (tensor(2), TypeError, "in a list"),
     "text": ("x", TypeError, "str"),
