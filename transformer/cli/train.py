@@ -55,9 +55,8 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)))  # of a pipe, too
         if new:
             path.unlink()
-    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
-        reason = getattr(error, "strerror", error)
-        raise click.BadParameter(f"cannot write to {path}: {reason}", context, parameter) from error
+    except OSError as error:
+        raise click.BadParameter(f"cannot write to {path}: {error.strerror}", context, parameter) from error
     return path
 
 

@@ -56,3 +56,8 @@ def test_mistakes_are_named(source, target, problem, write, tmp_path):
 def test_a_device_is_no_text():
     with pytest.raises(DataError, match="/dev/zero is a device"):
         read_lines("/dev/zero")
+
+
+def test_a_number_names_no_open_file():
+    with pytest.raises(TypeError):
+        read_lines(0)
