@@ -102,7 +102,7 @@ def _unheard(ended: Ended, kill: Disturbance, early: bool) -> bool:
     if kill.new and not ended.output and "KeyboardInterrupt" in ended.errors:
         return True  # Python was loading itself, or the package
     over, not_begun = "now try" in ended.output, early and not ended.output
-    return ended.status in (-kill.number, 128 + kill.number) and not ended.errors and (over or not_begun)
+    return ended.status in (-kill.number, 128 + kill.number) and not ended.errors.strip() and (over or not_begun)
 
 
 def whole(out: Path, was: bool, reached: int = 0) -> str | None:
