@@ -38,7 +38,7 @@ from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import PairTooLong
 from transformer.training.run_folder import RunError, check_new, is_run
-from transformer.training.signals import stopping_at_once
+from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import suitable_threads, usable_threads
 
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared_vocab", "preset")
@@ -69,9 +69,10 @@ class _Training(Command):
             with output_may_be_lost(), stopping_at_once():
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            out = ctx.params["out"]
-            click.echo(f"stopped; {f'go on with  {_resume(out)}' if is_run(out) else 'there is no checkpoint yet'}",
-                       err=True)
+            with stopped_already():
+                out = ctx.params["out"]
+                click.echo(f"stopped; {f'go on with  {_resume(out)}' if is_run(out) else 'there is no checkpoint yet'}",
+                           err=True)
             ctx.exit(128 + getattr(error, "number", signal.SIGINT))
 
 

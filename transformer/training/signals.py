@@ -50,6 +50,13 @@ def stopping_at_once() -> Iterator[None]:
 
 
 @contextmanager
+def stopped_already() -> Iterator[None]:
+    """Within the block, the signals have no effect: the training has stopped, and says so."""
+    with _handled_by(lambda number, frame: None):
+        yield
+
+
+@contextmanager
 def stop_request() -> Iterator[Request]:
     """A request that the first signal makes, so that no update is cut in half; a second signal raises `Stopped`.
 
