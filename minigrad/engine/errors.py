@@ -43,8 +43,8 @@ def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequ
     operands = f"[operands: {'; '.join(f'{name}: {shown(v)}' if name else shown(v) for name, v in named)}]"
     if isinstance(error, AttributeError) and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
         return TypeError(f"{operation}: the operands must be tensors or arrays {operands}")
-    problem = "an integer has more than 64 bits" if isinstance(error, OverflowError) else message
-    return kind_of(error)(f"{operation}: {problem} {operands}")
+    message = message.replace("Python int too large to convert to C long", "an integer has more than 64 bits")
+    return kind_of(error)(f"{operation}: {message} {operands}")
 
 
 def misfit(error: TypeError, operation: str, signature: inspect.Signature, keywords: Iterable[str]) -> TypeError:
