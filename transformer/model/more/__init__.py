@@ -1,0 +1,1 @@
+"""Rarer parts and models, off the reading path."""

@@ -1,0 +1,83 @@
+"""A decoder-only Transformer, which predicts the next token (Radford et al. 2019, "GPT-2")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.nn import init
+
+from transformer.model.config import TransformerConfig
+from transformer.model.layers import EncoderLayer
+from transformer.model.masks import causal_mask
+from transformer.model.positions import LearnedPositions, SinusoidalPositions
+from transformer.model.transformer import _ids_on
+
+
+class LanguageModel(nn.Module):
+    """Embeddings and positions, layers of self-attention under a causal mask, and a projection to the vocabulary.
+
+    Args:
+        vocab_size: V, the number of token ids.
+        d_model, num_heads, num_layers, d_ff: sizes; `d_ff` is 4 · d_model by default.
+        max_length: the longest text in tokens, which has as many positions.
+        dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
+        norm: "pre", as in GPT-2, or "post"; with "pre" a last norm precedes the projection.
+        activation: of the feed-forward layers: "gelu", "gelu_tanh" (GPT-2's) or "relu".
+        positions: "learned" (GPT-2's) or "sinusoidal".
+        bias: whether projections, feed-forward layers and norms have biases.
+        layer_norm_eps: added to the variance in every norm.
+        tie_output: project with the embedding's weights (GPT-2), or with those of a layer of its own, without a bias.
+        pad_id: the id of padding, which follows the tokens of a shorter text; None: there is none.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int = 256, num_heads: int = 8, num_layers: int = 4,
+                 d_ff: int | None = None, max_length: int = 256, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "gelu", positions: str = "learned", bias: bool = True, layer_norm_eps: float = 1e-5,
+                 tie_output: bool = True, pad_id: int | None = None) -> None:
+        super().__init__()
+        config = TransformerConfig(vocab_size, vocab_size, d_model, num_heads, dropout=dropout, norm=norm,
+                                   d_ff=4 * d_model if d_ff is None else d_ff, activation=activation, bias=bias,
+                                   positions=positions, norm_bias=bias, layer_norm_eps=layer_norm_eps)
+        self.vocab_size, self.max_length, self.pad_id = vocab_size, max_length, pad_id
+        self.table = nn.Embedding(vocab_size, d_model)
+        init.normal_(self.table.weight, std=d_model ** -0.5)
+        learned = positions == "learned"
+        self.positions = LearnedPositions(max_length, d_model) if learned else SinusoidalPositions(max_length, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList([EncoderLayer(config) for _ in range(num_layers)])
+        self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
+        self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward(self, ids: Any, past: int = 0) -> Tensor:
+        """Ids (B, T) → the logits of the token after each, (B, T, V).
+
+        Args:
+            ids: a tensor, an array or nested lists.
+            past: the number of tokens before `ids`, whose keys and values a `transformer.decode.KeyValueCache` has.
+        """
+        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        length = ids.shape[1]
+        x = self.dropout(self.table(ids) + self.positions(length, past))  # (B, T, D)
+        mask = causal_mask(length, past + length, self.device)
+        for layer in self.layers:
+            x = layer(x, mask)
+        x = x if self.norm is None else self.norm(x)
+        return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
+
+    def loss(self, ids: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+        """The cross-entropy of every token of ids (B, T) but the first, given those before it, without padding.
+
+        Args:
+            ids: texts, each with padding at its end.
+            label_smoothing, reduction: as for `minigrad.functional.cross_entropy`.
+        """
+        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        ignored = -1 if self.pad_id is None else self.pad_id
+        return F.cross_entropy(self(ids[:, :-1]), ids[:, 1:], None, ignored, reduction, label_smoothing)
+
+    @property
+    def device(self) -> str:
+        """Where the parameters are."""
+        return self.table.weight.device
