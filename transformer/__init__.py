@@ -15,8 +15,13 @@ from transformer import known, moved  # `known` notes the methods of the classes
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,
+    DecoderLayer,
     Encoder,
+    EncoderLayer,
+    FeedForward,
+    LayerConfig,
     MultiHeadAttention,
+    Residual,
     Transformer,
     TransformerConfig,
     causal_mask,
@@ -24,7 +29,9 @@ from transformer.model import (
     shift_right,
 )
 
-__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask", "known",
-           "padding_mask", "shift_right", "trace"]
+__all__ = [
+    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LayerConfig", "MultiHeadAttention",
+    "Residual", "Transformer", "TransformerConfig", "causal_mask", "known", "padding_mask", "shift_right", "trace",
+]
 
 moved.install()

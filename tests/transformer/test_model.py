@@ -22,6 +22,7 @@ OPTIONS = [
      "d_model": 16, "num_heads": 8},
     {"positions": "learned", "final_norm": False, "tie_output": True, "num_decoder_layers": 2, "num_heads": 1},
     {"norm": "post", "final_norm": True, "layer_norm_eps": 1e-2, "bias": False, "activation": "gelu_tanh"},
+    {"activation": "silu"},
 ]
 
 

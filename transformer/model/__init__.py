@@ -9,14 +9,14 @@
 """
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.config import TransformerConfig
+from transformer.model.config import LayerConfig, TransformerConfig
 from transformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
 from transformer.model.transformer import Decoder, Encoder, TokenEmbedding, Transformer, shift_right
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LearnedPositions", "MultiHeadAttention",
-    "Residual", "SinusoidalPositions", "TokenEmbedding", "Transformer", "TransformerConfig", "causal_mask",
-    "padding_mask", "shift_right", "sinusoid",
+    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LayerConfig", "LearnedPositions",
+    "MultiHeadAttention", "Residual", "SinusoidalPositions", "TokenEmbedding", "Transformer", "TransformerConfig",
+    "causal_mask", "padding_mask", "shift_right", "sinusoid",
 ]
