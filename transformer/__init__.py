@@ -12,6 +12,7 @@
 """
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
+from transformer.decode.generate import generate
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,
@@ -28,10 +29,12 @@ from transformer.model import (
     padding_mask,
     shift_right,
 )
+from transformer.model.more.language_model import LanguageModel
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LayerConfig", "MultiHeadAttention",
-    "Residual", "Transformer", "TransformerConfig", "causal_mask", "known", "padding_mask", "shift_right", "trace",
+    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LanguageModel", "LayerConfig",
+    "MultiHeadAttention", "Residual", "Transformer", "TransformerConfig", "causal_mask", "generate", "known",
+    "padding_mask", "shift_right", "trace",
 ]
 
 moved.install()

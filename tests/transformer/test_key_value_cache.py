@@ -135,10 +135,11 @@ def changed(change):
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    (lambda: nn.Linear(2, 2), "no attention"),
+    (lambda: nn.Linear(2, 2), "Linear does not take `past`"),
+    (lambda: changed(lambda a: vars(a).pop("key")), "no attention"),
     (lambda: changed(lambda a: setattr(a, "key", Adapted(8, 8))), r"layers\.0\.self_attention\.key is a Adapted"),
     (lambda: changed(lambda a: setattr(a, "key", a.query)), r"layers\.0\.self_attention\.key shares its weight"),
-], ids=["none", "another class", "shared"])
+], ids=["no past", "no attention", "another class", "shared"])
 def test_models_that_it_cannot_serve(model, message):
     with pytest.raises(ValueError, match=message):
         KeyValueCache(model())

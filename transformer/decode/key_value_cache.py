@@ -8,6 +8,7 @@ so that other threads may use or train the model meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad
@@ -53,7 +54,7 @@ class KeyValueCache:
     One thread uses a cache at a time. Calls record no graph: the results have no gradient.
 
     Raises:
-        ValueError: a model without such attentions.
+        ValueError: the model does not take `past`, or has no such attentions.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -161,6 +162,8 @@ class _Call(Interpreter):
 
 def projections(model: nn.Module) -> dict[int, str] | str:
     """The role of each projection of the attentions of `model`, by the id of its weight; or what forbids a cache."""
+    if "past" not in signature(model.forward).parameters:
+        return f"the forward of {type(model).__name__} does not take `past`, the number of tokens before its ids"
     roles: dict[int, str] = {}
     for path, module in model.named_modules():
         parts = {role: vars(module).get(role) for role in ROLES}

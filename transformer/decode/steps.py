@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -223,7 +223,9 @@ def decoding(model: nn.Module) -> Iterator[None]:
 
     NumPy gives no warning of overflow: `Steps.check` finds what comes of it.
     """
-    with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data), unwarned():
+    first = next(model.parameters(), None)
+    device = nullcontext() if first is None else on_device_of(first.data)
+    with nn.evaluating(), minigrad.no_grad(), device, unwarned():
         yield
 
 
