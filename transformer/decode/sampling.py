@@ -153,7 +153,7 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
 
 
-def follow(steps: Steps, choose: Choice) -> Iterator[tuple[NDArray[np.int64], ...]]:
+def follow(steps: Steps, choose: Choice) -> Iterator[tuple[NDArray[Any], ...]]:
     """Extend every row by the tokens that `choose` returns, until each ends or reaches its limit.
 
     Yields:
