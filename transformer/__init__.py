@@ -12,6 +12,7 @@
 """
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
+from transformer.decode.generate import generate
 from transformer.decode.kv_cache import DecoderCache
 from transformer.explore.trace import trace
 from transformer.model import (
@@ -30,12 +31,13 @@ from transformer.model import (
     shift_right,
 )
 from transformer.model.more.grouped_attention import GroupedQueryAttention
+from transformer.model.more.language_model import LanguageModel
 from transformer.model.more.rotary import RotaryPositions
 
 __all__ = [
     "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
-    "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
-    "TransformerConfig", "causal_mask", "known", "padding_mask", "shift_right", "trace",
+    "LanguageModel", "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
+    "TransformerConfig", "causal_mask", "generate", "known", "padding_mask", "shift_right", "trace",
 ]
 
 moved.install()

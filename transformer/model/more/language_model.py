@@ -8,11 +8,12 @@ from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.nn import init
 
-from transformer.model.config import TransformerConfig
-from transformer.model.layers import EncoderLayer
+from transformer.model.layers import DecoderLayer
 from transformer.model.masks import causal_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
 from transformer.model.transformer import _ids_on
+
+POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
 
 
 class LanguageModel(nn.Module):
@@ -24,7 +25,7 @@ class LanguageModel(nn.Module):
         max_length: the longest text in tokens, which has as many positions.
         dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
         norm: "pre", as in GPT-2, or "post"; with "pre" a last norm precedes the projection.
-        activation: of the feed-forward layers: "gelu", "gelu_tanh" (GPT-2's) or "relu".
+        activation: of the feed-forward layers: as for `DecoderLayer`; GPT-2's is "gelu_tanh".
         positions: "learned" (GPT-2's) or "sinusoidal".
         bias: whether projections, feed-forward layers and norms have biases.
         layer_norm_eps: added to the variance in every norm.
@@ -37,16 +38,18 @@ class LanguageModel(nn.Module):
                  activation: str = "gelu", positions: str = "learned", bias: bool = True, layer_norm_eps: float = 1e-5,
                  tie_output: bool = True, pad_id: int | None = None) -> None:
         super().__init__()
-        config = TransformerConfig(vocab_size, vocab_size, d_model, num_heads, dropout=dropout, norm=norm,
-                                   d_ff=4 * d_model if d_ff is None else d_ff, activation=activation, bias=bias,
-                                   positions=positions, norm_bias=bias, layer_norm_eps=layer_norm_eps)
+        if positions not in POSITIONS:
+            raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
         self.vocab_size, self.max_length, self.pad_id = vocab_size, max_length, pad_id
         self.table = nn.Embedding(vocab_size, d_model)
         init.normal_(self.table.weight, std=d_model ** -0.5)
-        learned = positions == "learned"
-        self.positions = LearnedPositions(max_length, d_model) if learned else SinusoidalPositions(max_length, d_model)
+        self.positions = POSITIONS[positions](max_length, d_model)
+        self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleList([EncoderLayer(config) for _ in range(num_layers)])
+        self.layers = nn.ModuleList([
+            DecoderLayer(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
+                         dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
+                         layer_norm_eps=layer_norm_eps, cross_attention=False) for _ in range(num_layers)])
         self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
         self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
 
@@ -59,10 +62,10 @@ class LanguageModel(nn.Module):
         """
         ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
         length = ids.shape[1]
-        x = self.dropout(self.table(ids) + self.positions(length, past))  # (B, T, D)
+        x = self.dropout(self.table(ids) * self.scale + self.positions(length, past))  # (B, T, D)
         mask = causal_mask(length, past + length, self.device)
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask=mask)
         x = x if self.norm is None else self.norm(x)
         return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
 
