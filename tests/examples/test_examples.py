@@ -32,9 +32,9 @@ def run_example(name, *arguments, status=0):
 
 
 def test_every_example_is_here():
-    """Those that the tests below run, and each has a help text."""
-    paths = sorted(path.name for path in EXAMPLES.glob("*.py"))
-    assert paths == ["loss_curvature.py", "train_copy.py", "train_reverse.py", "translate_dates.py",
+    """Those that the tests below and test_published_weights.py run; each that trains has a help text."""
+    paths = {path.name for path in EXAMPLES.glob("*.py")} - {"gpt2.py", "bert.py", "whisper.py"}
+    assert sorted(paths) == ["loss_curvature.py", "train_copy.py", "train_reverse.py", "translate_dates.py",
                      "translate_text.py"]
     for name in paths:
         assert "--device" in run_example(name, "--help").stdout
