@@ -255,6 +255,9 @@ def test_a_map_that_cannot_be(rename, message):
             "qkv.0.weight": np.zeros((12, 4), np.float32)}, rename=rename)):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
+    for wrong in (5, "norm", {"a": 3}, {1: "norm"}, [("a", "b", "c")]):
+        with pytest.raises(TypeError, match="rename: expected"):
+            load_pytorch(module, {}, rename=wrong)
     with pytest.raises(TypeError, match=r"Fused: names must be a tuple, got 'a'; transposed\('a'\)"):
         Fused("a")
 

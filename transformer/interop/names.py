@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from minigrad import Tensor, nn
 
-from transformer.interop.rename import Entry, Fused, Rename, as_function, by_function, by_map
+from transformer.interop.rename import Entry, Fused, Rename, as_function, by_function, by_map, check_rename
 from transformer.model import (
     Decoder,
     DecoderLayer,
@@ -106,7 +106,7 @@ def pytorch_names(module: nn.Module, prefix: str = "", names: ModelNames | None 
         A pair for each of PyTorch's tensors. A tied parameter has its first name here in all its pairs.
 
     Raises:
-        TypeError: no module; `names` for a module without a `Transformer`; a `rename` that is no dictionary.
+        TypeError: no module; `names` for a module without a `Transformer`; a `rename` that is no such dictionary.
         ValueError: a `rename` with other ``{}`` on one side, or with a `Fused` of parameters that are not there.
     """
     return [Pair(theirs, fused.names) for theirs, fused in entries(module, prefix, names, rename)]
@@ -123,6 +123,7 @@ def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Re
         raise TypeError(f"PyTorch's names: expected a module of minigrad, got a {type(module).__name__}")
     if names is not None and not any(isinstance(part, Transformer) for part in module.modules()):
         raise TypeError(f"names are those of the parts of a Transformer, and a {type(module).__name__} has none")
+    check_rename(rename)
     state = module.state_dict()
     around = {name for name in state if isinstance(module, Encoder | Decoder) and name.startswith("embedding.")}
     found: Iterable[Entry] = _walk(module, "", "", ModelNames() if names is None else names, around)

@@ -77,6 +77,19 @@ Entry = tuple[str, Fused]  # a name of theirs, and the parameters here that it h
 Rule = tuple[str, Fused]  # the same for templates of names
 
 
+def check_rename(rename: Any) -> None:
+    """Raise a TypeError for what is no `Rename`."""
+    if isinstance(rename, Mapping):
+        wrong = [item for item in rename.items()
+                 if not isinstance(item[0], str) or not isinstance(item[1], str | Fused | None)]
+        if wrong:
+            raise TypeError(f"rename: expected their name: a name here, Fused, transposed or None, got {wrong[0]!r}")
+    elif rename is not None and not callable(rename) and not (isinstance(rename, list | tuple) and all(
+            isinstance(pair, list | tuple) and len(pair) == 2 for pair in rename)):
+        raise TypeError("rename: expected a dictionary, a function, or a list of pairs of a regular expression and its "
+                        f"replacement, got {rename!r}")
+
+
 def by_map(entries: Iterable[Entry], rename: Mapping[str, str | Fused | None]) -> Iterator[Entry]:
     """Entries with PyTorch's names, by the names of a map.
 
@@ -138,7 +151,8 @@ def _most_specific(name: str, rules: list[Rule]) -> tuple[tuple[int, int], list[
             match = _match(template, name)
             if match:
                 *fields, rest = match.groups()
-                name_there, *here = ((text.format(*fields) + rest).removeprefix(".") for text in (theirs, *fused.names))
+                name_there, *here = ((reduce(lambda text, field: text.replace("{}", field, 1), fields, text) + rest)
+                                     .removeprefix(".") for text in (theirs, *fused.names))
                 rank = (template.count(".") + bool(template), -template.count("{}"))
                 found.setdefault(rank, []).append((name_there, replace(fused, names=tuple(here))))
     return max(found.items(), default=((-1, 0), []))
