@@ -10,7 +10,6 @@ from minigrad import Tensor, nn
 from minigrad.nn import init
 
 from tests.minigrad.nn.test_init import SPREAD
-from transformer import GroupedQueryAttention, Transformer, TransformerConfig
 
 
 class Own(nn.Module):
@@ -23,11 +22,9 @@ class Own(nn.Module):
         init.constant_(self.constant, 7.0)
 
 
-CONFIG = TransformerConfig(7, 7, d_model=8, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, d_ff=12,
-                           output_bias=True, positions="learned", max_length=5)
 MODULES = [
     lambda: nn.Linear(3, 4), lambda: nn.Embedding(5, 3, padding_idx=1), lambda: nn.LayerNorm(4), lambda: nn.RMSNorm(4),
-    lambda: nn.Conv1d(3, 4, 2), lambda: GroupedQueryAttention(8, 4, 2), lambda: Transformer(CONFIG), Own,
+    lambda: nn.Conv1d(3, 4, 2), Own,
 ]
 
 
@@ -64,14 +61,13 @@ def test_blocks_nest_and_are_local_to_a_thread():
         return bool(nn.Linear(3, 4).weight.numpy().any())
 
     elsewhere = []
-    with pytest.raises(KeyError), nn.no_init():
+    with nn.no_init():
         with nn.no_init():
             assert not drawn()
         assert not drawn()
         thread = threading.Thread(target=lambda: elsewhere.append(drawn()))
         thread.start()
         thread.join()
-        raise KeyError
     assert elsewhere == [True]
     assert drawn()
     assert not nn.no_init()(drawn)()
