@@ -85,7 +85,8 @@ def validate(model: LanguageModel, ids: np.ndarray, length: int) -> float:
     starts = np.arange(0, len(ids) - length, length)[:, None]
     passages = ids[starts + np.arange(length + 1)]
     with nn.evaluating(), no_grad():
-        total = sum(model.loss(part, reduction="sum").item() for part in np.array_split(passages, -(-len(passages) // 64)))
+        total = sum(model.loss(passages[first:first + 64], reduction="sum").item()
+                    for first in range(0, len(passages), 64))
     return total / (len(passages) * length)
 
 
