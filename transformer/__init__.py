@@ -13,6 +13,7 @@
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
 from transformer.decode.generate import generate
+from transformer.decode.key_value_cache import KeyValueCache
 from transformer.decode.kv_cache import DecoderCache
 from transformer.explore.trace import trace
 from transformer.model import (
@@ -36,7 +37,7 @@ from transformer.model.more.rotary import RotaryPositions
 
 __all__ = [
     "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
-    "LanguageModel", "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
+    "KeyValueCache", "LanguageModel", "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
     "TransformerConfig", "causal_mask", "generate", "known", "padding_mask", "shift_right", "trace",
 ]
 

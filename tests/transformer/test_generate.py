@@ -137,9 +137,10 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(change, penalty, alpha):
         assert hypothesis.score == pytest.approx(max(ended.values()), rel=1e-10)
 
 
-def test_a_narrow_beam_is_the_same_with_and_without_a_cache():
+@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "num_kv_heads": 1}], ids=str)
+def test_a_narrow_beam_is_the_same_with_and_without_a_cache(options, device):
     """Hypotheses change their places, and prompts leave the batch."""
-    model = peaked(sharpness=1.5)
+    model = peaked(sharpness=1.5, **options).to(device)
     ways = [generate(each, PROMPTS[::2] + PROMPTS, 15, beam_size=3, end_id=END) for each in (model, WithoutPast(model))]
     assert [whole(h) for h in ways[0]] == [whole(h) for h in ways[1]]
     np.testing.assert_allclose(*([h.score for h in way] for way in ways), rtol=1e-10)
@@ -171,8 +172,8 @@ def test_the_narrowest_choice_is_greedy(options):
     assert [h.ids for h in generate(model, PROMPTS, 6, **options)] == [h.ids for h in generate(model, PROMPTS, 6)]
 
 
-def test_a_seed_repeats_the_draws_whatever_prompts_follow():
-    model, seeded = peaked(sharpness=1.0), []
+def test_a_seed_repeats_the_draws_whatever_prompts_follow(device):
+    model, seeded = peaked(sharpness=1.0).to(device), []
     for prompts in (PROMPTS[:2], PROMPTS, PROMPTS[:2]):
         minigrad.manual_seed(7)
         seeded.append([h.ids for h in generate(model, prompts, 8, temperature=1.0)][:2])

@@ -43,7 +43,10 @@ def in_pieces(call, ids, *others):
     return np.concatenate([call(part, *others).numpy() for part in np.split(ids, [4, 5, 6], axis=1)], axis=1)
 
 
-@pytest.mark.parametrize("options", [{}, {"positions": "sinusoidal"}, {"norm": "post", "num_layers": 3}], ids=str)
+@pytest.mark.parametrize("options", [
+    {}, {"positions": "sinusoidal"}, {"norm": "post", "num_layers": 3}, {"positions": "rotary"}, {"num_kv_heads": 1},
+    {"positions": "rotary", "num_heads": 4, "num_kv_heads": 2},
+], ids=str)
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_logits_are_those_of_the_whole_text(options, fused, monkeypatch):
     monkeypatch.setattr("transformer.decode.kv_cache.FIRST_ROOM", 2)

@@ -15,6 +15,7 @@ MODELS = {
     "as GPT-2": {"activation": "gelu_tanh", "num_layers": 2},
     "post-norm, sinusoidal": {"norm": "post", "positions": "sinusoidal"},
     "a projection of its own, no biases": {"tie_output": False, "bias": False},
+    "rotary, grouped queries": {"positions": "rotary", "num_heads": 4, "num_kv_heads": 2},
 }
 every_model = pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())
 

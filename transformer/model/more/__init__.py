@@ -1,1 +1,1 @@
-"""Rarer parts and models, off the reading path."""
+"""Parts of other models than the paper's, each to be assigned in place of a part of a layer; and such a model."""

@@ -10,10 +10,12 @@ from minigrad.nn import init
 
 from transformer.model.layers import DecoderLayer
 from transformer.model.masks import causal_mask
+from transformer.model.more.grouped_attention import GroupedQueryAttention
+from transformer.model.more.rotary import RotaryPositions
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
 from transformer.model.transformer import _ids_on
 
-POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions}
+POSITIONS = ("learned", "sinusoidal", "rotary")
 
 
 class LanguageModel(nn.Module):
@@ -22,11 +24,12 @@ class LanguageModel(nn.Module):
     Args:
         vocab_size: V, the number of token ids.
         d_model, num_heads, num_layers, d_ff: sizes; `d_ff` is 4 · d_model by default.
-        max_length: the longest text in tokens, which has as many positions.
+        num_kv_heads: heads of keys and values of a `GroupedQueryAttention`; None: ordinary attention.
+        max_length: the longest text in tokens; no limit with rotary positions.
         dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
         norm: "pre", as in GPT-2, or "post"; with "pre" a last norm precedes the projection.
         activation: of the feed-forward layers: as for `DecoderLayer`; GPT-2's is "gelu_tanh".
-        positions: "learned" (GPT-2's) or "sinusoidal".
+        positions: "learned" (GPT-2's), "sinusoidal", or "rotary", in every attention (see `RotaryPositions`).
         bias: whether projections, feed-forward layers and norms have biases.
         layer_norm_eps: added to the variance in every norm.
         tie_output: project with the embedding's weights (GPT-2), or with those of a layer of its own, without a bias.
@@ -34,22 +37,28 @@ class LanguageModel(nn.Module):
     """
 
     def __init__(self, vocab_size: int, d_model: int = 256, num_heads: int = 8, num_layers: int = 4,
-                 d_ff: int | None = None, max_length: int = 256, dropout: float = 0.1, norm: str = "pre",
-                 activation: str = "gelu", positions: str = "learned", bias: bool = True, layer_norm_eps: float = 1e-5,
-                 tie_output: bool = True, pad_id: int | None = None) -> None:
+                 d_ff: int | None = None, num_kv_heads: int | None = None, max_length: int = 256, dropout: float = 0.1,
+                 norm: str = "pre", activation: str = "gelu", positions: str = "learned", bias: bool = True,
+                 layer_norm_eps: float = 1e-5, tie_output: bool = True, pad_id: int | None = None) -> None:
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
-        self.vocab_size, self.max_length, self.pad_id = vocab_size, max_length, pad_id
+        rotary = RotaryPositions() if positions == "rotary" else None
+        self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
         self.table = nn.Embedding(vocab_size, d_model)
         init.normal_(self.table.weight, std=d_model ** -0.5)
-        self.positions = POSITIONS[positions](max_length, d_model)
+        self.positions = (LearnedPositions(max_length, d_model) if positions == "learned" else
+                          SinusoidalPositions(max_length, d_model) if positions == "sinusoidal" else None)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList([
             DecoderLayer(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
                          dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
                          layer_norm_eps=layer_norm_eps, cross_attention=False) for _ in range(num_layers)])
+        if rotary or num_kv_heads is not None:
+            for layer in self.layers:
+                layer.self_attention = GroupedQueryAttention(d_model, num_heads, num_kv_heads, dropout=dropout,
+                                                             bias=bias, rotary=rotary)
         self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
         self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
 
@@ -62,7 +71,8 @@ class LanguageModel(nn.Module):
         """
         ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
         length = ids.shape[1]
-        x = self.dropout(self.table(ids) * self.scale + self.positions(length, past))  # (B, T, D)
+        x = self.table(ids) * self.scale  # (B, T, D)
+        x = self.dropout(x if self.positions is None else x + self.positions(length, past))
         mask = causal_mask(length, past + length, self.device)
         for layer in self.layers:
             x = layer(x, mask=mask)
