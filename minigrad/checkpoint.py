@@ -6,6 +6,7 @@ it can run: https://github.com/huggingface/safetensors.
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Mapping
@@ -76,7 +77,8 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
     """Read the safetensors file at `path`, made by `save_tensors` or by another program.
 
     Returns:
-        The arrays by name, on the host and writable, and the metadata.
+        The arrays by name, on the host and writable, and the metadata. NumPy has no bfloat16: such a tensor becomes
+        float32, which holds the same values.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -90,7 +92,9 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
-            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            dtypes = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - not a mapping
+            arrays = {name: _bfloat16(path, name) if dtype == "BF16" else np.array(file.get_tensor(name))
+                      for name, dtype in dtypes.items()}
     except (SafetensorError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from error
     for entry, described in ((_CHECKSUM, True), (_OF_BYTES, False)):
@@ -98,6 +102,17 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
         if expected is not None and expected != _checksum(arrays, described):
             raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
     return arrays, metadata
+
+
+def _bfloat16(path: Path, name: str) -> np.ndarray:
+    """A bfloat16 tensor as float32: its 16 bits are the upper half of a float32's."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        entry = json.loads(file.read(length))[name]
+        begin, end = entry["data_offsets"]
+        file.seek(8 + length + begin)
+        halves = np.frombuffer(file.read(end - begin), "<u2")
+    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
 
 
 def _host_array(name: str, value: Any) -> np.ndarray:

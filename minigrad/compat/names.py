@@ -124,7 +124,7 @@ ELSEWHERE = {
     "StepLR": "minigrad.optim.LambdaLR(optimizer, lambda step: gamma ** (step // step_size))",
     "ExponentialLR": "minigrad.optim.LambdaLR(optimizer, lambda step: gamma ** step)",
     "save": "minigrad.checkpoint.save_tensors(path, module.state_dict())",
-    "load": "minigrad.checkpoint.load_tensors(path), then module.load_state_dict(tensors)",
+    "load": "module.load_state_dict(minigrad.checkpoint.load_tensors(path)[0])",
     # changes in place
     "zero_": "x[...] = 0",
     "fill_": "x[...] = value",

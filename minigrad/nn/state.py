@@ -49,7 +49,10 @@ def match_state(
         value = given[name]
         array = arrays[name] = value.data if isinstance(value, Tensor) else value
         if not is_array(array):
-            raise TypeError(f"{operation}: {name} must be a tensor or an array, got {type(value).__name__}")
+            of_pytorch = type(value).__module__.partition(".")[0] == "torch"
+            hint = "; transformer.interop.load_pytorch takes tensors of PyTorch" if of_pytorch else ""
+            raise TypeError(f"{operation}: {name} must be a Tensor of minigrad or an array, got a "
+                            f"{'torch.' if of_pytorch else ''}{type(value).__name__}{hint}")
         tied = first_name.setdefault(id(tensor), name)
         if tuple(array.shape) != tuple(tensor.shape):
             problems.append(f"{name}: shape {tuple(array.shape)} given, {tuple(tensor.shape)} needed")

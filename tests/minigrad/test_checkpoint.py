@@ -58,9 +58,21 @@ def test_tensors_of_any_device(tmp_path, device):
     np.testing.assert_array_equal(arrays["view"], np.arange(6.0).reshape(2, 3).T)
 
 
-def header(dtype, size):
-    text = json.dumps({"a": {"dtype": dtype, "shape": [1], "data_offsets": [0, size]}}).encode()
-    return struct.pack("<Q", len(text)) + text + bytes(size)
+def header(dtype, size, shape=(1,)):
+    text = json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def test_bfloat16_becomes_float32_without_rounding(tmp_path):
+    expected = np.float32([[1.0, -2.5, 0.0], [np.inf, 2.0**-133, 3.140625]])
+    halves = (expected.view(np.uint32) >> 16).astype("<u2")
+    (tmp_path / "file").write_bytes(header("BF16", 12, (2, 3)) + halves.tobytes())
+    arrays, _ = load_tensors(tmp_path / "file")
+    assert arrays["a"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["a"], expected)
+    arrays["a"].fill(0)  # writable
+    (tmp_path / "file").write_bytes(header("BF16", 2, ()) + b"\x80\x3f")
+    assert load_tensors(tmp_path / "file")[0]["a"].shape == ()
 
 
 DAMAGE = {
@@ -73,8 +85,8 @@ DAMAGE = {
     "a flipped bit in a name": lambda raw: raw.replace(b'"weight"', b'"wdight"'),
     "another dtype of the same size": lambda raw: raw.replace(b"F64", b"I64"),
     "a pickle": lambda raw: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}.",
-    "an unknown dtype": lambda raw: header("F99", 1),
-    "a dtype that NumPy lacks": lambda raw: header("BF16", 2),
+    "an unknown dtype": lambda raw: header("F99", 1) + bytes(1),
+    "a dtype that NumPy lacks": lambda raw: header("F8_E4M3", 1) + bytes(1),
 }
 
 

@@ -68,6 +68,14 @@ def test_every_name_is_missing_and_what_it_is_here_exists():
         assert all(hasattr(np, dtype) for dtype in re.findall(r"numpy\.(\w+)", here)), here
 
 
+def test_what_is_said_of_save_and_load_runs(tmp_path):
+    module, other = nn.Linear(2, 3), nn.Linear(2, 3)
+    names = {"minigrad": minigrad, "path": tmp_path / "file"}
+    exec(ELSEWHERE["save"], {**names, "module": module})
+    exec(ELSEWHERE["load"], {**names, "module": other})
+    assert np.array_equal(module.weight.numpy(), other.weight.numpy())
+
+
 def test_a_module_that_is_called_as_a_function():
     here = CALLED["minigrad.tensor"]
     with pytest.raises(TypeError, match=re.escape("minigrad.tensor is a module") + ".*" + re.escape(here)):

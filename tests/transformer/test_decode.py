@@ -18,7 +18,7 @@ from tests.transformer.decoding_models import (
     trimmed,
 )
 from transformer.decode import beam_search, greedy, sample
-from transformer.decode.steps import Steps
+from transformer.decode.steps import translation
 
 
 def flat(result):
@@ -119,9 +119,9 @@ def test_threads_divide_the_batch(name, monkeypatch):
     """Sentences of like length go together, and come back in their order."""
     model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
     expected, widths = WAYS[name](model, sources), []
-    original = Steps.__init__
-    monkeypatch.setattr(Steps, "__init__", lambda steps, model, source, *rest: (
-        widths.append(source.shape), original(steps, model, source, *rest))[1])
+    for module in ("beam", "sampling"):
+        monkeypatch.setattr(f"transformer.decode.{module}.translation", lambda model, source, *rest: (
+            widths.append(source.shape), translation(model, source, *rest))[1])
     with minigrad.parallel.threads(2):
         found = WAYS[name](model, sources)
     assert sorted(widths) == [(6, 19), (16, 13)]

@@ -13,11 +13,12 @@ from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
 from transformer.decode import greedy
 from transformer.decode.next_token import AsWritten, OnArrays
-from transformer.decode.steps import Steps
+from transformer.decode.steps import translation
 
 OPTIONS = [
     {}, {"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}, {"positions": "learned"},
     {"sinusoid_layout": "halves", "first_position": 1}, {"activation": "gelu"}, {"activation": "gelu_tanh"},
+    {"activation": "silu"},
     {"bias": False, "norm_bias": False}, {"num_decoder_layers": 0}, {"num_heads": 1}, {"layer_norm_eps": 0.1},
     {"tie_output": True, "share_embeddings": True},
 ]
@@ -101,7 +102,7 @@ def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
     tokens, parents = np.full((batch, hypotheses), 3), np.tile(np.arange(hypotheses) // 2, (batch, 1))
     peaks = []
     with minigrad.no_grad():
-        steps = Steps(model, np.full((batch, 5), 3), 40)
+        steps = translation(model, np.full((batch, 5), 3), 40)
         for step in range(30):
             tracemalloc.start()
             steps.logits()

@@ -1,8 +1,20 @@
-"""From source ids to target ids: greedy decoding, beam search and sampling, in batches, with a KV cache."""
+"""From source ids to target ids, or from a prompt to its continuation: greedily, by sampling or by beam search.
+
+    sampling.py, beam.py  ``greedy``, ``sample`` and ``beam_search`` of a `Transformer`
+    generate.py           ``generate`` and ``stream`` of a decoder-only model
+    steps.py              the steps that all of these share
+    next_token.py         the logits of the next token, with a KV cache or without
+    kv_cache.py           keys and values as raw arrays: `LayerCache`, `DecoderCache`
+    key_value_cache.py    `KeyValueCache`, for any model made of attentions
+"""
 
 from transformer.decode.beam import beam_search
+from transformer.decode.generate import generate, stream
+from transformer.decode.key_value_cache import KeyValueCache
+from transformer.decode.kv_cache import DecoderCache, LayerCache
 from transformer.decode.next_token import decoder_of
 from transformer.decode.sampling import greedy, sample
 from transformer.decode.steps import Hypothesis
 
-__all__ = ["Hypothesis", "beam_search", "decoder_of", "greedy", "sample"]
+__all__ = ["DecoderCache", "Hypothesis", "KeyValueCache", "LayerCache", "beam_search", "decoder_of", "generate",
+           "greedy", "sample", "stream"]

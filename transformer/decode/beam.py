@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, remaining
+from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, remaining, translation
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
@@ -49,23 +49,24 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score = _score(length_penalty, alpha)
-
-    def search(part: Any) -> list[list[Hypothesis]]:
-        steps = Steps(model, part, max_length)
-        beams = _Beams(beam_size, num_best, steps.limits, model.config.eos_id, score)
-        while beams.sentences.size:
-            parents, stay = beams.extend(*steps.most_probable(beam_size))
-            if not stay.all():
-                order = remaining(stay)
-                beams.keep(order)
-                steps.keep(order)
-                parents = parents[order]
-            steps.go_on(beams.ids[:, :, -1], parents)
-        return beams.best()
-
+    score = scoring(length_penalty, alpha, "beam_search")
     with decoding(model):
-        return in_parts(search, model, source)
+        return in_parts(lambda part: search(translation(model, part, max_length), beam_size, num_best, score), model,
+                        source)
+
+
+def search(steps: Steps, beam_size: int, num_best: int, score: Score) -> list[list[Hypothesis]]:
+    """The `num_best` hypotheses of each text of `steps`, best first, by a beam of `beam_size`."""
+    beams = _Beams(beam_size, num_best, steps.limits, steps.end, score)
+    while beams.sentences.size:
+        parents, stay = beams.extend(*steps.most_probable(beam_size))
+        if not stay.all():
+            order = remaining(stay)
+            beams.keep(order)
+            steps.keep(order)
+            parents = parents[order]
+        steps.go_on(beams.ids[:, :, -1], parents)
+    return beams.best()
 
 
 class _Beams:
@@ -153,15 +154,15 @@ class _Beams:
                 for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
 
 
-def _score(length_penalty: str, alpha: float) -> Score:
-    """The function that scores hypotheses."""
+def scoring(length_penalty: str, alpha: float, caller: str) -> Score:
+    """The function that scores hypotheses; errors name the `caller`."""
     if not 0 <= alpha <= MAX_ALPHA:  # nan, too
-        raise ValueError(f"beam_search: alpha must be a number from 0 to {MAX_ALPHA:g}, got {alpha}")
+        raise ValueError(f"{caller}: alpha must be a number from 0 to {MAX_ALPHA:g}, got {alpha}")
     scores: dict[str, Score] = {
         "gnmt": lambda log_probability, length: log_probability / ((5 + length) / 6) ** alpha,
         "mean": lambda log_probability, length: log_probability / length,
         "none": lambda log_probability, length: log_probability,
     }
     if length_penalty not in scores:
-        raise ValueError(f"beam_search: length_penalty must be one of {', '.join(scores)}, got {length_penalty!r}")
+        raise ValueError(f"{caller}: length_penalty must be one of {', '.join(scores)}, got {length_penalty!r}")
     return scores[length_penalty]

@@ -57,8 +57,8 @@ class LayerCache:
             The keys and values of all tokens so far, views of the buffers, valid until the next call.
         """
         end = self.length + keys.shape[2]
-        self._keys = _with_room(self._keys, keys, self.length, end)
-        self._values = _with_room(self._values, values, self.length, end)
+        self._keys = with_room(self._keys, keys, self.length, end)
+        self._values = with_room(self._values, values, self.length, end)
         with on_device_of(keys):
             self._keys[:, :, self.length:end] = keys
             self._values[:, :, self.length:end] = values
@@ -74,10 +74,10 @@ class LayerCache:
         """Make these rows, in this order, the batch: `Rows`, or indices on the host."""
         rows = rows if isinstance(rows, Rows) else Rows(rows)
         if self._keys is not None:
-            self._keys, self._values = (_select(buffer, rows, self.length) for buffer in (self._keys, self._values))
+            self._keys, self._values = (select_rows(buffer, rows, self.length) for buffer in (self._keys, self._values))
         if self.memory is not None:
             keys, values = self.memory
-            self.memory = _select(keys, rows, keys.shape[2]), _select(values, rows, keys.shape[2])
+            self.memory = select_rows(keys, rows, keys.shape[2]), select_rows(values, rows, keys.shape[2])
 
     def keep(self, tokens: Any) -> None:
         """Keep these tokens alone of each sentence: `tokens`, indices (B, fewer than `length`)."""
@@ -90,7 +90,7 @@ class LayerCache:
         self.length = tokens.shape[1]
 
 
-def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
+def with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
     """`buffer` if it has room for `needed` tokens; else a buffer of at least twice the size, with its `used` tokens."""
     if buffer is not None and buffer.shape[2] >= needed:
         return buffer
@@ -102,7 +102,7 @@ def _with_room(buffer: Any, like: Any, used: int, needed: int) -> Any:
     return larger
 
 
-def _select(buffer: Any, rows: Rows, used: int) -> Any:
+def select_rows(buffer: Any, rows: Rows, used: int) -> Any:
     """The rows of `buffer`, which has `used` tokens. A batch that does not grow changes in place, by rows that move."""
     indices, moved = rows.on(device_of(buffer))
     with on_device_of(buffer):
@@ -114,7 +114,7 @@ def _select(buffer: Any, rows: Rows, used: int) -> Any:
 
 
 class DecoderCache:
-    """One `LayerCache` for each decoder layer.
+    """One `LayerCache` for each of `num_layers` decoder layers.
 
     Attributes:
         length: the number of target tokens of each sentence in it.

@@ -3,14 +3,14 @@
 `OnArrays` computes the decoder's forward from its parameters, on plain arrays and with a KV cache: a step has little to
 compute, and Tensors and modules would take a large part of its time. `AsWritten` calls the model's own methods on all
 tokens so far at every step; it serves models that were changed and models that an interpreter watches. `decoder_of`
-chooses between them.
+chooses between them. `Continuation` serves decoder-only models.
 
 The K hypotheses of a sentence are adjacent, (B, K).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from minigrad.functional.normalization import layer_norm
 from minigrad.kernels import PathWatcher, report_choice
 from minigrad.tensor import as_tensor
 
+from transformer.decode.key_value_cache import KeyValueCache, projections
 from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
 from transformer.known import unknown_part
 from transformer.model import DecoderLayer, MultiHeadAttention, Residual, Transformer
@@ -82,15 +83,36 @@ def _unusual(model: Transformer) -> str | None:
     return None
 
 
-class AsWritten:
+class _Prefixes:
+    """All tokens so far of each hypothesis.
+
+    Attributes:
+        prefix: (B, K, length), on the host.
+    """
+
+    def __init__(self, prefix: NDArray[np.int64]) -> None:
+        self.prefix = prefix
+
+    def extend(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """Add a token to each hypothesis; the arguments are those of ``AsWritten.__call__``. Returns ids (B · K, T)."""
+        before = self.prefix if parents is None else np.take_along_axis(self.prefix, parents[:, :, None], axis=1)
+        self.prefix = np.concatenate([before, tokens[:, :, None]], axis=2)
+        return self.prefix.reshape(-1, self.prefix.shape[2])
+
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Make these sentences, in this order, the batch; a sentence may occur several times."""
+        self.prefix = self.prefix[rows]
+
+
+class AsWritten(_Prefixes):
     """The next token by ``model.decode`` on all tokens so far: right for any model, and slow for long sentences.
 
     The arguments are those of `decoder_of`.
     """
 
     def __init__(self, model: Transformer, memory: Tensor, memory_mask: Any) -> None:
+        super().__init__(np.empty((len(memory), 1, 0), np.int64))
         self.model, self.memory, self.memory_mask = model, memory, memory_mask
-        self.prefix: NDArray[np.int64] = np.empty((len(memory), 1, 0), np.int64)  # (B, K, tokens so far)
 
     def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
         """The logits of the token after each of `tokens`.
@@ -102,16 +124,14 @@ class AsWritten:
         Returns:
             A raw array (B · K, target_vocab_size), valid until the next call.
         """
-        before = self.prefix if parents is None else np.take_along_axis(self.prefix, parents[:, :, None], axis=1)
-        self.prefix = np.concatenate([before, tokens[:, :, None]], axis=2)
-        batch, hypotheses, length = self.prefix.shape
-        memory, mask = self._rows(np.repeat(np.arange(batch), hypotheses))
-        logits = self.model.decode(self.prefix.reshape(-1, length), memory, mask)  # (B·K, length, V)
+        ids = self.extend(tokens, parents)
+        memory, mask = self._rows(np.repeat(np.arange(len(tokens)), tokens.shape[1]))
+        logits = self.model.decode(ids, memory, mask)  # (B·K, length, V)
         return logits.data[:, -1].copy()
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Make these sentences, in this order, the batch; a sentence may occur several times."""
-        self.prefix = self.prefix[rows]
+        super().select(rows)
         self.memory, self.memory_mask = self._rows(rows)
 
     def _rows(self, rows: NDArray[np.int64]) -> tuple[Tensor, Any]:
@@ -119,6 +139,58 @@ class AsWritten:
             index = asarray_on(self.model.device, rows)
             mask = None if self.memory_mask is None else self.memory_mask[index]
             return as_tensor(self.memory.data[index]), mask
+
+
+class Continuation(_Prefixes):
+    """The next token of a decoder-only model, ``model(ids)`` → logits (B, T, V); a call is as that of `AsWritten`.
+
+    A model that takes ``past``, and that a `KeyValueCache` can serve, reads each token once. Any other reads all tokens
+    so far at every step.
+
+    Args:
+        model: a model in evaluation mode.
+        prompt: ids (B, T); the first call of this object gets the last of them.
+        special: tokens that the vocabulary must have.
+    """
+
+    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], special: Sequence[int]) -> None:
+        super().__init__(prompt[:, None, :-1])
+        self.model, self.special = model, special
+        declined = projections(model)
+        self.cache = None if isinstance(declined, str) else KeyValueCache(model)
+        if isinstance(declined, str):
+            report_choice("generation", f"{type(model).__name__}.forward", "KeyValueCache", declined)
+        else:
+            report_choice("generation", "KeyValueCache")
+
+    def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
+        """The logits of the token after each of `tokens`, see `AsWritten`."""
+        hypotheses = self.prefix.shape[1]
+        ids = self.extend(tokens, parents)
+        if self.cache is None:
+            return self.last(self.model(ids), ids)
+        if parents is not None and self.cache.length:
+            self.cache.select((np.arange(len(parents))[:, None] * hypotheses + parents).ravel())
+        ids = ids[:, self.cache.length:]
+        return self.last(self.cache(ids), ids)
+
+    def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
+        """The logits of the last token, a raw array (rows, V), from (rows, T, V); ValueError for another shape."""
+        if logits.ndim != 3 or tuple(logits.shape[:2]) != ids.shape:
+            raise ValueError(f"generate: the model must return logits of shape (batch, length, vocabulary), got "
+                             f"{tuple(logits.shape)} for ids of shape {ids.shape}")
+        unknown = [token for token in self.special if not 0 <= token < logits.shape[2]]
+        if unknown:
+            raise IndexError(f"generate: the token {unknown[0]} of end_id and never is outside the vocabulary of "
+                             f"{logits.shape[2]}")
+        return logits.data[:, -1].copy()
+
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Make these prompts, in this order, the batch; a prompt may occur several times."""
+        hypotheses = self.prefix.shape[1]
+        super().select(rows)
+        if self.cache is not None and self.cache.length:
+            self.cache.select((rows[:, None] * hypotheses + np.arange(hypotheses)).ravel())
 
 
 class OnArrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from minigrad import functional as F
 from minigrad import random
-from minigrad.device import asarray_on, xp
+from minigrad.device import asarray_on, device_of, xp
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, read_back, remaining
+from transformer.decode.steps import (
+    Hypothesis,
+    Steps,
+    at_least_one,
+    decoding,
+    in_parts,
+    read_back,
+    remaining,
+    translation,
+)
 from transformer.model import Transformer
 
 # (steps, numbers of the open hypotheses) -> the next token of each and its log-probability, host arrays (rows,).
@@ -36,13 +45,9 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
         ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions.
         NotFinite: the model gives no finite probabilities.
     """
-
-    def choose(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        tokens, log_probabilities = steps.most_probable(1)
-        return tokens[:, 0, 0], log_probabilities[:, 0, 0]
-
     with decoding(model):
-        return in_parts(lambda part: _follow(Steps(model, part, max_length), choose), model, source)
+        return in_parts(lambda part: completed(translation(model, part, max_length), most_probable_token), model,
+                        source)
 
 
 def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,
@@ -68,30 +73,53 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
         ValueError: as for `greedy`; an option out of range.
         NotFinite: as for `greedy`.
     """
-    if not (temperature > 0 and math.isfinite(temperature)):
-        raise ValueError(f"sample: temperature must be positive and finite, got {temperature}; for 0, its limit, "
-                         "use greedy")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"sample: top_p must be in (0, 1], got {top_p}")
-    top_k = None if top_k is None else at_least_one("top_k", top_k)
+    check_options("sample", temperature, top_k, top_p)
     num_samples = at_least_one("num_samples", num_samples)
     with decoding(model):
-        steps = Steps(model, source, max_length)
+        steps = translation(model, source, max_length)
         steps.limits = [limit for limit in steps.limits for _ in range(num_samples)]
         steps.keep(np.repeat(np.arange(len(steps.last)), num_samples))
         count, generator = len(steps.last), random.next_generator()
-
-        def choose(steps: Steps, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-            log_probabilities = steps.log_probabilities()
-            uniform = generator.random(count)[rows]  # drawn for all: no row's numbers depend on when others finish
-            chosen = draw(log_probabilities, asarray_on(model.device, uniform), temperature, top_k, top_p)[:, None]
-            picked = xp(chosen).take_along_axis(log_probabilities, chosen, axis=-1)
-            tokens, gained = read_back(chosen, picked)
-            steps.check(gained)
-            return tokens[:, 0], gained[:, 0]
-
-        drawn = _follow(steps, choose)
+        # Drawn for all at every step: no row's numbers depend on when others finish.
+        drawn = completed(steps, drawing(lambda _, rows: generator.random(count)[rows], temperature, top_k, top_p))
     return [drawn[first:first + num_samples] for first in range(0, count, num_samples)]
+
+
+def check_options(caller: str, temperature: float, top_k: int | None, top_p: float | None) -> None:
+    """Raise TypeError or ValueError, in the name of `caller`, unless one can sample with these options."""
+    if not (temperature > 0 and math.isfinite(temperature)):
+        raise ValueError(f"{caller}: temperature must be positive and finite, got {temperature}; for 0, its limit, "
+                         "use greedy decoding")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"{caller}: top_p must be in (0, 1], got {top_p}")
+    if top_k is not None:
+        at_least_one("top_k", top_k)
+
+
+def most_probable_token(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The choice of greedy decoding."""
+    tokens, log_probabilities = steps.most_probable(1)
+    return tokens[:, 0, 0], log_probabilities[:, 0, 0]
+
+
+def drawing(uniform: Callable[[int, NDArray[np.int64]], NDArray[np.float64]], temperature: float = 1.0,
+            top_k: int | None = None, top_p: float | None = None) -> Choice:
+    """The choice of sampling.
+
+    Args:
+        uniform: (number of the step, numbers of the open hypotheses) -> their random numbers in [0, 1), (rows,).
+        temperature, top_k, top_p: as for `sample`.
+    """
+
+    def choose(steps: Steps, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        log_probabilities = steps.log_probabilities()
+        numbers = asarray_on(device_of(log_probabilities), uniform(steps.length, rows))
+        chosen = draw(log_probabilities, numbers, temperature, top_k, top_p)[:, None]
+        tokens, gained = read_back(chosen, xp(chosen).take_along_axis(log_probabilities, chosen, axis=-1))
+        steps.check(gained)
+        return tokens[:, 0], gained[:, 0]
+
+    return choose
 
 
 def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: int | None = None,
@@ -125,22 +153,33 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
 
 
-def _follow(steps: Steps, choose: Choice) -> list[Hypothesis]:
-    """Extend every row by the tokens that `choose` returns, until each ends or reaches its limit."""
-    eos, limits = steps.model.config.eos_id, np.array(steps.limits, np.int64)
-    rows = np.arange(len(limits))  # which hypotheses are still open
-    ids: list[list[int]] = [[] for _ in rows]
-    totals, finished = np.zeros(len(rows)), np.zeros(len(rows), bool)
+def follow(steps: Steps, choose: Choice) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Extend every row by the tokens that `choose` returns, until each ends or reaches its limit.
+
+    Yields:
+        For each step the numbers of the rows that were open, their new tokens, and the log-probabilities of these.
+    """
+    limits = np.array(steps.limits, np.int64)
+    rows = np.arange(len(limits))
     while rows.size:
         tokens, gained = choose(steps, rows)
-        totals[rows] += gained
-        finished[rows] = ended = tokens == eos
-        for row, token in zip(rows[~ended].tolist(), tokens[~ended].tolist(), strict=True):
-            ids[row].append(token)
-        stay = ~ended & (steps.length + 1 < limits[rows])
+        yield rows, tokens, gained
+        stay = (tokens != steps.end) & (steps.length + 1 < limits[rows])
         if not stay.all():
             order = remaining(stay)
             rows, tokens = rows[order], tokens[order]
             steps.keep(order)
         steps.go_on(tokens[:, None])
+
+
+def completed(steps: Steps, choose: Choice) -> list[Hypothesis]:
+    """The hypothesis of each row, when all have ended or reached their limits."""
+    count = len(steps.limits)
+    ids: list[list[int]] = [[] for _ in range(count)]
+    totals, finished = np.zeros(count), np.zeros(count, bool)
+    for rows, tokens, gained in follow(steps, choose):
+        totals[rows] += gained
+        finished[rows] = ended = tokens == steps.end
+        for row, token in zip(rows[~ended].tolist(), tokens[~ended].tolist(), strict=True):
+            ids[row].append(token)
     return [Hypothesis(*parts) for parts in zip(ids, totals.tolist(), totals.tolist(), finished.tolist(), strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -31,12 +31,12 @@ LEAST_ROWS = 8  # the fewest sentences of a part of a batch that gets its own th
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation of one sentence.
+    """One translation of one sentence, or one continuation of a prompt.
 
     Attributes:
-        ids: its tokens, without begin- and end-of-sentence.
+        ids: its tokens, without begin- and end-of-sentence and without the prompt.
         score: the log-probability, normalised for length in beam search, which ranks hypotheses by it.
-        log_probability: natural logarithm of P(ids | source), end-of-sentence included if it was reached.
+        log_probability: natural logarithm of P(ids | source or prompt), end-of-sentence included if it was reached.
         finished: whether it ended in end-of-sentence, rather than at the greatest length.
     """
 
@@ -47,43 +47,40 @@ class Hypothesis:
 
 
 class Steps:
-    """A batch of sentences that is encoded once, then decoded by one token of each hypothesis at every step.
+    """A batch of texts that are extended by one token of each hypothesis at every step.
 
     Hypotheses are kept on the host. With the model on a GPU, each step synchronises once, to read back the chosen
     tokens. It uploads at most two small arrays: the tokens, (B, K), and the mask of the hypotheses in beam search, or
-    the random numbers in sampling. Sentences that end add two uploads for all layers together. Nothing else is
-    transferred after the source is encoded.
+    the random numbers in sampling. Texts that end add two uploads for all layers together. Nothing else is
+    transferred after the first step.
 
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
-        source: ids (B, S), padded.
-        max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`.
+        next_token: what computes the logits, with the call and the `select` of `AsWritten`.
+        last: the last token of each text, (B, 1).
+        limits: the most tokens of each text's extension, end included.
+        end: the token that ends a hypothesis; −1: none does.
+        never: tokens that no hypothesis contains.
 
     Attributes:
-        limits: the most tokens of each sentence's translation, (B,). They do not depend on padding, so that a sentence
-            has the same translation alone and in a batch.
+        limits, end: as given.
         length: the number of tokens of each hypothesis so far.
-        last: the last token of each hypothesis, (B, K); all sentences have the same number K, 1 at first.
+        last: the last token of each hypothesis, (B, K); all texts have the same number K, 1 at first.
     """
 
-    def __init__(self, model: Transformer, source: Any, max_length: int | None) -> None:
-        self.model, config = model, model.config
-        ids = model.source_ids(source)
-        lengths = source_lengths(model, source)
-        self.limits = _limits(lengths, max_length, config.max_length)
+    def __init__(self, model: nn.Module, next_token: Any, last: NDArray[np.int64], limits: list[int], end: int,
+                 never: Sequence[int]) -> None:
+        self.model, self.last, self.limits, self.end = model, last, limits, end
         self.length = 0
-        self.last: NDArray[np.int64] = np.full((len(lengths), 1), config.bos_id)
-        self._never = sorted({config.pad_id, config.bos_id})  # tokens that no translation contains
+        self._next_token, self._never = next_token, sorted(set(never))
         self._parents: NDArray[np.int64] | None = None  # the `parents` of `go_on`
-        if lengths.size:  # an empty batch is never decoded
-            self._decoder = decoder_of(model, model.encode(ids), model.memory_mask(ids))
 
     def logits(self) -> Any:
         """The logits of the next token: a raw array (B · K, V) on the model's device, valid until the next step."""
-        return self._decoder(self.last, self._parents)
+        return self._next_token(self.last, self._parents)
 
     def log_probabilities(self) -> Any:
-        """The log-probabilities of the next token, as `logits`; −inf for tokens that no translation contains."""
+        """The log-probabilities of the next token, as `logits`; −inf for tokens that no hypothesis contains."""
         out = F.log_softmax(self.logits())
         for token in self._never:
             out[:, token] = -math.inf
@@ -105,7 +102,7 @@ class Steps:
             raise overflow(self.model, "probabilities")
 
     def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
-        """Replace the hypotheses of each sentence by extensions of one token.
+        """Replace the hypotheses of each text by extensions of one token.
 
         Args:
             tokens: the last token of each new hypothesis, (B, K).
@@ -115,10 +112,28 @@ class Steps:
         self.last, self._parents = tokens, parents
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Make these sentences, in this order, the batch; a sentence may occur several times."""
+        """Make these texts, in this order, the batch; a text may occur several times."""
         self.last = self.last[rows]
         if len(rows):
-            self._decoder.select(rows)
+            self._next_token.select(rows)
+
+
+def translation(model: Transformer, source: Any, max_length: int | None) -> Steps:
+    """The steps of translating sentences, which are encoded here.
+
+    Args:
+        model: a model in evaluation mode, under ``no_grad``: see `decoding`.
+        source: ids (B, S), padded.
+        max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`. A limit
+            does not depend on padding, so that a sentence has the same translation alone and in a batch.
+    """
+    config, ids = model.config, model.source_ids(source)
+    lengths = source_lengths(model, source)
+    limits = _limits(lengths, max_length, config.max_length)
+    # An empty batch is never decoded.
+    next_token = decoder_of(model, model.encode(ids), model.memory_mask(ids)) if lengths.size else None
+    return Steps(model, next_token, np.full((len(lengths), 1), config.bos_id), limits, config.eos_id,
+                 (config.pad_id, config.bos_id))
 
 
 def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -203,12 +218,14 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 
 
 @contextmanager
-def decoding(model: Transformer) -> Iterator[None]:
+def decoding(model: nn.Module) -> Iterator[None]:
     """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads.
 
     NumPy gives no warning of overflow: `Steps.check` finds what comes of it.
     """
-    with nn.evaluating(), minigrad.no_grad(), on_device_of(next(model.parameters()).data), unwarned():
+    first = next(model.parameters(), None)
+    device = nullcontext() if first is None else on_device_of(first.data)
+    with nn.evaluating(), minigrad.no_grad(), device, unwarned():
         yield
 
 

@@ -1,0 +1,163 @@
+"""Continue prompts with a decoder-only model: greedily, by sampling, or by beam search."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minigrad import Tensor, nn, parallel, random
+from minigrad.arguments import whole_number
+from minigrad.device import is_array, to_numpy
+
+from transformer.decode.beam import scoring, search
+from transformer.decode.next_token import Continuation
+from transformer.decode.sampling import Choice, check_options, completed, drawing, follow, most_probable_token
+from transformer.decode.steps import LEAST_ROWS, Hypothesis, Steps, decoding
+
+Prompt = NDArray[np.int64]  # (T,)
+
+
+def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
+             top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, length_penalty: str = "gnmt",
+             alpha: float = 0.6, end_id: int | None = None, never: Sequence[int] = ()) -> list[Hypothesis]:
+    """Continue each prompt with the tokens that the model predicts.
+
+    By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
+    tokens are drawn at random; with a `beam_size` above 1, beam search looks for the most probable continuation.
+
+    Args:
+        model: a decoder-only model such as `LanguageModel`: ids (B, T) → logits (B, T, V), in any mode; it runs in
+            evaluation mode. Where a `KeyValueCache` can serve it, it reads each token once, else all tokens at every
+            step. Within `minigrad.parallel.threads`, threads divide the prompts.
+        prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
+            as it would be alone, without padding.
+        max_new_tokens: the most tokens to add, `end_id` included.
+        temperature, top_k, top_p: as for `sample`. ``minigrad.manual_seed`` makes the draws reproducible; those of the
+            first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
+        beam_size, length_penalty, alpha: as for `beam_search`; |Y| counts the new tokens.
+        end_id: the token that ends a text; None: each has `max_new_tokens`.
+        never: tokens that no continuation contains.
+
+    Returns:
+        For each prompt a hypothesis, whose `ids` are the new tokens.
+
+    Raises:
+        ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
+            or a beam and sampling at once; a model that returns another shape.
+        TypeError: prompts that are no integers.
+        IndexError: an id outside the vocabulary.
+        NotFinite: the model gives no finite probabilities.
+    """
+    prompts = _prompts(model, prompt, max_new_tokens, "generate")
+    beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
+    score = scoring(length_penalty, alpha, "generate")
+    choice_of = _choice("generate", max_new_tokens, len(prompts), temperature, top_k, top_p)
+    if beam_size > 1 and choice_of is not _greedy:
+        raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
+                         "and top_p")
+
+    def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
+        with decoding(model):
+            steps = _steps(model, np.stack([prompts[row] for row in rows]), max_new_tokens, end_id, never)
+            if beam_size > 1:
+                return [best for [best] in search(steps, beam_size, 1, score)]
+            return completed(steps, choice_of(rows))
+
+    groups = _groups(prompts)
+    found = dict(zip(chain(*groups), chain(*parallel.run([partial(extend, rows) for rows in groups])), strict=True))
+    return [found[row] for row in range(len(prompts))]
+
+
+def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
+           top_k: int | None = None, top_p: float | None = None, end_id: int | None = None,
+           never: Sequence[int] = ()) -> Iterator[int]:
+    """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
+
+    Args:
+        prompt: ids (T,).
+        model, max_new_tokens, temperature, top_k, top_p, end_id, never: as for `generate`.
+
+    Returns:
+        An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
+
+    Raises:
+        ValueError, TypeError: as `generate`, at once.
+        IndexError, NotFinite: as `generate`, from the iterator.
+    """
+    batch = np.stack(_prompts(model, [prompt], max_new_tokens, "stream"))
+    choose = _choice("stream", max_new_tokens, 1, temperature, top_k, top_p)(np.zeros(1, np.int64))
+    following = follow(_steps(model, batch, max_new_tokens, end_id, never), choose)
+
+    def tokens() -> Iterator[int]:
+        while True:
+            with decoding(model):
+                step = next(following, None)
+            if step is None or step[1][0] == end_id:
+                return
+            yield int(step[1][0])
+
+    return tokens()
+
+
+def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
+           never: Sequence[int]) -> Steps:
+    """The steps that continue `prompts`, ids (B, T)."""
+    special = [*never] if end_id is None else [*never, end_id]
+    return Steps(model, Continuation(model, prompts, special), prompts[:, -1:], [max_new_tokens] * len(prompts),
+                 -1 if end_id is None else end_id, never)
+
+
+def _greedy(rows: NDArray[np.int64]) -> Choice:
+    return most_probable_token
+
+
+def _choice(caller: str, steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None
+            ) -> Callable[[NDArray[np.int64]], Choice]:
+    """How to choose tokens for those rows of `count` that form a batch: `_greedy`, or at random.
+
+    The random numbers of a row do not depend on the batch that it is in.
+    """
+    if temperature is None and top_k is None and top_p is None:
+        return _greedy
+    heat = 1.0 if temperature is None else temperature
+    check_options(caller, heat, top_k, top_p)
+    uniform = random.next_generator().random((count, steps))
+    return lambda rows: drawing(lambda step, left: uniform[rows[left], step], heat, top_k, top_p)
+
+
+def _groups(prompts: list[Prompt]) -> list[NDArray[np.int64]]:
+    """The numbers of the prompts in batches of one length; within `parallel.threads` several for a common length."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for row, ids in enumerate(prompts):
+        by_length[len(ids)].append(row)
+    return [part for rows in by_length.values()
+            for part in np.array_split(rows, max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
+
+
+def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) -> list[Prompt]:
+    """The prompts on the host, checked."""
+    max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
+    raw = prompt.data if isinstance(prompt, Tensor) else prompt
+    rows = [np.asarray(row.data if isinstance(row, Tensor) else row)
+            for row in (to_numpy(raw) if is_array(raw) else raw)]
+    positions = getattr(model, "max_length", None)
+    for number, row in enumerate(rows):
+        if row.ndim != 1:
+            raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "
+                             f"shape {row.shape}")
+        if not row.size:
+            raise ValueError(f"{caller}: prompt {number} has no tokens; begin with a token such as begin-of-text")
+        if row.dtype.kind not in "iu":
+            raise TypeError(f"{caller}: prompts must be integers, prompt {number} is of {row.dtype}")
+        if positions is not None and len(row) + max_new_tokens - 1 > positions:
+            most = positions + 1 - len(row)
+            remedy = f"ask for at most {most} new ones" if most > 0 else "shorten it"
+            raise ValueError(f"{caller}: prompt {number} has {len(row)} tokens, and {max_new_tokens} new ones do not "
+                             f"fit the model's {positions} positions; {remedy}, or train with a greater max_length")
+    return [row.astype(np.int64) for row in rows]

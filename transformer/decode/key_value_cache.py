@@ -1,0 +1,177 @@
+"""A KV cache outside of the modules, for any model whose attentions project keys and values with `nn.Linear`.
+
+`KeyValueCache` calls the model on the new tokens alone. An interpreter stands around its linear maps: where one of them
+projects keys or values, it returns those of all tokens so far. No module knows of it and nothing in the model changes,
+so that other threads may use or train the model meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from minigrad import Tensor, nn, no_grad
+from minigrad.device import on_device_of
+from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreting
+from minigrad.engine.primitive import Primitive
+from minigrad.functional.linear import linear
+from minigrad.tensor import as_tensor
+
+from transformer.decode.kv_cache import Rows, select_rows, with_room
+
+ROLES = ("query", "key", "value")
+
+Place = tuple[int, str]  # the number of a call of an attention within one call of the model, and a role
+
+
+class KeyValueCache:
+    """Calls a model on new tokens, with the keys and values of the tokens before them.
+
+    ```python
+    cache = KeyValueCache(model)
+    logits = cache(ids[:, :5])  # those of model(ids), for the first five tokens
+    logits = cache(ids[:, 5:])  # for the others, which attend to the first five
+    ```
+
+    The model meets these conditions; `LanguageModel` does.
+
+    - It takes ``past``, the number of tokens before its ids: it counts positions from there, and its mask lets T new
+      tokens see ``past`` earlier ones, ``causal_mask(T, past + T)``.
+    - Each attention has children `query`, `key` and `value`, an `nn.Linear` each, and calls each once. Its queries are
+      the last T of the tokens that its keys and values stand for. `MultiHeadAttention` and `GroupedQueryAttention` are
+      such attentions.
+
+    Where an attention projects another tensor for its keys than for its queries, as attention to a memory does, the
+    keys and values of the first call serve in all later ones.
+
+    Args:
+        model: as above. It runs in the mode that it has; decode in evaluation mode (`nn.evaluating`).
+
+    Attributes:
+        length: the number of tokens that it holds of each sequence.
+
+    One thread uses a cache at a time. Calls record no graph: the results have no gradient.
+
+    Raises:
+        ValueError: the model does not take `past`, or has no such attentions.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        roles = projections(model)
+        if isinstance(roles, str):
+            raise ValueError(f"KeyValueCache: {roles}")
+        self.model, self.roles = model, roles
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all tokens."""
+        self.length = 0
+        self.kept: dict[Place, Any] = {}  # keys or values, (B, 1, room, features)
+        self.fixed: set[Place] = set()  # those that stay as in the first call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """``model(*args, **kwargs, past=length)``: with ids (B, T), the logits of the new tokens, (B, T, V).
+
+        A call that raises leaves the cache as it was.
+
+        Raises:
+            ValueError: another batch than before; an attention that does not meet the conditions above.
+        """
+        call = _Call(self)
+        with no_grad(), interpreting(call):
+            out = self.model(*args, **kwargs, past=self.length)
+        call.end()
+        return out
+
+    def select(self, rows: Any) -> None:
+        """Make these rows, in this order, the batch; `rows`: indices on the host, possibly repeated."""
+        sent = rows if isinstance(rows, Rows) else Rows(rows)
+        for place, buffer in self.kept.items():
+            used = buffer.shape[2] if place in self.fixed else self.length
+            self.kept[place] = select_rows(buffer, sent, used)
+
+
+class _Call(Interpreter):
+    """One call of the model.
+
+    Attributes:
+        inputs: what each projection was given.
+        new: the number of tokens that each place of the cache gets.
+    """
+
+    phase = REWRITE - 1  # outermost: compositions would put other operations in the place of `linear`
+
+    def __init__(self, cache: KeyValueCache) -> None:
+        self.cache = cache
+        self.inputs: dict[Place, Tensor] = {}
+        self.new: dict[Place, int] = {}
+
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        """The output of `op`; for a projection of keys or values, that for all tokens so far."""
+        role = self.cache.roles.get(id(operands.args[1])) if op is linear else None
+        if role is None:
+            return proceed(operands)
+        place = len(self.inputs) // len(ROLES), role
+        if place in self.inputs:
+            raise ValueError(f"KeyValueCache: an attention projects its {role} twice before its other projections")
+        self.inputs[place] = operands.args[0]
+        if role == "query":
+            return proceed(operands)
+        if place in self.cache.fixed:
+            return as_tensor(self.earlier(place, len(operands.args[0]))[:, 0])
+        return as_tensor(self.joined(place, proceed(operands).data))
+
+    def joined(self, place: Place, new: Any) -> Any:
+        """Keys or values (B, T, n) of new tokens → those of all tokens so far, (B, length + T, n), a view."""
+        if new.ndim != 3:
+            raise ValueError(f"KeyValueCache: keys and values of shape (batch, length, features) expected, got "
+                             f"{tuple(new.shape)}")
+        start, end = self.cache.length, self.cache.length + new.shape[1]
+        before = self.earlier(place, len(new)) if start else None
+        buffer = self.cache.kept[place] = with_room(before, new[:, None], start, end)
+        with on_device_of(new):
+            buffer[:, 0, start:end] = new
+        self.new[place] = new.shape[1]
+        return buffer[:, 0, :end]
+
+    def earlier(self, place: Place, batch: int) -> Any:
+        """What the cache holds at `place`, (B, 1, room, n)."""
+        held = self.cache.kept.get(place)
+        if held is None:
+            raise ValueError("KeyValueCache: the model calls more attentions than in the first call")
+        if len(held) != batch:
+            raise ValueError(f"KeyValueCache: the cache holds {len(held)} sequences, and the call has {batch}; "
+                             "`select` changes the batch, and `clear` begins anew")
+        return held
+
+    def end(self) -> None:
+        """Count the new tokens, after a call that has not raised."""
+        cache, inputs = self.cache, self.inputs
+        if cache.length == 0:
+            cache.fixed = {(number, role) for number, role in self.new
+                           if inputs[number, "key"] is not inputs.get((number, "query"))}
+            for place in cache.fixed:
+                cache.kept[place] = cache.kept[place][:, :, :self.new.pop(place)]
+        lengths = {self.new.get(place, 0) for place in cache.kept.keys() - cache.fixed}
+        if len(lengths) != 1:
+            raise ValueError("KeyValueCache: the self-attentions of the model do not read the same tokens, or there "
+                             "are none")
+        cache.length += lengths.pop()
+
+
+def projections(model: nn.Module) -> dict[int, str] | str:
+    """The role of each projection of the attentions of `model`, by the id of its weight; or what forbids a cache."""
+    if "past" not in signature(model.forward).parameters:
+        return f"the forward of {type(model).__name__} does not take `past`, the number of tokens before its ids"
+    roles: dict[int, str] = {}
+    for path, module in model.named_modules():
+        parts = {role: vars(module).get(role) for role in ROLES}
+        if not all(isinstance(part, nn.Module) for part in parts.values()):
+            continue
+        for role, part in parts.items():
+            if type(part) is not nn.Linear:
+                return f"{path}.{role} is a {type(part).__name__}, and the cache knows projections by nn.Linear alone"
+            if roles.setdefault(id(part.weight), role) != role:
+                return f"{path}.{role} shares its weight with a projection of another role"
+    return roles or "the model has no attention with nn.Linear children query, key and value"

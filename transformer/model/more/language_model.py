@@ -1,0 +1,96 @@
+"""A decoder-only Transformer, which predicts the next token (Radford et al. 2019, "GPT-2")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.nn import init
+
+from transformer.model.layers import DecoderLayer
+from transformer.model.masks import causal_mask
+from transformer.model.more.grouped_attention import GroupedQueryAttention
+from transformer.model.more.rotary import RotaryPositions
+from transformer.model.positions import LearnedPositions, SinusoidalPositions
+from transformer.model.transformer import _ids_on
+
+POSITIONS = ("learned", "sinusoidal", "rotary")
+
+
+class LanguageModel(nn.Module):
+    """Embeddings and positions, layers of self-attention under a causal mask, and a projection to the vocabulary.
+
+    Args:
+        vocab_size: V, the number of token ids.
+        d_model, num_heads, num_layers, d_ff: sizes; `d_ff` is 4 · d_model by default.
+        num_kv_heads: heads of keys and values of a `GroupedQueryAttention`; None: ordinary attention.
+        max_length: the longest text in tokens; no limit with rotary positions.
+        dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
+        norm: "pre", as in GPT-2, or "post"; with "pre" a last norm precedes the projection.
+        activation: of the feed-forward layers: as for `DecoderLayer`; GPT-2's is "gelu_tanh".
+        positions: "learned" (GPT-2's), "sinusoidal", or "rotary", in every attention (see `RotaryPositions`).
+        bias: whether projections, feed-forward layers and norms have biases.
+        layer_norm_eps: added to the variance in every norm.
+        tie_output: project with the embedding's weights (GPT-2), or with those of a layer of its own, without a bias.
+        pad_id: the id of padding, which follows the tokens of a shorter text; None: there is none.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int = 256, num_heads: int = 8, num_layers: int = 4,
+                 d_ff: int | None = None, num_kv_heads: int | None = None, max_length: int = 256, dropout: float = 0.1,
+                 norm: str = "pre", activation: str = "gelu", positions: str = "learned", bias: bool = True,
+                 layer_norm_eps: float = 1e-5, tie_output: bool = True, pad_id: int | None = None) -> None:
+        super().__init__()
+        if positions not in POSITIONS:
+            raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
+        rotary = RotaryPositions() if positions == "rotary" else None
+        self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
+        self.table = nn.Embedding(vocab_size, d_model)
+        init.normal_(self.table.weight, std=d_model ** -0.5)
+        self.positions = (LearnedPositions(max_length, d_model) if positions == "learned" else
+                          SinusoidalPositions(max_length, d_model) if positions == "sinusoidal" else None)
+        self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList([
+            DecoderLayer(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
+                         dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
+                         layer_norm_eps=layer_norm_eps, cross_attention=False) for _ in range(num_layers)])
+        if rotary or num_kv_heads is not None:
+            for layer in self.layers:
+                layer.self_attention = GroupedQueryAttention(d_model, num_heads, num_kv_heads, dropout=dropout,
+                                                             bias=bias, rotary=rotary)
+        self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
+        self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward(self, ids: Any, past: int = 0) -> Tensor:
+        """Ids (B, T) → the logits of the token after each, (B, T, V).
+
+        Args:
+            ids: a tensor, an array or nested lists.
+            past: the number of tokens before `ids`, whose keys and values a `transformer.decode.KeyValueCache` has.
+        """
+        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        length = ids.shape[1]
+        x = self.table(ids) * self.scale  # (B, T, D)
+        x = self.dropout(x if self.positions is None else x + self.positions(length, past))
+        mask = causal_mask(length, past + length, self.device)
+        for layer in self.layers:
+            x = layer(x, mask=mask)
+        x = x if self.norm is None else self.norm(x)
+        return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
+
+    def loss(self, ids: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+        """The cross-entropy of every token of ids (B, T) but the first, given those before it, without padding.
+
+        Args:
+            ids: texts, each with padding at its end.
+            label_smoothing, reduction: as for `minigrad.functional.cross_entropy`.
+        """
+        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        ignored = -1 if self.pad_id is None else self.pad_id
+        return F.cross_entropy(self(ids[:, :-1]), ids[:, 1:], None, ignored, reduction, label_smoothing)
+
+    @property
+    def device(self) -> str:
+        """Where the parameters are."""
+        return self.table.weight.device
