@@ -62,7 +62,6 @@ ELSEWHERE = {
     "nelement": ".size",
     "contiguous": ".clone(), though no operation here asks for it",
     "narrow": "x[start:start + length]",
-    "select": "x[index]",
     "take_along_dim": ".gather(axis, index)",
     "take_along_axis": ".gather(axis, index)",
     # arithmetic
