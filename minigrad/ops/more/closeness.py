@@ -24,6 +24,8 @@ isclose.no_gradient()
 
 @public
 def allclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether `isclose`, of x, y, `rtol`, `atol` and `equal_nan`, holds everywhere, as a Python bool: a GPU is waited for.
+    """Whether x and y are close everywhere, as a Python bool, for which it waits for a GPU.
+
+    `rtol`, `atol` and `equal_nan` are those of `isclose`.
     """
     return bool(all(isclose(x, y, rtol, atol, equal_nan)))
