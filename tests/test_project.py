@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("minigrad", "transformer")
-EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pygraphviz", "pytest", "pdoc",
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "sklearn", "matplotlib", "matplotlib_fontja", "pygraphviz", "pytest", "pdoc",
           "playwright"}
 
 
