@@ -79,11 +79,11 @@ def _pairs(operation: str, *sizes: Size) -> list[tuple[int, int]]:
     """Each as a pair, for the height and the width; of the last but one, the padding, 0 is allowed."""
     pairs = []
     for i, size in enumerate(sizes):
-        pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+        pair = list(size) if isinstance(size, (tuple, list)) else [size, size]
         if len(pair) != 2:
             raise ValueError(f"{operation}: sizes must be an int or a pair for height and width, got {size}")
-        least = 0 if i == len(sizes) - 2 else 1
-        pairs.append(tuple([whole_number(n, "a size", operation, least) for n in pair]))
+        height, width = (whole_number(n, "a size", operation, 0 if i == len(sizes) - 2 else 1) for n in pair)
+        pairs.append((height, width))
     return pairs
 
 

@@ -15,8 +15,8 @@ from minigrad.ops.indexing import take
 from minigrad.ops.shape import require_arrays
 
 # NumPy's modes, and PyTorch's names for two of them
-MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric", "wrap": "wrap",
-         "replicate": "edge", "circular": "wrap"}
+MODES: dict[str, Any] = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric",
+                         "wrap": "wrap", "replicate": "edge", "circular": "wrap"}
 
 
 @primitive
