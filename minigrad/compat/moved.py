@@ -39,7 +39,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.functional.similarity": ("minigrad.functional.more.similarity",),
     "minigrad.functional.sums": ("minigrad.kernels.host.sums", "minigrad.kernels.bodies"),
     "minigrad.functional.targets": ("minigrad.functional.loss", "minigrad.functional.more.losses"),
-    "minigrad.functional.windows": ("minigrad.ops.more.windows",),
+    "minigrad.functional.windows": ("minigrad.ops.more.windows", "minigrad.functional.more.convolution"),
     "minigrad.gpu": ("minigrad.precision.gpu", "minigrad.device.memory"),
     "minigrad.half": ("minigrad.precision.half",),
     "minigrad.hooks": ("minigrad.tensor.hooks",),

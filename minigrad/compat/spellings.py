@@ -8,9 +8,9 @@ from typing import Any
 from minigrad.engine.errors import Spelling
 
 # PyTorch's or NumPy's spelling of an argument -> ours, which means the same
-ALSO_NAMED = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis",
-              "dimension": "axis", "dims": "axes", "pad_width": "widths", "constant_values": "value",
-              "condlist": "conditions", "choicelist": "choices"}
+TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis",
+               "dimension": "axis", "dims": "axes", "pad_width": "widths", "constant_values": "value",
+               "condlist": "conditions", "choicelist": "choices"}
 # Arguments that are not understood -> what takes their place here: the first of these that the function has
 OURS = {
     "p": ("ord",),
@@ -46,11 +46,11 @@ IN_A_ROW = {
 
 def rename(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
     """The keyword arguments, with those that name one of the `parameters` as PyTorch or NumPy does so named."""
-    if ALSO_NAMED.keys().isdisjoint(keywords):
+    if TORCH_NAMES.keys().isdisjoint(keywords):
         return keywords
     renamed = {}
     for name, value in keywords.items():
-        ours = ALSO_NAMED.get(name, name)
+        ours = TORCH_NAMES.get(name, name)
         if ours in parameters and name not in parameters:
             if ours in keywords:
                 raise TypeError(f"{operation}: {name} is another name for {ours}; give one of them")

@@ -19,7 +19,7 @@ LAYOUTS = ("halves", "interleaved")
 
 
 @primitive(floating=True, fresh=True)
-def rotation(x: Any, cos: Any, sin: Any, layout: str) -> Any:
+def rotation(x, cos, sin, layout):
     """Each pair of features turned: (…, T, d), with the cosines and sines of its angles, (…, T, n) each, n ≤ d/2."""
     first, second = pairs(layout, cos.shape[-1])
     out = xp(x).array(x)  # beyond the n pairs as it is
