@@ -53,14 +53,14 @@ def _slice(x: Any, axis: int, start: int | None, stop: int | None) -> tuple[slic
 
 
 @public
-def gradient(x: Any, *spacing: Any, axis: Axis = None, edge_order: int = 1) -> Any:
+def gradient(x: Any, *spacings: Any, axis: Axis = None, edge_order: int = 1) -> Any:
     """The slopes of x along its axes by central differences, second-order accurate: NumPy's gradient.
 
     (The gradient of a computation is `minigrad.grad`.)
 
     Args:
         x: (…), at least ``edge_order + 1`` elements along each of the axes.
-        spacing: the distance of neighbours: none for 1, a number for all axes, or for each axis a number or the
+        spacings: the distance of neighbours: none for 1, a number for all axes, or for each axis a number or the
             coordinates along it, a tensor, an array or a list of its length.
         axis: an int or a tuple; None for all.
         edge_order: 1 or 2, the order of the one-sided differences at both ends.
@@ -78,11 +78,11 @@ def gradient(x: Any, *spacing: Any, axis: Axis = None, edge_order: int = 1) -> A
         axes = tuple(a % len(x.shape) for a in axis)
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
-    if len(spacing) not in (0, 1, len(axes)) or (len(spacing) == 1 < len(axes) and _is_several(spacing[0])):
+    if len(spacings) not in (0, 1, len(axes)) or (len(spacings) == 1 < len(axes) and _is_several(spacings[0])):
         raise TypeError(f"gradient: spacing must be a number, or one for each of the {len(axes)} axes, got "
-                        f"{len(spacing)}")
+                        f"{len(spacings)}")
     x = x if x.dtype.kind == "f" else x * 1.0
-    given = spacing or (1.0,)
+    given = spacings or (1.0,)
     slopes = [_slope(x, a, distance, edge_order)
               for a, distance in zip(axes, given if len(given) == len(axes) else given * len(axes), strict=True)]
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
