@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("minigrad", "transformer")
-EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja", "pygraphviz", "pytest", "pdoc",
-          "playwright"}
+EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "sklearn", "matplotlib", "matplotlib_fontja", "pygraphviz",
+          "pytest", "pdoc", "playwright"}
 
 
 def modules() -> list[Path]:

@@ -39,7 +39,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.functional.similarity": ("minigrad.functional.more.similarity",),
     "minigrad.functional.sums": ("minigrad.kernels.host.sums", "minigrad.kernels.bodies"),
     "minigrad.functional.targets": ("minigrad.functional.loss", "minigrad.functional.more.losses"),
-    "minigrad.functional.windows": ("minigrad.functional.more.convolution",),
+    "minigrad.functional.windows": ("minigrad.ops.more.windows", "minigrad.functional.more.convolution"),
     "minigrad.gpu": ("minigrad.precision.gpu", "minigrad.device.memory"),
     "minigrad.half": ("minigrad.precision.half",),
     "minigrad.hooks": ("minigrad.tensor.hooks",),
@@ -79,7 +79,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "minigrad.operators": ("minigrad.tensor.tensor",),
     "minigrad.ops.diagonals": ("minigrad.ops.more.diagonals",),
     "minigrad.ops.hyperbolic": ("minigrad.ops.more.trigonometric",),
-    "minigrad.ops.joining": ("minigrad.ops.shape", "minigrad.ops.more.shape"),
+    "minigrad.ops.joining": ("minigrad.ops.shape", "minigrad.ops.more.stacking"),
     "minigrad.ops.norms": ("minigrad.ops.more.reduction",),
     "minigrad.ops.powers": ("minigrad.ops.exponential", "minigrad.ops.more.exponential"),
     "minigrad.ops.products": ("minigrad.ops.more.products",),
@@ -119,7 +119,7 @@ LEFT: dict[str, tuple[str, ...]] = {
     "minigrad.ops.linalg": ("minigrad.ops.more.einsum", "minigrad.kernels.host.matrices", "minigrad.ops.shape"),
     "minigrad.ops.reduction": ("minigrad.ops.more.reduction", "minigrad.precision.half"),
     "minigrad.ops.selection": ("minigrad.kernels.host.selection",),
-    "minigrad.ops.shape": ("minigrad.ops.more.shape",),
+    "minigrad.ops.shape": ("minigrad.ops.more.shape", "minigrad.ops.more.padding", "minigrad.ops.more.stacking"),
 }
 
 

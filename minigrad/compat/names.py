@@ -61,8 +61,14 @@ ELSEWHERE = {
     "numel": ".size",
     "nelement": ".size",
     "contiguous": ".clone(), though no operation here asks for it",
+    "sliding_window_view": "minigrad.unfold(x, axis, size, step)",
+    "rollaxis": ".moveaxis(source, destination)",
+    "hsplit": ".split(sizes, 1)",
+    "vsplit": ".split(sizes, 0)",
+    "array_split": ".split(sizes, axis)",
+    "row_stack": "minigrad.vstack(tensors)",
+    "count_nonzero": "(x != 0).sum(axis)",
     "narrow": "x[start:start + length]",
-    "select": "x[index]",
     "take_along_dim": ".gather(axis, index)",
     "take_along_axis": ".gather(axis, index)",
     # arithmetic
@@ -88,10 +94,22 @@ ELSEWHERE = {
     "logical_and": "x & y, of booleans; minigrad.ops.logical_and(x, y), of numbers",
     "logical_or": "x | y, of booleans; minigrad.ops.logical_or(x, y), of numbers",
     "logical_not": "~x, of booleans; minigrad.ops.logical_not(x), of numbers",
-    "logical_xor": "(x != 0) != (y != 0)",
+    "logical_xor": "x ^ y, of booleans; minigrad.ops.logical_xor(x, y), of numbers",
+    "fmax": "minigrad.maximum(x, y), which keeps NaN",
+    "fmin": "minigrad.minimum(x, y), which keeps NaN",
+    "fix": "minigrad.trunc(x)",
+    "rint": "minigrad.round(x)",
+    "deg2rad": "x * (numpy.pi / 180)",
+    "rad2deg": "x * (180 / numpy.pi)",
+    "array_equal": "minigrad.allclose(x, y, rtol=0, atol=0)",
     "bitwise_and": "x & y",
     "bitwise_or": "x | y",
     "bitwise_not": "~x",
+    "bitwise_xor": "x ^ y",
+    "bitwise_left_shift": "x << y",
+    "bitwise_right_shift": "x >> y",
+    "left_shift": "x << y",
+    "right_shift": "x >> y",
     "mm": "x @ y",
     "bmm": "x @ y",
     "mv": "x @ y",
@@ -136,10 +154,11 @@ IN: dict[str, dict[str, str]] = {
         "cuda": 'device="cuda", and minigrad.device.cuda_status().devices for torch.cuda.is_available()',
         "utils": "minigrad.func.checkpoint(function, *args) for torch.utils.checkpoint",
     },
-    "minigrad.functional": {
-        "pad": "minigrad.pad(x, widths), with a pair (before, after) for every axis, the first axis first",
-    },
     "minigrad.nn": {
+        "Unfold": "minigrad.functional.unfold(x, kernel_size, stride=stride)",
+        "Fold": "minigrad.functional.fold(x, output_size, kernel_size, stride=stride)",
+        "ConstantPad1d": "minigrad.functional.pad(x, widths, value=value)",
+        "ReflectionPad1d": 'minigrad.functional.pad(x, widths, "reflect")',
         "functional": "minigrad.functional",
         "utils": "minigrad.optim, which has minigrad.optim.clip_grad_norm_ and minigrad.optim.clip_grad_value_",
     },
@@ -148,11 +167,36 @@ IN: dict[str, dict[str, str]] = {
     },
 }
 
+IMAGES = "there are no convolutions in two dimensions; patches by minigrad.functional.unfold and a minigrad.nn.Linear"
+POOLS = "there is no pooling in two dimensions; minigrad.functional.unfold makes patches, or reshape and .max(axis)"
+RECURRENT = "there are no recurrent layers; minigrad.ops.linear_recurrence is one step after the other along an axis, \
+and the package transformer has attention"
+SPARSE = "there are no sparse tensors; minigrad.gather, minigrad.scatter_add and minigrad.index_add work at places"
+COMPLEX = "there are no complex numbers; keep the real and the imaginary part in two tensors"
+DECOMPOSED = "there are no decompositions of matrices; without a gradient, numpy.linalg takes x.numpy()"
 # What has no counterpart -> why not, or what to do instead.
 NOT_HERE = {
     "bfloat16": "NumPy has no such type; minigrad.autocast() computes in float16",
     "pin_memory": "CuPy sends arrays of the host by way of pinned memory as it is",
     "vmap": "operations broadcast, and einsum and @ know batches",
+    **dict.fromkeys(["conv2d", "Conv2d", "conv3d", "Conv3d", "conv_transpose1d", "ConvTranspose1d", "conv_transpose2d",
+                     "ConvTranspose2d"], IMAGES),
+    **dict.fromkeys(["max_pool2d", "MaxPool2d", "avg_pool2d", "AvgPool2d", "adaptive_avg_pool2d", "AdaptiveAvgPool2d",
+                     "adaptive_max_pool2d", "AdaptiveMaxPool2d"], POOLS),
+    **dict.fromkeys(["interpolate", "Upsample"], "images are not resized; minigrad.repeat does it by whole numbers"),
+    **dict.fromkeys(["batch_norm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "instance_norm", "group_norm",
+                     "GroupNorm", "InstanceNorm1d", "InstanceNorm2d"],
+                    "the layers that normalize go along the features: minigrad.nn.LayerNorm and minigrad.nn.RMSNorm"),
+    **dict.fromkeys(["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"], RECURRENT),
+    **dict.fromkeys(["sparse", "to_sparse", "to_dense", "is_sparse", "sparse_coo_tensor", "sparse_csr_tensor"], SPARSE),
+    **dict.fromkeys(["complex", "complex64", "complex128", "real", "imag", "conj", "angle", "is_complex", "polar",
+                     "view_as_complex", "view_as_real"], COMPLEX),
+    "fft": "there are no Fourier transforms; without a gradient, numpy.fft takes x.numpy()",
+    **dict.fromkeys(["svd", "eig", "eigh", "eigvals", "eigvalsh", "qr", "lu", "cholesky", "inv", "inverse", "pinv",
+                     "pinverse", "solve", "lstsq", "det", "slogdet", "logdet", "matrix_rank", "matrix_exp"],
+                    DECOMPOSED),
+    "linalg": "minigrad.norm, minigrad.cross, minigrad.tensordot and minigrad.diagonal have no module of their own; "
+              + DECOMPOSED,
 }
 
 # What an `nn.Module` of PyTorch has.

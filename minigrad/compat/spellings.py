@@ -7,8 +7,10 @@ from typing import Any
 
 from minigrad.engine.errors import Spelling
 
-# PyTorch's spelling of an argument -> NumPy's, which is ours, and means the same
-TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis"}
+# PyTorch's or NumPy's spelling of an argument -> ours, which means the same
+TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis",
+               "dimension": "axis", "dims": "axes", "pad_width": "widths", "constant_values": "value",
+               "condlist": "conditions", "choicelist": "choices"}
 # Arguments that are not understood -> what takes their place here: the first of these that the function has
 OURS = {
     "p": ("ord",),
@@ -21,7 +23,6 @@ OURS = {
     "split_size_or_sections": ("sizes",),
     "indices_or_sections": ("sizes",),
     "size": ("shape",),
-    "pad_width": ("widths",),
     "a_min": ("min",),
     "a_max": ("max",),
     "ddof": ("correction",),
@@ -31,6 +32,7 @@ REMEDIES = {
     "unbiased": "unbiased=True is correction=1 here, and the default is 0",
     "dtype": "convert with .astype(dtype)",
     "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
+    "spacing": "the spacings are given in a row: gradient(x, 0.5, axis=1)",
     "inplace": "every operation makes a new tensor",
     "device_type": "the device is that of the tensors",
 }
@@ -43,7 +45,7 @@ IN_A_ROW = {
 
 
 def rename(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
-    """The keyword arguments, with ``dim`` and ``keepdim`` for the `parameters` ``axis`` and ``keepdims`` so named."""
+    """The keyword arguments, with those that name one of the `parameters` as PyTorch or NumPy does so named."""
     if TORCH_NAMES.keys().isdisjoint(keywords):
         return keywords
     renamed = {}

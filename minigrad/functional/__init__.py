@@ -32,6 +32,8 @@ from minigrad.functional.more.losses import (
     smooth_l1_loss,
 )
 from minigrad.functional.more.one_hot import one_hot
+from minigrad.functional.more.padding import pad
+from minigrad.functional.more.patches import fold, unfold
 from minigrad.functional.more.rms_norm import rms_norm
 from minigrad.functional.more.similarity import cosine_similarity, normalize
 from minigrad.functional.normalization import layer_norm
@@ -40,9 +42,9 @@ from minigrad.ops import relu, sigmoid, tanh
 
 __all__ = [
     "avg_pool1d", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "cosine_similarity",
-    "cross_entropy", "dropout", "dropout_with_mask", "elu", "embedding", "gelu", "hardsigmoid", "hardtanh",
+    "cross_entropy", "dropout", "dropout_with_mask", "elu", "embedding", "fold", "gelu", "hardsigmoid", "hardtanh",
     "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "log_softmax",
-    "logsigmoid", "max_pool1d", "mish", "mse_loss", "multi_head_attention", "nll_loss", "normalize", "one_hot",
-    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "softmax", "softplus", "softsign", "tanh",
+    "logsigmoid", "max_pool1d", "mish", "mse_loss", "multi_head_attention", "nll_loss", "normalize", "one_hot", "pad",
+    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
+    "softplus", "softsign", "tanh", "unfold",
 ]

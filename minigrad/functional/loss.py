@@ -13,6 +13,7 @@ from minigrad.device import is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import check_ids
+from minigrad.functional.more.class_probabilities import soft_cross_entropy
 from minigrad.functional.softmax import log_softmax
 from minigrad.tensor import as_tensor
 
@@ -64,14 +65,15 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
 @public_in_precision("float32")
 def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
-    """The cross-entropy between logits and target ids, in nats.
+    """The cross-entropy between logits and target ids, or probabilities, in nats.
 
     With ε = `label_smoothing` and C classes, the target distribution is ``(1 - ε)·onehot + ε/C``, as in PyTorch.
 
     Args:
         input: logits (…, C).
         target: integer ids (…), in [0, C) or `ignore_index`: a tensor, an array or lists. On the host they are checked,
-            and then sent to where `input` is.
+            and then sent to where `input` is. Or floating (…, C), the probabilities of the classes: then no row is
+            ignored, and the mean is over all rows.
         weight: (C,), a factor for what each class adds to a loss; a tensor, an array or a list.
         ignore_index: rows with this target count for nothing: whatever their logits are, NaN too, their loss and
             their gradient are 0.
@@ -80,24 +82,35 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
 
     Raises:
         ValueError: shapes that do not match, an unknown reduction, smoothing outside [0, 1].
-        TypeError: targets that are not integers, weights that are not floating.
+        TypeError: ids that are not integers, weights that are not floating.
         IndexError: a target out of range.
     """
-    ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
     check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
-    rows = ops.reshape(input, (-1, input.shape[-1]))
-    if weight is not None:
-        weight = class_weights(weight, input, "cross_entropy")
-        losses = weighted_row_losses(rows, ids, counted, weight, label_smoothing)
-        return reduce_rows(losses, ids, counted, weight, reduction, input.shape[:-1])
-    losses = row_losses(rows, ids, counted, label_smoothing)
+    shape = input.shape
+    if weight is not None or np.shape(target) == shape:
+        return weighted_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    ids, counted = class_ids(target, shape, input.device, ignore_index, "cross_entropy")
+    losses = row_losses(ops.reshape(input, (-1, shape[-1])), ids, counted, label_smoothing)
     if reduction == "none":
-        return losses.reshape(input.shape[:-1])
+        return losses.reshape(shape[:-1])
     if reduction == "sum":
         return losses.sum()
     return mean_of_counted(losses, counted)
+
+
+def weighted_cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str,
+                           label_smoothing: float) -> Any:
+    """`cross_entropy` of classes with weights, or of a target with the shape of the input, of probabilities."""
+    weight = None if weight is None else class_weights(weight, input, "cross_entropy")
+    dtype = target.dtype if hasattr(target, "dtype") else np.asarray(target).dtype
+    if np.shape(target) == input.shape and dtype.kind == "f":
+        target = constant_like(target, input, "cross_entropy")
+        return soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    ids, counted = class_ids(target, input.shape, input.device, ignore_index, "cross_entropy")
+    losses = weighted_row_losses(ops.reshape(input, (-1, input.shape[-1])), ids, counted, weight, label_smoothing)
+    return reduce_rows(losses, ids, counted, weight, reduction, input.shape[:-1])
 
 
 def weighted_row_losses(logits: Any, target: Any, counted: Any, weight: Any, label_smoothing: float) -> Any:

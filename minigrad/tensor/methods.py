@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from minigrad import ops
-from minigrad.arguments import public
+from minigrad.arguments import public, single_axis
 from minigrad.engine.node import TensorBase
 
 Axis = int | tuple[int, ...] | None
@@ -50,6 +50,9 @@ class Methods(TensorBase, Generic[T]):
 
     def rsqrt(self) -> T:
         return ops.rsqrt(self)
+
+    def sinc(self) -> T:
+        return ops.sinc(self)
 
     def square(self) -> T:
         return ops.square(self)
@@ -155,8 +158,23 @@ class Methods(TensorBase, Generic[T]):
     def logaddexp(self, other: Any) -> T:
         return ops.logaddexp(self, other)
 
+    def logaddexp2(self, other: Any) -> T:
+        return ops.logaddexp2(self, other)
+
+    def copysign(self, other: Any) -> T:
+        return ops.copysign(self, other)
+
+    def isclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> T:
+        return ops.isclose(self, other, rtol, atol, equal_nan)
+
+    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+        return ops.allclose(self, other, rtol, atol, equal_nan)
+
     def remainder(self, other: Any) -> T:
         return ops.remainder(self, other)
+
+    def fmod(self, other: Any) -> T:
+        return ops.fmod(self, other)
 
     def floor_divide(self, other: Any) -> T:
         return ops.floor_divide(self, other)
@@ -186,6 +204,8 @@ class Methods(TensorBase, Generic[T]):
     cumsum = ops.cumsum
     cumprod = ops.cumprod
     logcumsumexp = ops.logcumsumexp
+    cummax = ops.cummax
+    cummin = ops.cummin
     argmax = ops.argmax
     argmin = ops.argmin
 
@@ -238,6 +258,10 @@ class Methods(TensorBase, Generic[T]):
         return ops.flatten(self, start_axis, end_axis)
 
     @public
+    def unflatten(self, axis: int, sizes: Sequence[int]) -> T:
+        return ops.unflatten(self, axis, sizes)
+
+    @public
     def squeeze(self, axis: Axis = None) -> T:
         return ops.squeeze(self, axis)
 
@@ -272,6 +296,16 @@ class Methods(TensorBase, Generic[T]):
     @public
     def flip(self, axis: Axis = None) -> T:
         return ops.flip(self, axis)
+
+    def fliplr(self) -> T:
+        return ops.fliplr(self)
+
+    def flipud(self) -> T:
+        return ops.flipud(self)
+
+    @public
+    def rot90(self, k: int = 1, axes: Sequence[int] = (0, 1)) -> T:
+        return ops.rot90(self, k, axes)
 
     @public
     def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> T:
@@ -312,6 +346,25 @@ class Methods(TensorBase, Generic[T]):
         return ops.outer(self, y)
 
     @public
+    def cross(self, y: Any, axis: int = -1) -> T:
+        return ops.cross(self, y, axis)
+
+    @public
+    def diff(self, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> T:
+        return ops.diff(self, n, axis, prepend, append)
+
+    @public
+    def unfold(self, axis: int, size: int, step: int) -> T:
+        """The windows along an axis. (Patches of images are `minigrad.functional.unfold`.)"""
+        return ops.unfold(self, axis, size, step)
+
+    @public
+    def select(self, axis: int, index: int) -> T:
+        """One index along an axis, PyTorch's: ``x[:, index]`` for axis 1. (`minigrad.select` is NumPy's.) A view."""
+        single_axis(axis, self._data.shape, "select")
+        return ops.getitem(self, (*(slice(None),) * (axis % self._data.ndim), operator.index(index)))
+
+    @public
     def take(self, indices: Any, axis: int | None = None) -> T:
         return ops.take(self, indices, axis)
 
@@ -326,6 +379,10 @@ class Methods(TensorBase, Generic[T]):
     @public
     def scatter_add(self, axis: int, index: Any, src: Any) -> T:
         return ops.scatter_add(self, axis, index, src)
+
+    @public
+    def scatter_reduce(self, axis: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> T:
+        return ops.scatter_reduce(self, axis, index, src, reduce, include_self)
 
     @public
     def index_select(self, axis: int, index: Any) -> T:

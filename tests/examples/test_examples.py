@@ -34,8 +34,8 @@ def run_example(name, *arguments, status=0):
 def test_every_example_is_here():
     """Those that the tests below and test_published_weights.py run; each that trains has a help text."""
     paths = {path.name for path in EXAMPLES.glob("*.py")} - {"gpt2.py", "bert.py", "whisper.py"}
-    assert sorted(paths) == ["loss_curvature.py", "train_characters.py", "train_copy.py", "train_reverse.py",
-                             "translate_dates.py", "translate_text.py"]
+    assert sorted(paths) == ["digits.py", "loss_curvature.py", "train_characters.py", "train_copy.py",
+                             "train_reverse.py", "translate_dates.py", "translate_text.py"]
     for name in paths:
         assert "--device" in run_example(name, "--help").stdout
 
@@ -80,6 +80,14 @@ def test_dates(tmp_path, monkeypatch):
     for name in ("attention.png", "history.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
     assert "le 1er septembre 2021" in (tmp_path / "explain.html").read_text(encoding="utf-8")
+
+
+def test_digits():
+    """Ten passes read more than half of the images; by chance it would be a tenth."""
+    pytest.importorskip("sklearn", reason="the images are in scikit-learn, of the data extra")
+    result = run_example("digits.py", "--epochs", 10)
+    right = float(re.search(r"mistake: (\S+)% of 360 unseen images", result.stdout).group(1))
+    assert right > 50
 
 
 def test_text(tmp_path):

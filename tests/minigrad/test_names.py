@@ -11,7 +11,7 @@ import pytest
 import minigrad
 from minigrad import Tensor, nn, optim
 from minigrad import functional as F
-from minigrad.compat.names import CALLED, ELSEWHERE, IN, ON_MODULES, missing
+from minigrad.compat.names import CALLED, ELSEWHERE, IN, NOT_HERE, ON_MODULES, missing
 
 
 def said(owner, name):
@@ -44,7 +44,10 @@ def test_a_missing_attribute_of_a_tensor(name, message):
 
 
 @pytest.mark.parametrize(("owner", "name", "message"), [
-    (F, "pad", f"minigrad.functional has no 'pad'; here it is {IN['minigrad.functional']['pad']}"),
+    (nn, "Unfold", f"minigrad.nn has no 'Unfold'; here it is {IN['minigrad.nn']['Unfold']}"),
+    (nn, "Conv2d", f"minigrad.nn has no 'Conv2d': {NOT_HERE['Conv2d']}"),
+    (F, "conv2d", f"minigrad.functional has no 'conv2d': {NOT_HERE['conv2d']}"),
+    (Tensor([1.0]), "to_sparse", f"Tensor has no 'to_sparse': {NOT_HERE['to_sparse']}"),
     (F, "nothing_like_it", "module 'minigrad.functional' has no attribute 'nothing_like_it'"),
     (nn, "Transformer", ("minigrad.nn has no 'Transformer'; here it is transformer.Transformer, and "
                          "transformer.interop loads its weights")),
@@ -61,6 +64,10 @@ def test_every_name_is_missing_and_what_it_is_here_exists():
         assert not (hasattr(minigrad, name) and hasattr(Tensor, name)), f"{name} exists: take it out of the table"
     for owner, names in IN.items():
         assert not [name for name in names if hasattr(importlib.import_module(owner), name)], "they exist"
+    for owner in (minigrad, nn, F, Tensor):
+        assert not [name for name in NOT_HERE if hasattr(owner, name)], f"{owner} has them"
+    for here in NOT_HERE.values():
+        assert all(pkgutil.resolve_name(path) for path in re.findall(r"minigrad(?:\.\w+)+", here))
     for here in (*ELSEWHERE.values(), *[here for names in IN.values() for here in names.values()]):
         for path in re.findall(r"minigrad(?:\.\w+)+", here):
             pkgutil.resolve_name(path)

@@ -13,41 +13,11 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public, whole_number
-from minigrad.device import asarray_on, xp
+from minigrad.device import asarray_on
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
+from minigrad.ops.more.windows import add_windows, count_windows, sliding_windows
 from minigrad.tensor import as_tensor
-
-
-def count_windows(length: int, size: int, stride: int, dilation: int) -> int:
-    """How many windows fit into `length` elements."""
-    return (length - dilation * (size - 1) - 1) // stride + 1
-
-
-def places(length: int, size: int, stride: int, dilation: int) -> list[slice]:
-    """For each k, the elements that are the k-th of a window."""
-    span = stride * (count_windows(length, size, stride, dilation) - 1) + 1
-    return [slice(k * dilation, k * dilation + span, stride) for k in range(size)]
-
-
-@primitive(fresh=True)
-def sliding_windows(x, size, stride, dilation):
-    """``out[…, k, l] = x[…, l·stride + k·dilation]``: (…, T) to (…, K, L), with K = `size`; a copy."""
-    return xp(x).stack([x[..., place] for place in places(x.shape[-1], size, stride, dilation)], axis=-2)
-
-
-@primitive(fresh=True)
-def add_windows(windows, length, stride, dilation):
-    """Zeros (…, T), T = `length`, with ``windows[…, k, l]`` added at ``l·stride + k·dilation``: overlaps add up."""
-    out = xp(windows).zeros((*windows.shape[:-2], length), windows.dtype)
-    for k, place in enumerate(places(length, windows.shape[-2], stride, dilation)):
-        out[..., place] += windows[..., k, :]
-    return out
-
-
-sliding_windows.gradient(x=lambda g, x_shape, stride, dilation: add_windows(g, x_shape[-1], stride, dilation))
-add_windows.gradient(windows=lambda g, windows_shape, stride, dilation:
-                     sliding_windows(g, windows_shape[-2], stride, dilation))
 
 
 def as_floating(input: Any) -> Any:
@@ -275,5 +245,5 @@ def cut(input: Any, size: int, stride: int | None, padding: int, dilation: int, 
                          f"{length + 2 * padding}")
     after = max(padding, stride * (count - 1) + span - padding - length)
     if padding or after:
-        input = ops.pad(input, ((0, 0),) * (input.ndim - 1) + ((padding, after),), outside)
+        input = ops.pad(input, ((0, 0),) * (input.ndim - 1) + ((padding, after),), value=outside)
     return sliding_windows(input, size, stride, dilation), np.arange(count) * stride - padding

@@ -1,4 +1,4 @@
-"""The remainder and rounding to whole numbers, and PyTorch's products with a sum around them.
+"""Remainders, signs and rounding to whole numbers, and PyTorch's products with a sum around them.
 
 Functions in steps have the slope 0 wherever they have one. They are declared to have no gradient: then a result says
 at once that it requires none, where a gradient of zeros would let a model train on nothing. To pass a gradient
@@ -18,8 +18,9 @@ from minigrad.device import xp
 from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.arithmetic import add, div, mul, sub
+from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import off_the_edge
-from minigrad.ops.selection import absolute, where
+from minigrad.ops.selection import absolute, sign, where
 
 
 def _step(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
@@ -72,6 +73,29 @@ def remainder(x, y):
 
 remainder.gradient(x=lambda g: g,
                    y=lambda g, x, y: -g * floor_divide(x, off_the_edge(g, y, y != 0)))
+
+
+@primitive(broadcasts=True)
+def fmod(x, y):
+    """The remainder of the sign of x: ``x - trunc(x / y) · y``, with slopes 1 and ``-trunc(x / y)`` between jumps."""
+    return xp(x if hasattr(x, "dtype") else y).fmod(x, y)
+
+
+fmod.gradient(x=lambda g: g,
+              y=lambda g, x, y: -g * trunc(x / off_the_edge(g, y, y != 0)))
+
+
+@primitive(broadcasts=True, floating=True, fresh=True)
+def copysign(x, y):
+    """``|x|`` with the sign of y, that of -0 too, broadcasting.
+
+    The gradient of x is 0 at x = 0, that of y everywhere.
+    """
+    return xp(x if hasattr(x, "dtype") else y).copysign(x, y)
+
+
+copysign.gradient(x=lambda g, x, out: g * (sign(x) * sign(out)),
+                  y=lambda g: zeros_like(g))
 
 
 # --------------------------------------------------------------------------- compositions, by PyTorch's names

@@ -71,6 +71,16 @@ logaddexp.gradient(x=lambda g, x, y: g * weight_of_first(x, y),
                    y=lambda g, x, y: g * weight_of_first(y, x))
 
 
+@primitive(broadcasts=True, floating=True, fresh=True)
+def logaddexp2(x, y):
+    """``log₂(2ˣ + 2ʸ)`` without overflow, broadcasting. The slopes of x and y are their weights."""
+    return xp(x if hasattr(x, "dtype") else y).logaddexp2(x, y)
+
+
+logaddexp2.gradient(x=lambda g, x, y: g * weight_of_first(x * math.log(2), y * math.log(2)),
+                    y=lambda g, x, y: g * weight_of_first(y * math.log(2), x * math.log(2)))
+
+
 def weight_of_first(x: Any, y: Any) -> Any:
     """``eˣ / (eˣ + eʸ) = sigmoid(x - y)``; of two equal infinities the difference would be NaN."""
     infinite = isinf(x) & (x == y)

@@ -106,39 +106,41 @@ _scatter_add.gradient(x=lambda g: g,
 def scatter_add(input: Any, axis: int, index: Any, src: Any) -> Any:
     """A copy of the input with ``src[i][j]`` added at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
 
-    `src` is a tensor or an array of the shape of `index`. A place that is named twice gets both. Errors are those of
-    `gather`.
+    `src` is a tensor or an array, no shorter than `index` along any axis; what goes beyond the index is not used. A
+    place that is named twice gets both. Errors are those of `gather`.
     """
-    return _scatter_add(input, _checked(input, axis, index, src, "scatter_add"), src, axis)
+    index, src = index_and_source(input, axis, index, src, "scatter_add")
+    return _scatter_add(input, index, src, axis)
 
 
 @public
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
     """A copy of the input with ``src[i][j]`` written at ``[index[i][j]][j]`` for axis 0, and so on, as in PyTorch.
 
-    `src` is a tensor or an array of the shape of `index`, or a number. Of several that are written to one place the
-    last stays, and it alone has a gradient. Dtypes are as in `index_put`, errors those of `gather`.
+    `src` is a tensor or an array as in `scatter_add`, or a number. Of several that are written to one place the last
+    stays, and it alone has a gradient. Dtypes are as in `index_put`, errors those of `gather`.
     """
     if isinstance(src, (bool, int, float, np.generic)):
         require_arrays("scatter", input)
-        number = _values_for(input, src, "scatter")
+        number = values_for(input, src, "scatter")
         with on_device_of(number):
             src = xp(number).broadcast_to(number, np.shape(raw(index)))
-    index = _checked(input, axis, index, src, "scatter")
+    index, src = index_and_source(input, axis, index, src, "scatter")
     with on_device_of(raw(index)):
         places = along(raw(index), axis)
     return index_put(input, places, src)
 
 
-def _checked(input: Any, axis: int, index: Any, src: Any, operation: str) -> Any:
-    """The index, on the device of the input; errors for what does not fit."""
+def index_and_source(input: Any, axis: int, index: Any, src: Any, operation: str) -> tuple[Any, Any]:
+    """The index, on the device of the input, and the part of `src` that it uses; errors for what does not fit."""
     require_axis(axis, operation, "input, axis, index, src")
     require_arrays(operation, input, src)
     index = indices_on_device(index, input, axis, operation)
-    if tuple(index.shape) != tuple(src.shape):
-        raise ValueError(f"{operation}: index {tuple(index.shape)} and src {tuple(src.shape)} must have one shape")
-    check_fit(index.shape, input.shape, axis, operation)
-    return index
+    shape, given = tuple(index.shape), tuple(src.shape)
+    if len(shape) != len(given) or any(m > n for m, n in zip(shape, given, strict=True)):
+        raise ValueError(f"{operation}: index {shape} must not be longer than src {given} along any axis")
+    check_fit(shape, input.shape, axis, operation)
+    return index, src if shape == given else src[tuple(slice(n) for n in shape)]
 
 
 @public
@@ -180,7 +182,7 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
     device, shape = device_of(raw(x)), tuple(x.shape)
     places = _places(shape, indices, device)
     if not isinstance(values, TensorBase) and not is_array(values):
-        values = _values_for(x, values, "index_put")
+        values = values_for(x, values, "index_put")
     try:
         with on_device_of(raw(values)):  # they may be a raw array, which a primitive leaves to the caller's device
             values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
@@ -200,7 +202,7 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
     return reshape(getitem(concatenate([flat, values]), sources), shape)
 
 
-def _values_for(x: Any, values: Any, operation: str) -> Any:
+def values_for(x: Any, values: Any, operation: str) -> Any:
     """Numbers, or lists of them, as an array to be written into x, in its dtype if that has room for them."""
     found, dtype = np.asarray(values), np.dtype(x.dtype)
     if found.dtype.kind == "f" and dtype.kind != "f":

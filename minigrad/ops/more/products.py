@@ -10,7 +10,7 @@ from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import is_array, to_numpy
 from minigrad.ops.arithmetic import mul
 from minigrad.ops.linalg import matmul
-from minigrad.ops.shape import require_arrays, reshape, transpose
+from minigrad.ops.shape import require_arrays, reshape, stack, transpose, unbind
 
 
 @public
@@ -106,3 +106,16 @@ def kron(x: Any, y: Any) -> Any:
     blocks = mul(reshape(x, tuple(n for length in of_x for n in (length, 1))),
                  reshape(y, tuple(n for length in of_y for n in (1, length))))
     return reshape(blocks, tuple(n * m for n, m in zip(of_x, of_y, strict=True)))
+
+
+@public
+def cross(x: Any, y: Any, axis: int = -1) -> Any:
+    """The cross product of the vectors of x and y along `axis`, of three elements each; the other axes broadcast."""
+    require_arrays("cross", x, y)
+    for z in (x, y):
+        single_axis(axis, z.shape, "cross")
+        if z.shape[axis] != 3:
+            raise ValueError(f"cross: the vectors along axis {axis} must have 3 elements, got shapes {tuple(x.shape)} "
+                             f"and {tuple(y.shape)}")
+    (x1, x2, x3), (y1, y2, y3) = unbind(x, axis), unbind(y, axis)
+    return stack([x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1], axis)

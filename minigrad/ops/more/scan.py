@@ -9,7 +9,8 @@ from minigrad.arguments import single_axis
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.exponential import exp
-from minigrad.ops.more.shape import flip, pad
+from minigrad.ops.more.padding import pad_constant
+from minigrad.ops.more.shape import flip
 from minigrad.ops.selection import where
 
 
@@ -63,7 +64,7 @@ def delay(x: Any, axis: int, first: float) -> Any:
     """x moved one place along `axis`: `first`, x₀, x₁, …, without the last."""
     axis %= len(x.shape)
     widths = [(1, 0) if i == axis else (0, 0) for i in range(len(x.shape))]
-    return pad(x, widths, first)[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
+    return pad_constant(x, widths, first)[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
 
 
 @primitive(fresh=True)

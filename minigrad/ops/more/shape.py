@@ -5,6 +5,7 @@ What was repeated gets the sum of its repeats' gradients.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +14,9 @@ import numpy as np
 
 from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import is_array, to_numpy, xp
-from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
-from minigrad.ops.shape import broadcast_to, concatenate, require_arrays, reshape, sequence_of_arrays, transpose
+from minigrad.ops.shape import broadcast_to, require_arrays, reshape, swapaxes, transpose
 
 
 @public
@@ -34,20 +34,6 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     moved = {to % ndim: of % ndim for of, to in zip(*ends, strict=True)}
     others = iter([a for a in range(ndim) if a not in moved.values()])
     return transpose(x, tuple([moved[i] if i in moved else next(others) for i in range(ndim)]))
-
-
-@primitive
-def pad(x, widths, value=0):
-    """x with `value` put around it: `widths` has a pair (before, after) for each axis."""
-    if len(widths) != x.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in widths):
-        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {x.ndim} axes, none negative, "
-                         f"got {widths}")
-    numeric(value if is_array(value) else np.asarray(value), "pad")
-    return xp(x).pad(x, widths, mode="constant", constant_values=value)
-
-
-pad.gradient(x=lambda g, x_shape, widths:
-             g[tuple(slice(before, before + n) for (before, _), n in zip(widths, x_shape, strict=True))])
 
 
 @primitive
@@ -77,17 +63,51 @@ def _back(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
 
 
 @public
-def vstack(tensors: Sequence[Any]) -> Any:
-    """The tensors (or arrays) as rows, one below the other: joined along the first axis, once they are at least 2-D."""
-    tensors = sequence_of_arrays(tensors, "vstack")
-    return concatenate([reshape(t, (1, -1)) if len(t.shape) < 2 else t for t in tensors], 0)
+def fliplr(x: Any) -> Any:
+    """x reversed along axis 1: left and right exchanged. A view."""
+    return _flip_of_matrix(x, 1, "fliplr")
 
 
 @public
-def hstack(tensors: Sequence[Any]) -> Any:
-    """The tensors (or arrays) side by side: joined along the second axis, 1-D ones along their only one."""
-    tensors = [reshape(t, (1,)) if not len(t.shape) else t for t in sequence_of_arrays(tensors, "hstack")]
-    return concatenate(tensors, 0 if len(tensors[0].shape) == 1 else 1)
+def flipud(x: Any) -> Any:
+    """x reversed along axis 0: up and down exchanged. A view."""
+    return _flip_of_matrix(x, 0, "flipud")
+
+
+def _flip_of_matrix(x: Any, axis: int, operation: str) -> Any:
+    require_arrays(operation, x)
+    single_axis(axis, x.shape, operation)
+    return flip(x, axis)
+
+
+@public
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+    """x turned `k` times by 90° in the plane of two axes, from the first towards the second. A view."""
+    require_arrays("rot90", x)
+    k = whole_number(k, "k", "rot90", least=None) % 4
+    for a in axes:
+        single_axis(a, x.shape, "rot90")
+    if len(axes) != 2 or axes[0] % len(x.shape) == axes[1] % len(x.shape):
+        raise ValueError(f"rot90: axes must be two different ones, got {tuple(axes)}")
+    first, second = axes
+    if k % 2 == 0:
+        return flip(x, (first, second) if k else ())
+    return swapaxes(flip(x, second), first, second) if k == 1 else flip(swapaxes(x, first, second), second)
+
+
+@public
+def unflatten(x: Any, axis: int, sizes: Sequence[int]) -> Any:
+    """x with `axis` made several, of these sizes, one of which may be -1: the way back of `flatten`. A view."""
+    require_arrays("unflatten", x)
+    single_axis(axis, x.shape, "unflatten")
+    axis, sizes = axis % len(x.shape), tuple(whole_number(n, "a size", "unflatten", least=-1) for n in sizes)
+    known = math.prod([n for n in sizes if n != -1])
+    if -1 in sizes and known and not x.shape[axis] % known:
+        sizes = tuple(x.shape[axis] // known if n == -1 else n for n in sizes)
+    if not sizes or -1 in sizes or math.prod(sizes) != x.shape[axis]:
+        raise ValueError(f"unflatten: the sizes {sizes} must multiply to {x.shape[axis]}, the length of axis {axis} of "
+                         f"shape {tuple(x.shape)}; one of them may be -1")
+    return reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1:]))
 
 
 # --------------------------------------------------------------------------- repeating

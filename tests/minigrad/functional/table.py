@@ -155,6 +155,13 @@ CASES = [
     Case("avg_pool1d padded", given(F.avg_pool1d, 3, 2, 1), ((2, 3, 6),)),
     Case("avg_pool1d of what is there", given(F.avg_pool1d, 3, 2, 1, count_include_pad=False), ((2, 3, 6),)),
     Case("avg_pool1d rounding up", given(F.avg_pool1d, 4, 3, 1, True), ((2, 3, 6),)),
+    # patches and padding
+    Case("unfold", given(F.unfold, 2), ((2, 3, 4, 5),)),
+    Case("unfold with all options", given(F.unfold, (2, 3), (2, 1), (1, 2), (1, 3)), ((2, 4, 5),)),
+    Case("fold", given(F.fold, (4, 5), 2), ((2, 12, 12),)),
+    Case("fold with all options", given(F.fold, (4, 5), (2, 3), (2, 1), (1, 2), (1, 3)), ((6, 12),)),
+    Case("pad", given(F.pad, (1, 2, 0, -1)), GRID),
+    Case("pad by what is there", given(F.pad, (1, 2), "reflect"), GRID),
     # losses
     Case("mse_loss", F.mse_loss, PAIR),
     Case("mse_loss summed, of an array", given(F.mse_loss, TARGET, "sum"), GRID),
@@ -168,6 +175,9 @@ CASES = [
          ((2, 3, 5),)),
     Case("cross_entropy weighted and smoothed, one ignored",
          given(F.cross_entropy, [[1, 0, 4], [2, 2, -100]], CLASSES, label_smoothing=0.2), ((2, 3, 5),)),
+    Case("cross_entropy of probabilities, weighted and smoothed",
+         given(F.cross_entropy, LABELS, WEIGHT, label_smoothing=0.2, reduction="none"), GRID),
+    Case("cross_entropy of probabilities that are learnt", lambda x, y: F.cross_entropy(x, F.softmax(y)), PAIR),
     Case("cross_entropy of weights that are learnt", lambda x, w: F.cross_entropy(x, [1, 0, 4], 2 + ops.tanh(w)),
          ((3, 5), (5,))),
     Case("binary_cross_entropy weighted, summed", of_probabilities(LABELS, weight=WEIGHT, reduction="sum"), GRID),

@@ -163,3 +163,35 @@ def test_rows_that_do_not_count_may_be_nan(form):
     np.testing.assert_allclose(loss.item(), np.log1p(np.e), rtol=1e-6)
     np.testing.assert_array_equal(hidden.grad.numpy()[0], 0)
     assert np.isfinite(weight.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 2.0, 0.5, 0.0])], ids=["", "weighted"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_targets_that_are_probabilities(smoothing, weight, device):
+    """``-Σ q w log p``, and the mean is over the rows, whatever their weights: PyTorch's."""
+    logits, target = RNG.normal(size=(2, 3, 4)), RNG.dirichlet(np.ones(4), size=(2, 3))
+    q = ((1 - smoothing) * target + smoothing / 4) * (1 if weight is None else weight)
+    losses = -(q * scipy.special.log_softmax(logits, axis=-1)).sum(axis=-1)
+    for reduction, expected in (("none", losses), ("sum", losses.sum()), ("mean", losses.mean())):
+        for form in (target, target.tolist(), Tensor(target, device=device)):
+            x = Tensor(logits, device=device)
+            loss = F.cross_entropy(x, form, weight, reduction=reduction, label_smoothing=smoothing)
+            np.testing.assert_allclose(loss.numpy(), expected, rtol=1e-12)
+
+
+def test_probabilities_that_are_ids_written_out_give_the_same():
+    logits, ids = RNG.normal(size=(5, 3)), np.array([2, 0, 1, 1, 2])
+    for smoothing in (0.0, 0.2):
+        x, y = leaf(logits), leaf(logits)
+        soft = F.cross_entropy(x, np.eye(3)[ids], label_smoothing=smoothing)
+        hard = F.cross_entropy(y, ids, label_smoothing=smoothing)
+        np.testing.assert_allclose(soft.item(), hard.item(), rtol=1e-13)
+        np.testing.assert_allclose(grad(soft, x).numpy(), grad(hard, y).numpy(), rtol=1e-12, atol=1e-16)
+
+
+def test_a_class_that_is_impossible_and_never_the_target():
+    x = leaf([[1.0, -np.inf, 2.0]])
+    loss = F.cross_entropy(x, [[0.25, 0.0, 0.75]])
+    np.testing.assert_allclose(loss.item(), np.log(np.e + np.e**2) - 1.75, rtol=1e-13)
+    np.testing.assert_allclose(grad(loss, x).numpy()[0, 1], 0)
+    assert F.cross_entropy(leaf(np.zeros((0, 3))), np.zeros((0, 3))).item() == 0

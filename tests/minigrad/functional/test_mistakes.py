@@ -91,6 +91,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("cross_entropy", ValueError, "label_smoothing", lambda: F.cross_entropy(X, [0, 1], label_smoothing=1.5)),
     ("cross_entropy", ValueError, "label_smoothing", lambda: F.cross_entropy(X, [0, 1], label_smoothing=-0.1)),
     ("cross_entropy", ValueError, "weight", lambda: F.cross_entropy(X, [0, 1], [1.0, 2.0])),
+    ("cross_entropy", ValueError, r"target\.shape.*\(2, 3\)", lambda: F.cross_entropy(X, np.ones((2, 3), int))),
     ("cross_entropy", IndexError, "id -1", lambda: F.cross_entropy(X, [0, -1])),
     ("nll_loss", TypeError, "weight .*int64", lambda: F.nll_loss(X, [0, 1], Tensor([1, 2, 3]))),
     ("nll_loss", IndexError, "id 3", lambda: F.nll_loss(X, [0, 3])),
@@ -100,6 +101,13 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
           ([0, 5], {}, IndexError, "id 5"), ([0, 1], {"reduction": "none"}, ValueError, "'none'"),
           ([0, 1], {"label_smoothing": 1.5}, ValueError, "label_smoothing"))],
     ("linear_cross_entropy", ValueError, r"weight\.shape", lambda: F.linear_cross_entropy(X, ones(4, 1), [0, 1])),
+    # patches and padding
+    ("unfold", ValueError, r"x\.unfold\(axis", lambda: F.unfold(X, 2)),
+    ("unfold", ValueError, r"\(6, 6\).*\(4, 5\)", lambda: F.unfold(ones(1, 4, 5), 6)),
+    ("unfold", ValueError, "pair", lambda: F.unfold(ones(1, 4, 5), (1, 2, 3))),
+    ("fold", ValueError, r"C·2·2, 12.*\(2, 3\)", lambda: F.fold(X, (4, 5), 2)),
+    ("pad", ValueError, "pair", lambda: F.pad(X, (1, 1, 1))),
+    ("pad", ValueError, r"cuts off.*\(2, 3\)", lambda: F.pad(X, (-2, -2))),
     # attention
     *[(ATTENTION, TypeError, "boolean .* True where a query may attend", lambda mask=mask: attend(*QKV, mask=mask))
       for mask in (np.ones((3, 4)), Tensor(np.zeros((3, 4), int)), [[True] * 4] * 3)],

@@ -60,7 +60,7 @@ MASK = np.array([[True, False, True], [True, True, False]])
 @pytest.mark.parametrize("function", [
     lambda x: F.softmax(mg.where(MASK, x, -math.inf), -1),
     lambda x: F.log_softmax(x + np.where(MASK, 0.0, -np.inf), -1)[MASK],
-    lambda x: mg.max(mg.pad(x, ((0, 0), (1, 1)), -math.inf), axis=-1),
+    lambda x: mg.max(mg.pad(x, ((0, 0), (1, 1)), value=-math.inf), axis=-1),
     lambda x: mg.clip(x, -math.inf, 1.0),
     lambda x: F.scaled_dot_product_attention(x, x, x, np.array([[True, False], [False, False]])),
     lambda x: F.kl_div(F.log_softmax(x, -1), np.array([[1.0, 0, 0], [0, 0.5, 0.5]])),

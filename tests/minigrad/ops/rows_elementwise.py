@@ -4,7 +4,7 @@ import numpy as np
 
 import minigrad as mg
 
-from tests.minigrad.ops.row import Row, distinct, nonzero, normal, positive, row
+from tests.minigrad.ops.row import Row, constant, distinct, nonzero, normal, positive, row
 
 PROPER = np.array([[-0.9, -0.5, -0.1], [0.2, 0.6, 0.8]])  # within (-1, 1)
 SPECIAL = np.array([1.5, -np.inf, np.nan, np.inf, -0.0, 2.0])
@@ -46,6 +46,24 @@ ROWS_ELEMENTWISE: list[Row] = [
     row("logaddexp", mg.logaddexp, np.logaddexp, normal(2, 3), normal(2, 3, seed=1)),
     row("logaddexp with a number", lambda x: mg.logaddexp(x, 0) + mg.logaddexp(np.float64(0.5), x),
         lambda x: np.logaddexp(x, 0) + np.logaddexp(0.5, x), normal(2, 3)),
+    row("logaddexp2", mg.logaddexp2, np.logaddexp2, normal(2, 3), normal(2, 3, seed=1)),
+    row("logaddexp2 with a number", lambda x: mg.logaddexp2(x, 0) + mg.logaddexp2(np.float64(0.5), x),
+        lambda x: np.logaddexp2(x, 0) + np.logaddexp2(0.5, x), normal(2, 3)),
+    row("sinc", mg.sinc, np.sinc, np.array([[0.0, 1e-9, -1e-3], [0.3, 1.0, -2.6]])),
+    row("copysign", mg.copysign, np.copysign, nonzero(2, 3), nonzero(2, 3, seed=1)),
+    row("copysign with a number", lambda x: mg.copysign(x, -0.0) + 2 * mg.copysign(3, x),
+        lambda x: -np.abs(x) + np.copysign(6, x), nonzero(2, 3)),
+    row("fmod", mg.fmod, np.fmod, 7 * distinct(2, 3), nonzero(2, 3, seed=1)),
+    row("fmod of a number", lambda x: mg.fmod(-7.3, x) + mg.fmod(x, 0.4),
+        lambda x: np.fmod(-7.3, x) + np.fmod(x, 0.4), nonzero(2, 3)),
+    row("select", lambda x, y: mg.select([constant(normal(2, 3), x) > 0.5, constant(normal(3), x) > 0], [x, 2 * y], -1),
+        lambda x, y: np.select([normal(2, 3) > 0.5, np.broadcast_to(normal(3) > 0, (2, 3))], [x, 2 * y], -1),
+        normal(2, 3), normal(2, 3, seed=1)),
+    row("isclose", mg.isclose, np.isclose, SPECIAL, SPECIAL * (1 + 1e-6), differentiable=False, out_dtype=bool),
+    row("isclose, coarsely", lambda x: mg.isclose(x, np.float64(2), rtol=0.1, atol=0.4, equal_nan=True),
+        lambda x: np.isclose(x, 2, 0.1, 0.4, True), SPECIAL, differentiable=False, out_dtype=bool),
+    row("allclose", lambda x: constant(x.allclose(x + 1e-5, rtol=0.1), x), lambda x: np.True_, positive(2, 3),
+        differentiable=False, out_dtype=bool),
     row("remainder", lambda x, y: x % y, np.remainder, 7 * distinct(2, 3), nonzero(2, 3, seed=1)),
     row("remainder of a number", lambda x: 7.3 % x + mg.remainder(x, 0.4),
         lambda x: 7.3 % x + np.remainder(x, 0.4), nonzero(2, 3)),

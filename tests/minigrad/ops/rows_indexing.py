@@ -4,10 +4,11 @@ import numpy as np
 
 import minigrad as mg
 
-from tests.minigrad.ops.row import constant, nonzero, normal, row
+from tests.minigrad.ops.row import constant, distinct, nonzero, normal, row
 
 IDS = np.array([[2, 0, 2], [1, -1, 0]])
 MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, True]])
+ONES = np.ones((2, 5), int)
 FIVE = np.array([3, 0, 3, 1, 3])
 # name: an index into (3, 4), and the shape of what it names
 INDICES = {
@@ -37,6 +38,19 @@ def scattered(x, axis, index, src):
     return out
 
 
+def reduced(x, axis, index, src, reduce, include_self=True):
+    """scatter_reduce, a place at a time."""
+    out = x.copy()
+    for place in np.ndindex(x.shape):
+        sent = [src[other] for other, k in np.ndenumerate(index)
+                if (*other[:axis], k % x.shape[axis], *other[axis + 1:]) == place]
+        if sent:
+            members = np.array([*([x[place]] if include_self else []), *sent])
+            out = out.astype(float) if reduce == "mean" else out
+            out[place] = {"amax": np.max, "amin": np.min}.get(reduce, getattr(np, reduce, None))(members)
+    return out.astype(float) if reduce == "mean" else out
+
+
 WRITING = [
     *(row(f"index_put, {name}", lambda x, v, i=index: mg.index_put(x, i, v), lambda x, v, i=index: put(x, i, v),
           normal(3, 4), normal(*shape, seed=1)) for name, (index, shape) in INDICES.items()),
@@ -54,6 +68,8 @@ WRITING = [
         normal(2, 3, seed=1)),
     row("scatter 1", lambda x, v: x.scatter(-1, constant(IDS, x), v), lambda x, v: scattered(x, 1, IDS, v),
         normal(2, 4), normal(2, 3, seed=1)),
+    row("scatter of a longer src", lambda x, v: mg.scatter(x, 0, IDS[:, :2], v),
+        lambda x, v: scattered(x, 0, IDS[:, :2], v), normal(3, 3), normal(3, 4, seed=1)),
     row("scatter a number", lambda x: mg.scatter(x, 1, [[0], [1]], 0.5),
         lambda x: put(x, ([0, 1], [0, 1]), 0.5), normal(2, 3)),
     row("index_add 0", lambda x, v: mg.index_add(x, 0, [2, 0, 2], v), lambda x, v: put_added(x, [2, 0, 2], v),
@@ -78,4 +94,17 @@ SELECTING = [
     row("bincount of weights", lambda x: mg.bincount(constant(FIVE, x), x), lambda x: np.bincount(FIVE, x), normal(5)),
 ]
 
-ROWS_INDEXING = [*WRITING, *SELECTING]
+REDUCING = [
+    *(row(f"scatter_reduce {reduce}, include_self={include_self}",
+          lambda x, v, r=reduce, i=include_self: mg.scatter_reduce(x, 0, IDS, v, r, i),
+          lambda x, v, r=reduce, i=include_self: reduced(x, 0, IDS, v, r, i), distinct(3, 3) + 0.15,
+          distinct(2, 3, seed=1))
+      for include_self in (True, False) for reduce in ("sum", "prod", "mean", "amax", "amin")),
+    *(row(f"scatter_reduce {reduce}, all to one", lambda x, v, r=reduce: x.scatter_reduce(-1, constant(ONES, x), v, r),
+          lambda x, v, r=reduce: reduced(x, 1, ONES, v, r), distinct(2, 3), distinct(3, 6, seed=1))
+      for reduce in ("prod", "amax", "amin")),
+    row("scatter_reduce prod, zeros", lambda x, v: mg.scatter_reduce(x, 0, [0, 0, 0, 1, 1], v, "prod"),
+        lambda x, v: reduced(x, 0, np.array([0, 0, 0, 1, 1]), v, "prod"), nonzero(3), np.array([0.0, 2, 0, 0, 3])),
+]
+
+ROWS_INDEXING = [*WRITING, *SELECTING, *REDUCING]

@@ -45,6 +45,12 @@ PRODUCTS = [
         np.array([[0.1, 2], [0.2, 0.3], [0.9, 0.1], [0.4, -0.7], [1.1, 0.2]])),
 ]
 
+RUNNING = [
+    *(row(f"{name}, axis={axis}", lambda x, n=name, a=axis: getattr(mg, n)(x, a),
+          lambda x, f=ufunc, a=axis: f.accumulate(x, a), distinct(2, 5, 3))
+      for name, ufunc in [("cummax", np.maximum), ("cummin", np.minimum)] for axis in (0, 1, -1)),
+]
+
 DEVIATIONS = [
     *(alike("std", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
       for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
@@ -85,4 +91,4 @@ SORTING = [
       for axis, keepdims in [(None, False), (1, True), (-1, False), ((0, 2), False)]),
 ]
 
-ROWS_REDUCTION = [*PRODUCTS, *DEVIATIONS, *SORTING]
+ROWS_REDUCTION = [*PRODUCTS, *RUNNING, *DEVIATIONS, *SORTING]

@@ -1,0 +1,79 @@
+"""Putting something around a tensor: a number, or what the tensor itself has near its border."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.arguments import public, whole_number
+from minigrad.device import is_array, xp
+from minigrad.engine.operands import numeric
+from minigrad.engine.primitive import primitive
+from minigrad.ops.indexing import take
+from minigrad.ops.shape import require_arrays
+
+# NumPy's modes, and PyTorch's names for two of them
+MODES: dict[str, Any] = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric",
+                         "wrap": "wrap", "replicate": "edge", "circular": "wrap"}
+
+
+@primitive
+def pad_constant(x, widths, value=0):
+    """x with `value` put around it."""
+    numeric(value if is_array(value) else np.asarray(value), "pad")
+    return xp(x).pad(x, widths, mode="constant", constant_values=value)
+
+
+pad_constant.gradient(x=lambda g, x_shape, widths:
+                      g[tuple(slice(before, before + n) for (before, _), n in zip(widths, x_shape, strict=True))])
+
+
+@public
+def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
+    """x with more elements around it, as in NumPy. (`minigrad.functional.pad` takes its arguments as PyTorch's does.)
+
+    =========================  ============================================================
+    mode                       of ``a b c``, two before and two after
+    =========================  ============================================================
+    ``"constant"``             ``v v a b c v v``, with v = `value`
+    ``"edge"``, "replicate"    ``a a a b c c c``
+    ``"reflect"``              ``c b a b c b a``, without a repeat of the border
+    ``"symmetric"``            ``b a a b c c b``
+    ``"wrap"``, "circular"     ``b c a b c a b``
+    =========================  ============================================================
+
+    An element that stands in several places gets the sum of their gradients.
+
+    Args:
+        widths: a pair (before, after) for each axis; one pair, or an int for both, holds for every axis.
+
+    Raises:
+        ValueError: widths that do not fit or are negative, an unknown mode, an empty axis where the mode is not
+        "constant". TypeError: widths that are no integers.
+    """
+    require_arrays("pad", x)
+    pairs = _pairs(widths, len(x.shape))
+    if mode not in MODES:
+        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}; a number to put "
+                         "there is value=")
+    if mode == "constant":
+        return pad_constant(x, pairs, value)
+    for axis, pair in enumerate(pairs):
+        if pair != (0, 0):
+            x = take(x, np.pad(np.arange(x.shape[axis]), pair, MODES[mode]), axis)
+    return x if any(map(any, pairs)) else x * 1
+
+
+def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
+    """A pair (before, after) for each axis."""
+    widths = widths.tolist() if hasattr(widths, "tolist") else widths  # of an array
+    if not isinstance(widths, Sequence):
+        widths = (widths, widths)
+    given = [widths] if len(widths) == 2 and not any(isinstance(w, Sequence) for w in widths) else list(widths)
+    given = given * ndim if len(given) == 1 else given
+    if len(given) != ndim or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in given):
+        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got {widths}")
+    return tuple((whole_number(before, "a width", "pad", least=0), whole_number(after, "a width", "pad", least=0))
+                 for before, after in given)
