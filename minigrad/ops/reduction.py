@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import equal
+from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
 
@@ -72,7 +72,7 @@ mean.gradient(x=lambda g, x_shape, axis, keepdims:
 
 @primitive(fresh=True)
 def max(x, axis=None, keepdims=False):
-    """The maximum over `axis`; elements that tie for it share the gradient equally."""
+    """The maximum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
     return x.max(axis=axis, keepdims=keepdims)
 
 
@@ -81,7 +81,7 @@ max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 
 @primitive(fresh=True)
 def min(x, axis=None, keepdims=False):
-    """The minimum over `axis`; elements that tie for it share the gradient equally."""
+    """The minimum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
     return x.min(axis=axis, keepdims=keepdims)
 
 
@@ -90,7 +90,7 @@ min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
-    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims))
+    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
     ties = attains.astype(g.dtype).sum(axis=axis, keepdims=True)
     return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
 
@@ -99,7 +99,7 @@ def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> A
 def logsumexp(x, axis=None, keepdims=False):
     """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first.
 
-    All -inf gives -inf, gradient 0, and so does an empty axis.
+    All -inf gives -inf, gradient 0, and so does an empty axis. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
     """
     namespace = xp(x)
     if not x.size:  # Σ eˣ over no elements is 0
@@ -108,7 +108,7 @@ def logsumexp(x, axis=None, keepdims=False):
     top = namespace.where(namespace.isfinite(top), top, 0)
     total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
-    logarithm = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf)
+    logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
     out = logarithm + top
     return out if keepdims else out.sum(axis=axis)  # over axes of length 1: only their removal
 
@@ -116,8 +116,7 @@ def logsumexp(x, axis=None, keepdims=False):
 # d logsumexp / dx = softmax(x) = exp(x - logsumexp(x))
 def logsumexp_gradient(g, x, out, axis, keepdims):
     out = keep_reduced(out, x.shape, axis, keepdims)
-    finite = out > -math.inf
-    return keep_reduced(g, x.shape, axis, keepdims) * where(finite, exp(x - where(finite, out, 0.0)), 0.0)
+    return keep_reduced(g, x.shape, axis, keepdims) * exp(x - where(out == -math.inf, 0.0, out))
 
 
 logsumexp.gradient(x=logsumexp_gradient)

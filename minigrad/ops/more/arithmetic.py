@@ -18,6 +18,7 @@ from minigrad.device import xp
 from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.arithmetic import add, div, mul, sub
+from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import off_the_edge
 from minigrad.ops.selection import absolute, where
 
@@ -98,7 +99,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
         return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
     if not hasattr(weight, "dtype"):
         raise TypeError(f"lerp: weight must be a number or a tensor, got {type(weight).__name__}")
-    return where(absolute(weight) < 0.5, add(input, mul(step, weight)), sub(end, mul(step, sub(1, weight))))
+    from_input = absolute(weight) < 0.5
+    return add(where(from_input, add(input, zeros_like(weight)), end), mul(step, where(from_input, weight, sub(weight, 1))))
 
 
 @public
