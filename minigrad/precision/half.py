@@ -61,7 +61,7 @@ def product(x: Any, y: Any, out: Any = None) -> Any:
 
 def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of a raw array or a tensor."""
-    if not is_half(x):
+    if not (is_half(x) and x.ndim):
         return x.sum(axis=axis, keepdims=keepdims)
     return x.sum(axis=axis, keepdims=keepdims, dtype=SINGLE).astype(HALF)
 
@@ -111,19 +111,19 @@ def var_in_single(x, axis, correction, keepdims):
 
 
 def var_gradient(g, x, x_shape, axis, correction, keepdims):
-    return divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - x.mean(axis=axis, keepdims=True)),
+    return divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True)),
                            (reduced_size(x_shape, axis) - correction) / 2)
 
 
 def share_among_ties(g, x, out, axis, keepdims):
     attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
-    ties = attains.astype(SINGLE).sum(axis=axis, keepdims=True)
+    ties = sum(attains.astype(SINGLE), axis, True)
     return where(attains, divide_by_count(keep_reduced(g, x.shape, axis, keepdims), ties), 0.0)
 
 
 def logsumexp_in_single(x, axis, keepdims):
     namespace = xp(x)
-    if not x.size:
+    if not (x.size and x.ndim):
         return logsumexp.forward(x, axis, keepdims)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)

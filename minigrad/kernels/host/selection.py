@@ -44,7 +44,7 @@ def share(g: Any, loses: Any, ties: Any) -> Any:
 
 def share_among_ties(g, x, out, axis, keepdims):
     attains = (x == keep_reduced(out, x.shape, axis, keepdims)) | np.isnan(x)
-    ties = attains.astype(g.dtype).sum(axis=axis, keepdims=True)
+    ties = np.sum(attains, axis, g.dtype, keepdims=True)
     return keep_where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties)
 
 
