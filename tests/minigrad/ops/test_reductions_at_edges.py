@@ -82,8 +82,8 @@ def test_what_has_no_slope_may_reduce_a_number_too(device):
         assert mg.norm(leaf(-2.0, device), order, 0).item() == pytest.approx(2)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "median", "argmax", "norm", "cumsum",
-                                  "cumprod", "logcumsumexp", "sort", "argsort"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "median", "argmax", "norm",
+                                  "cumsum", "cumprod", "logcumsumexp", "sort", "argsort"])
 def test_another_axis_of_a_number_is_an_error(name, device):
     with pytest.raises((IndexError, ValueError), match=rf"{name}\b.*axis 1"):
         getattr(mg, name)(leaf(2.0, device), axis=1)
