@@ -61,7 +61,7 @@ def product(x: Any, y: Any, out: Any = None) -> Any:
 
 def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of a raw array or a tensor."""
-    if not (is_half(x) and x.ndim):
+    if not is_half(x):
         return x.sum(axis=axis, keepdims=keepdims)
     return x.sum(axis=axis, keepdims=keepdims, dtype=SINGLE).astype(HALF)
 

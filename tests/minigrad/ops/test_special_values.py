@@ -73,7 +73,7 @@ def has_bodies(row: Row) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("row", filter(has_bodies, ROWS), ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if has_bodies(row)], ids=str)
 def test_gradients_are_those_of_the_definitions(row):
     """Nor does it matter whether they are recorded."""
     for name, arrays in special_arrays(row):
