@@ -14,7 +14,7 @@ from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import check_ids
 from minigrad.functional.more.class_probabilities import soft_cross_entropy
-from minigrad.functional.softmax import log_softmax
+from minigrad.functional.softmax import log_softmax, maximum
 from minigrad.tensor import as_tensor
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -33,7 +33,8 @@ def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothi
 def row_losses(logits, target, counted, label_smoothing=0.0):
     """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row, in two parts.
 
-    With q = (1 - ε)·onehot(target) + ε/C:  loss = -Σ q log p = L - Σⱼ qⱼ xⱼ.
+    With q = (1 - ε)·onehot(target) + ε/C:  loss = -Σ q log p = L - Σⱼ qⱼ xⱼ. Of a row of -inf alone all p are 0, as in
+    `log_softmax`, and the loss is ∞.
 
     Args:
         logits: x, (N, C)
@@ -42,9 +43,9 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
         label_smoothing: ε
     """
     namespace, row = xp(logits), xp(logits).arange(logits.shape[0])
-    top = logits.max(axis=1, keepdims=True) if logits.size else namespace.zeros((len(row), 1), logits.dtype)
+    top = maximum(logits, 1) if logits.size else namespace.zeros((len(row), 1), logits.dtype)
     shifted = logits - top  # relative to the maximum, large logits do not swallow the digits of a small loss
-    log_total = namespace.log(namespace.exp(shifted).sum(axis=1))
+    log_total = namespace.log(namespace.maximum(namespace.exp(shifted).sum(axis=1), 1))  # below 1 if all are -inf
     losses = log_total - (1 - label_smoothing) * shifted[row, target]
     if label_smoothing:
         losses = losses - label_smoothing * shifted.mean(axis=1)

@@ -13,11 +13,11 @@ from minigrad.ops.shape import rows
 
 
 def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> None:
-    """ValueError unless the parameters fit the input's last axis."""
+    """ValueError unless the input has a last axis and the parameters fit it."""
     for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and parameter.shape != input.shape[-1:]:
-            raise ValueError(f"{operation}: {name}.shape == (input.shape[-1],), got {tuple(parameter.shape)} and "
-                             f"{tuple(input.shape)}")
+        if not input.ndim or (parameter is not None and parameter.shape != input.shape[-1:]):
+            raise ValueError(f"{operation}: {name}.shape == (input.shape[-1],), of an input (…, D), got "
+                             f"{None if parameter is None else tuple(parameter.shape)} and {tuple(input.shape)}")
 
 
 def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from minigrad import device
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import isfinite
+from minigrad.ops.comparison import isfinite, isinf
 from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import finite, off_the_edge
 from minigrad.ops.selection import where
@@ -75,11 +75,11 @@ def base_slopes(g: Any, x: Any, y: Any) -> Any:
 
 
 def exponent_slope(g: Any, x: Any, out: Any) -> Any:
-    """``g · out · log x``; 0 at x = 0, where ``0**y`` does not change with y > 0."""
+    """``g · out · log x``; at x = 0, where ``0**y`` does not change with y > 0, it is 0, and -∞ where y < 0."""
     if isinstance(x, (int, float)):
-        return g * out * (0.0 if x == 0 else math.log(x) if x > 0 else math.nan)
+        return g * out * (where(isinf(out), -out, 0.0) if x == 0 else math.log(x) if x > 0 else math.nan)
     regular = (g != 0) | (x > 0)
-    return g * where(regular, out, 0.0) * log(where(regular & (x != 0), x, 1.0))
+    return g * where(regular, out, 0.0) * log(where(regular & ((x != 0) | isinf(out)), x, 1.0))
 
 
 @primitive(floating=True, fresh=True)

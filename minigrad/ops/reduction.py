@@ -1,4 +1,4 @@
-"""Reductions. ``axis`` is None (all axes), an int or a tuple, as in NumPy."""
+"""Reductions. ``axis`` is None (all axes), an int or a tuple, as in NumPy; of a number 0 or -1, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import equal
+from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
 
@@ -17,7 +17,7 @@ Axis = int | tuple[int, ...] | None
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
-    return x.sum(axis=axis, keepdims=keepdims)
+    return x.sum(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
@@ -45,7 +45,7 @@ def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist."""
     axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    most = ndim or 1  # a number has axis 0, as in NumPy, of which nothing is left
+    most = ndim or 1  # a number has axis 0, as in NumPy and PyTorch, of which nothing is left
     for a in axes:
         if not -most <= a < most:
             raise IndexError(f"axis {a} is out of range for {ndim} dimensions")
@@ -53,6 +53,11 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     if ndim and len(normal) != len(tuple(axes)):
         raise ValueError(f"axis {axis} names a dimension twice")
     return tuple(normal)
+
+
+def axes_of_number(axis: Axis) -> tuple[int, ...]:
+    """The axes to reduce a number over, which has none, for `axis` 0, -1 or None; IndexError for another."""
+    return normalize_axes(axis, 0)
 
 
 def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
@@ -63,7 +68,7 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return x.mean(axis=axis, keepdims=keepdims)
+    return x.mean(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
@@ -72,8 +77,8 @@ mean.gradient(x=lambda g, x_shape, axis, keepdims:
 
 @primitive(fresh=True)
 def max(x, axis=None, keepdims=False):
-    """The maximum over `axis`; elements that tie for it share the gradient equally."""
-    return x.max(axis=axis, keepdims=keepdims)
+    """The maximum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
+    return x.max(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
@@ -81,8 +86,8 @@ max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 
 @primitive(fresh=True)
 def min(x, axis=None, keepdims=False):
-    """The minimum over `axis`; elements that tie for it share the gradient equally."""
-    return x.min(axis=axis, keepdims=keepdims)
+    """The minimum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
+    return x.min(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
@@ -90,8 +95,8 @@ min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
-    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims))
-    ties = attains.astype(g.dtype).sum(axis=axis, keepdims=True)
+    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
+    ties = sum(attains.astype(g.dtype), axis, True)
     return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
 
 
@@ -99,16 +104,16 @@ def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> A
 def logsumexp(x, axis=None, keepdims=False):
     """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first.
 
-    All -inf gives -inf, gradient 0, and so does an empty axis.
+    All -inf gives -inf, gradient 0, and so does an empty axis. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
     """
-    namespace = xp(x)
+    namespace, axis = xp(x), axis if x.ndim else axes_of_number(axis)
     if not x.size:  # Σ eˣ over no elements is 0
         return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
     total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
-    logarithm = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf)
+    logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
     out = logarithm + top
     return out if keepdims else out.sum(axis=axis)  # over axes of length 1: only their removal
 
@@ -116,8 +121,7 @@ def logsumexp(x, axis=None, keepdims=False):
 # d logsumexp / dx = softmax(x) = exp(x - logsumexp(x))
 def logsumexp_gradient(g, x, out, axis, keepdims):
     out = keep_reduced(out, x.shape, axis, keepdims)
-    finite = out > -math.inf
-    return keep_reduced(g, x.shape, axis, keepdims) * where(finite, exp(x - where(finite, out, 0.0)), 0.0)
+    return keep_reduced(g, x.shape, axis, keepdims) * exp(x - where(out == -math.inf, 0.0, out))
 
 
 logsumexp.gradient(x=logsumexp_gradient)
@@ -133,25 +137,25 @@ def _keep_axis(indices: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
 @primitive
 def argmax(x, axis=None, keepdims=False):
     """The index of the (first) maximum along `axis`, int64. Has no gradient."""
-    return _keep_axis(x.argmax(axis=axis), x, axis, keepdims)
+    return _keep_axis(x.argmax(axis=axis if x.ndim else axes_of_number(axis) or None), x, axis, keepdims)
 
 
 @primitive
 def argmin(x, axis=None, keepdims=False):
     """The index of the (first) minimum along `axis`, int64. Has no gradient."""
-    return _keep_axis(x.argmin(axis=axis), x, axis, keepdims)
+    return _keep_axis(x.argmin(axis=axis if x.ndim else axes_of_number(axis) or None), x, axis, keepdims)
 
 
 @primitive
 def any(x, axis=None, keepdims=False):
     """Whether any element is true. Has no gradient."""
-    return x.any(axis=axis, keepdims=keepdims)
+    return x.any(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 @primitive
 def all(x, axis=None, keepdims=False):
     """Whether all elements are true. Has no gradient."""
-    return x.all(axis=axis, keepdims=keepdims)
+    return x.all(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 for _index in (argmax, argmin, any, all):

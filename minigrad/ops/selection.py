@@ -34,11 +34,11 @@ where.advise(condition="the condition must be boolean, such as x > 0")
 
 @primitive(fresh=True)
 def relu(x):
-    """``max(x, 0)``; the gradient at 0 is 0."""
+    """``max(x, 0)``; the gradient at 0 is 0, and passes where x is NaN."""
     return xp(x).maximum(x, 0)
 
 
-relu.gradient(x=lambda g, out: where(out > 0, g, 0.0))
+relu.gradient(x=lambda g, out: where(out != 0, g, 0.0))  # positive, or NaN
 
 
 @primitive(fresh=True)
@@ -61,32 +61,33 @@ sign.no_gradient()
 
 @primitive(broadcasts=True, fresh=True)
 def maximum(x, y):
-    """The larger of x and y; where they are equal, each gets half of the gradient."""
+    """The larger of x and y; where they are equal, each gets half of the gradient, where one is NaN both get it."""
     return xp(x if hasattr(x, "dtype") else y).maximum(x, y)
 
 
 @primitive(broadcasts=True, fresh=True)
 def minimum(x, y):
-    """The smaller of x and y; where they are equal, each gets half of the gradient."""
+    """The smaller of x and y; where they are equal, each gets half of the gradient, where one is NaN both get it."""
     return xp(x if hasattr(x, "dtype") else y).minimum(x, y)
 
 
-def _share(g: Any, wins: Any, ties: Any) -> Any:
-    """g to the winner, half of it to each where the two tie."""
-    return where(wins, g, where(ties, g * 0.5, 0.0))
+def _share(g: Any, loses: Any, ties: Any) -> Any:
+    """Nothing to the loser, half of g to each where the two tie."""
+    return where(loses, 0.0, where(ties, g * 0.5, g))
 
 
-maximum.gradient(x=lambda g, x, y: _share(g, x > y, x == y),
-                 y=lambda g, x, y: _share(g, y > x, x == y))
-minimum.gradient(x=lambda g, x, y: _share(g, x < y, x == y),
+maximum.gradient(x=lambda g, x, y: _share(g, x < y, x == y),
                  y=lambda g, x, y: _share(g, y < x, x == y))
+minimum.gradient(x=lambda g, x, y: _share(g, x > y, x == y),
+                 y=lambda g, x, y: _share(g, y > x, x == y))
 
 
 @primitive(broadcasts=True, fresh=True)
 def clip(x, min=None, max=None):
     """x kept within [min, max], broadcasting; a bound is a number, a tensor, or None for no bound.
 
-    On a bound the gradient goes to x, beyond it to the bound. Where min is above max, the result is max.
+    On a bound the gradient goes to x, beyond it to the bound, and to both where one of them is NaN. Where min is above
+    max, the result is max.
     """
     if min is None and max is None:
         raise ValueError("clip: give min, max or both")
@@ -95,18 +96,18 @@ def clip(x, min=None, max=None):
 
 def clip_gradient(g, x, min, max):
     if min is not None:
-        g = where(x >= min, g, 0.0)
-    return g if max is None else where(x <= max, g, 0.0)
+        g = where(x < min, 0.0, g)
+    return g if max is None else where(x > max, 0.0, g)
 
 
 def clip_gradient_of_min(g, x, min, max):
-    below = x < min
-    return where(below if max is None else below & (min <= max), g, 0.0)
+    within = x >= min
+    return where(within if max is None else within | (min > max), 0.0, g)
 
 
 def clip_gradient_of_max(g, x, min, max):
     raised = x if min is None else maximum(x, min)
-    return where(raised > max, g, 0.0)
+    return where(raised <= max, 0.0, g)
 
 
 clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)

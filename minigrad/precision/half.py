@@ -17,7 +17,7 @@ import numpy as np
 from minigrad.device import xp
 from minigrad.engine.operands import sum_to
 from minigrad.kernels.bodies import add_body
-from minigrad.ops.comparison import equal
+from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.linalg import batched_matmul
 from minigrad.ops.more import einsum
 from minigrad.ops.more.reduction import var
@@ -111,24 +111,24 @@ def var_in_single(x, axis, correction, keepdims):
 
 
 def var_gradient(g, x, x_shape, axis, correction, keepdims):
-    return divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - x.mean(axis=axis, keepdims=True)),
+    return divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True)),
                            (reduced_size(x_shape, axis) - correction) / 2)
 
 
 def share_among_ties(g, x, out, axis, keepdims):
-    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims))
-    ties = attains.astype(SINGLE).sum(axis=axis, keepdims=True)
+    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
+    ties = sum(attains.astype(SINGLE), axis, True)
     return where(attains, divide_by_count(keep_reduced(g, x.shape, axis, keepdims), ties), 0.0)
 
 
 def logsumexp_in_single(x, axis, keepdims):
     namespace = xp(x)
-    if not x.size:
+    if not (x.size and x.ndim):
         return logsumexp.forward(x, axis, keepdims)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
     total = namespace.exp(x - top).astype(SINGLE).sum(axis=axis, keepdims=True)
-    logarithm = namespace.where(total > 0, namespace.log(namespace.where(total > 0, total, 1)), -namespace.inf)
+    logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
     out = (logarithm + top).astype(HALF)
     return out if keepdims else out.sum(axis=axis)
 

@@ -29,7 +29,7 @@ from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, tak
 
 
 def softmax_forward(x, axis=-1):
-    if not x.size:
+    if not (x.size and x.ndim):
         return softmax.forward(x, axis)
     wide = x.astype(SINGLE)
     if type(wide) is not np.ndarray:

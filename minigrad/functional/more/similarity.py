@@ -19,14 +19,15 @@ def normalize(input: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> 
         input: any shape, floating.
         p: which norm, the `ord` of `minigrad.norm`; `math.inf` for the largest absolute value.
         axis: the axis along which the vectors lie; PyTorch's default is 1.
-        eps: below this length a vector is divided by eps, so that zeros stay zeros.
+        eps: below this length a vector is divided by eps, so that zeros stay zeros; at least float16's smallest normal
+            number for float16, which rounds 10⁻¹² to 0.
 
     Raises:
         IndexError: an axis that the input lacks.
     """
     input = as_tensor(input)
     single_axis(axis, input.shape, "normalize")
-    return input / ops.maximum(ops.norm(input, p, axis, keepdims=True), eps)
+    return input / ops.maximum(ops.norm(input, p, axis, keepdims=True), positive(eps, input.dtype))
 
 
 @public
@@ -36,7 +37,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     Args:
         x1, x2: tensors or arrays that broadcast against each other.
         axis: the axis, of what they broadcast to, along which the vectors lie; it is dropped. PyTorch's default is 1.
-        eps: a lower bound for each length; the similarity to a vector of zeros is 0.
+        eps: a lower bound for each length, as in `normalize`; the similarity to a vector of zeros is 0.
 
     Raises:
         IndexError: an axis that they lack.
@@ -59,4 +60,9 @@ def _scaled(x: Any, axis: int, eps: float) -> Any:
     largest = ops.max(ops.absolute(x), axis, keepdims=True).detach()
     largest = ops.where((largest > 0) & ops.isfinite(largest), largest, 1.0)  # any number would do: it cancels
     x = x / largest
-    return x / ops.maximum(ops.norm(x, 2, axis, keepdims=True), eps / largest)
+    return x / ops.maximum(ops.norm(x, 2, axis, keepdims=True), positive(eps, x.dtype) / largest)
+
+
+def positive(eps: float, dtype: Any) -> float:
+    """eps, or the smallest normal number of a floating dtype, if that is larger."""
+    return max(eps, float(np.finfo(dtype).tiny)) if dtype.kind == "f" else eps

@@ -23,7 +23,7 @@ def suits(x):
 @kernel
 def relu_gradient_of_elements(g: Vector, out: Vector, grad: OutVector):
     for i in range(g.size):
-        grad[i] = g[i] if out[i] > 0 else 0
+        grad[i] = g[i] if out[i] != 0 else 0
 
 
 @compiled_body(relu_in_numpy, suits)

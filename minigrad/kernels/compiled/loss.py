@@ -37,7 +37,7 @@ def losses_of_rows(logits: Matrix, target: Ids, counted: Booleans, smoothing: Nu
             continue
         row = logits[i]
         total, shift = total_and_shift(row)
-        log = np.log(total)
+        log = np.log(logits.dtype.type(1) if total == 0 else total)  # 0 where all are -inf
         loss = log - (1 - smoothing) * minus(row[target[i]], shift)
         if smoothing:
             uniform = logits.dtype.type(0)
@@ -91,7 +91,8 @@ def losses_of_logits(x: OutMatrix, bias: Vector, target: Ids, smoothing: Number,
         if bias.size:
             for j in range(row.size):
                 row[j] += bias[j]
-        shift = greatest(row)
+        top = greatest(row)
+        shift = x.dtype.type(0) if top == -np.inf else top
         of_target = minus(row[target[i]], shift)
         sum_of_logits = sum_of_exponentials = x.dtype.type(0)
         for j in range(row.size):
@@ -100,8 +101,8 @@ def losses_of_logits(x: OutMatrix, bias: Vector, target: Ids, smoothing: Number,
             row[j] = exponential
             sum_of_logits += shifted
             sum_of_exponentials += exponential
-        total[i] = sum_of_exponentials
-        losses[i] = np.log(sum_of_exponentials) - (1 - smoothing) * of_target
+        total[i] = x.dtype.type(1) if sum_of_exponentials == 0 else sum_of_exponentials
+        losses[i] = np.log(total[i]) - (1 - smoothing) * of_target
         if smoothing:
             losses[i] -= smoothing * (sum_of_logits / x.dtype.type(row.size))
 

@@ -19,14 +19,14 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
     rows = logits.shape[0]
     total = np.empty(rows, logits.dtype)
     uniform = np.empty(rows, logits.dtype) if label_smoothing else None
-    top = logits.max(axis=1, keepdims=True) if rows else np.zeros((0, 1), logits.dtype)
+    top = logits.max(axis=1, keepdims=True, initial=np.finfo(logits.dtype).min)  # a number, also of -inf alone
     for block in blocks(logits):
         shifted = logits[block] - top[block]
         if uniform is not None:
             uniform[block] = shifted.mean(axis=1)
         np.exp(shifted, out=shifted)
         total[block] = shifted.sum(axis=1)
-    log_total, top = np.log(total), top[:, 0]
+    log_total, top = np.log(np.maximum(total, 1)), top[:, 0]  # below 1 where all are -inf
     picked = logits[np.arange(rows), target] - top  # from here on all is relative to the row's maximum, so that
     losses = log_total - (1 - label_smoothing) * picked  # large logits do not swallow the digits of a small loss
     if uniform is not None:

@@ -35,40 +35,40 @@ def relu_of_rows(x):
     return np.maximum(x, np.zeros(x.shape[-1:], x.dtype)) if x.size >= LARGE else np.maximum(x, 0)
 
 
-def share(g: Any, wins: Any, ties: Any) -> Any:
-    """g to the winner, half of it to each where the two tie: as a rule nowhere."""
+def share(g: Any, loses: Any, ties: Any) -> Any:
+    """Nothing to the loser, half of g to each where the two tie: as a rule nowhere."""
     if not np.count_nonzero(ties):
-        return keep_where(wins, g)
-    return np.where(wins, g, np.where(ties, g * 0.5, 0.0))
+        return keep_where(loses, g, False)
+    return np.where(loses, 0.0, np.where(ties, g * 0.5, g))
 
 
 def share_among_ties(g, x, out, axis, keepdims):
-    attains = x == keep_reduced(out, x.shape, axis, keepdims)
-    ties = attains.astype(g.dtype).sum(axis=axis, keepdims=True)
+    attains = (x == keep_reduced(out, x.shape, axis, keepdims)) | np.isnan(x)
+    ties = np.sum(attains, axis, g.dtype, keepdims=True)
     return keep_where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties)
 
 
 def clip_gradient(g, x, min, max):
     if min is not None:
-        g = keep_where(x >= min, g)
-    return g if max is None else keep_where(x <= max, g)
+        g = keep_where(x < min, g, False)
+    return g if max is None else keep_where(x > max, g, False)
 
 
 def clip_gradient_of_min(g, x, min, max):
-    below = x < min
-    return keep_where(below if max is None else below & (min <= max), g)
+    within = x >= min
+    return keep_where(within if max is None else within | (min > max), g, False)
 
 
 def clip_gradient_of_max(g, x, min, max):
     raised = x if min is None else np.maximum(x, min)
-    return keep_where(raised > max, g)
+    return keep_where(raised <= max, g, False)
 
 
 add_body(where, on_host, x=lambda g, condition: keep_where(condition, g),
          y=lambda g, condition: keep_where(condition, g, False))
-add_body(relu, on_host, relu_of_rows, x=lambda g, out: keep_where(out > 0, g))
-add_body(maximum, on_host, x=lambda g, x, y: share(g, x > y, x == y), y=lambda g, x, y: share(g, y > x, x == y))
-add_body(minimum, on_host, x=lambda g, x, y: share(g, x < y, x == y), y=lambda g, x, y: share(g, y < x, x == y))
+add_body(relu, on_host, relu_of_rows, x=lambda g, out: keep_where(out != 0, g))
+add_body(maximum, on_host, x=lambda g, x, y: share(g, x < y, x == y), y=lambda g, x, y: share(g, y < x, x == y))
+add_body(minimum, on_host, x=lambda g, x, y: share(g, x > y, x == y), y=lambda g, x, y: share(g, y > x, x == y))
 add_body(clip, on_host, x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
 add_body(nan_to_num, on_host, x=lambda g, x: keep_where(np.isfinite(x), g))
 add_body(max, on_host, x=share_among_ties)

@@ -18,7 +18,7 @@ SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fra
 
 @faster_body(softmax_definition, on_host, fresh=True)
 def softmax(x, axis=-1):
-    if not x.size:
+    if not (x.size and x.ndim):
         return softmax_definition.forward(x, axis)
     if axis in (-1, x.ndim - 1):  # `least`: so that small probabilities do not vanish
         out, total, _ = exponentials(x.copy(), None, lambda: x, least=1e-2)

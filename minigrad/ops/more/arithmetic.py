@@ -122,7 +122,9 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
         return add(input, mul(step, weight)) if abs(weight) < 0.5 else sub(end, mul(step, 1 - weight))
     if not hasattr(weight, "dtype"):
         raise TypeError(f"lerp: weight must be a number or a tensor, got {type(weight).__name__}")
-    return where(absolute(weight) < 0.5, add(input, mul(step, weight)), sub(end, mul(step, sub(1, weight))))
+    nearer = absolute(weight) < 0.5
+    start, factor = where(nearer, add(input, zeros_like(weight)), end), where(nearer, weight, sub(weight, 1))
+    return add(start, mul(step, factor))
 
 
 @public

@@ -14,7 +14,18 @@ from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.exponential import power, sqrt
 from minigrad.ops.more.scan import cumprod, delay
 from minigrad.ops.more.shape import flip
-from minigrad.ops.reduction import Axis, expand_reduced, keep_reduced, max, mean, min, normalize_axes, reduced_size, sum
+from minigrad.ops.reduction import (
+    Axis,
+    axes_of_number,
+    expand_reduced,
+    keep_reduced,
+    max,
+    mean,
+    min,
+    normalize_axes,
+    reduced_size,
+    sum,
+)
 from minigrad.ops.selection import absolute, where
 from minigrad.ops.shape import inverse_permutation, require_arrays, reshape, transpose
 
@@ -25,7 +36,7 @@ def var(x, axis=None, correction=0, keepdims=False):
     if number(correction, "correction", "var") >= reduced_size(x.shape, axis):
         raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
                          f"{tuple(x.shape)}")
-    return x.var(axis=axis, ddof=correction, keepdims=keepdims)
+    return x.var(axis=axis if x.ndim else axes_of_number(axis), ddof=correction, keepdims=keepdims)
 
 
 # d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
@@ -52,7 +63,7 @@ def root(x: Any) -> Any:
 @primitive(fresh=True)
 def prod(x, axis=None, keepdims=False):
     """The product over `axis`. Its gradient divides by nothing, and so is right beside zeros, to every order."""
-    return x.prod(axis=axis, keepdims=keepdims)
+    return x.prod(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
 
 
 def prod_gradient(g, x, axis, keepdims):
@@ -104,7 +115,8 @@ def norm(x: Any, ord: float | str | None = None, axis: Axis = None, keepdims: bo
     =============  ==========================================================================
 
     The gradient at the zero vector, where a norm has a kink, is 0 (as in PyTorch); for 0 < p < 1 so is that of an
-    element that is 0, and for p < 0 that of all, if one of them is 0. float16 is summed in float32.
+    element that is 0, and for p < 0 that of all, if one of them is 0. The norm of a number is its absolute value.
+    float16 is summed in float32.
 
     Args:
         axis: None for all elements, an int or a tuple. A norm with a number for `ord` is one of vectors: over one axis,
@@ -119,7 +131,7 @@ def norm(x: Any, ord: float | str | None = None, axis: Axis = None, keepdims: bo
     if not of_vectors and ord not in (None, "fro"):
         raise ValueError(f"norm: ord must be None, 'fro' or a number, got {ord!r}")
     axes = normalize_axes(axis, len(x.shape))
-    if of_vectors and len(axes) != 1:
+    if of_vectors and x.shape and len(axes) != 1:
         raise ValueError(f"norm: ord {ord} with {len(axes)} axes of shape {tuple(x.shape)} would be a matrix norm, of "
                          "which there is the Frobenius norm alone (ord None); for a norm of vectors give one axis")
     if x.dtype == np.float16:

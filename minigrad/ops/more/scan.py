@@ -8,6 +8,7 @@ from typing import Any
 from minigrad.arguments import single_axis
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
+from minigrad.ops.comparison import equal, isinf
 from minigrad.ops.exponential import exp
 from minigrad.ops.more.padding import pad_constant
 from minigrad.ops.more.shape import flip
@@ -52,7 +53,8 @@ def linear_recurrence(factors, x, axis):
 def linear_recurrence_gradient(g, factors, out, axis):
     # forward: outₜ = fₜ outₜ₋₁ + xₜ     so here: dxₜ = gₜ + fₜ₊₁ dxₜ₊₁, from the last to the first; dfₜ = dxₜ outₜ₋₁
     gx = recurrence_from_the_end(factors, g, axis)
-    return gx * delay(out, axis, 0.0), gx
+    gx_of_next = flip(delay(flip(gx, axis), axis, 0.0), axis)
+    return delay(gx_of_next * out, axis, 0.0), gx  # f₀ gets 0, not a product with it: dx₀ may be infinite
 
 
 def recurrence_from_the_end(factors: Any, x: Any, axis: int) -> Any:
@@ -80,7 +82,10 @@ cumprod.gradient(x=lambda g, x, out, axis: delay(out, axis, 1.0) * recurrence_fr
 
 @primitive(floating=True, fresh=True)
 def logcumsumexp(x, axis):
-    """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow. A run of -inf from the start gives -inf, gradient 0."""
+    """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow.
+
+    A run of -inf from the start gives -inf, gradient 0. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
+    """
     _require_axis(x, axis, "logcumsumexp")
     namespace, out = xp(x), x.copy()
     ends, reach = namespace.moveaxis(out, axis, 0), 1  # each place holds the logarithm of the sum of `reach` terms,
@@ -93,11 +98,10 @@ def logcumsumexp(x, axis):
 # dxᵢ = Σ_{j≥i} gⱼ exp(xᵢ - outⱼ) = exp(xᵢ - outᵢ) sᵢ with sᵢ = gᵢ + exp(outᵢ - outᵢ₊₁) sᵢ₊₁. As out never decreases
 # and xᵢ ≤ outᵢ, no exponent is positive.
 def logcumsumexp_gradient(g, x, out, axis):
-    begun = out > -math.inf
-    finite, begun_before = where(begun, out, 0.0), delay(begun, axis, False)
-    fall = where(begun_before, delay(finite, axis, 0.0) - finite, 0.0)
-    falls = where(begun_before, exp(fall), 0.0)
-    share = where(begun, exp(where(begun, x - finite, 0.0)), 0.0)
+    before = delay(out, axis, -math.inf)
+    stays = isinf(out) & equal(out, before)  # at an infinity, from which that itself cannot be subtracted
+    falls = exp(where(stays, 0.0, before) - where(stays, 0.0, out))
+    share = exp(x - where(equal(out, -math.inf), 0.0, out))
     return share * recurrence_from_the_end(falls, g, axis)
 
 

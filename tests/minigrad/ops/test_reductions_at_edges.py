@@ -51,13 +51,42 @@ def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
     np.testing.assert_array_equal(host(mg.grad((first * first).sum(), x))[0], 0)
 
 
-def test_a_number_may_be_reduced_over_its_axis_0():
-    """As in NumPy (not in CuPy); and then it has a gradient, too."""
-    for name in ("sum", "max", "min", "prod", "logsumexp"):
-        x = leaf(2.0)
-        out = getattr(mg, name)(x, axis=0)
-        assert out.shape == mg.grad(out, x).shape == ()
-    assert mg.argmax(leaf(2.0), axis=-1, keepdims=True).shape == ()
+# name: the slope of the reduction of a number, and its second derivative
+OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "logsumexp": 1, "median": 1, "norm": 1, "var": 0,
+               "std": 0}
+
+
+@pytest.mark.parametrize("name", OF_A_NUMBER)
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+@pytest.mark.parametrize("axis", [0, -1, None, ()])
+def test_a_number_may_be_reduced_over_its_axis_0(name, axis, dtype, device):
+    """As in PyTorch, and by some functions in NumPy; nothing is left of it, also with keepdims."""
+    slope = OF_A_NUMBER[name]
+    for keepdims in (False, True):
+        x = leaf(2.0, device, dtype)
+        out = getattr(mg, name)(x, axis=axis, keepdims=keepdims)
+        assert (out.shape, out.item()) == ((), 2 * slope)
+        assert mg.grad(out, x, retain_graph=True).item() == slope
+        first = mg.grad(out, x, create_graph=True)
+        assert mg.grad(first * x, x).item() == slope
+
+
+def test_what_has_no_slope_may_reduce_a_number_too(device):
+    x = leaf(2.0, device)
+    for axis in (0, -1, None):
+        for keepdims in (False, True):
+            assert mg.argmax(x, axis, keepdims).tolist() == mg.argmin(x, axis, keepdims).tolist() == 0
+            assert (x > 1).any(axis, keepdims).item()
+            assert (x > 1).all(axis, keepdims).item()
+    for order in (1, 2, 3, math.inf, 0.5):
+        assert mg.norm(leaf(-2.0, device), order, 0).item() == pytest.approx(2)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "median", "argmax", "norm",
+                                  "cumsum", "cumprod", "logcumsumexp", "sort", "argsort"])
+def test_another_axis_of_a_number_is_an_error(name, device):
+    with pytest.raises((IndexError, ValueError), match=rf"{name}\b.*axis 1"):
+        getattr(mg, name)(leaf(2.0, device), axis=1)
 
 
 # --- Scans -----------------------------------------------------------------------------------------
