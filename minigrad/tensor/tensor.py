@@ -82,11 +82,16 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     @data.setter
     def data(self, array: Any) -> None:
-        self._data = as_tensor(array)._data
+        given = as_tensor(array)._data
         self.bump_tick()
+        self._data = given
 
     def bump_tick(self) -> None:
-        """Tell the tape that the raw array was changed in place, so that a stale saved value is an error."""
+        """Tell the tape that the raw array changes in place, so that a stale saved value is an error.
+
+        What writes calls it first: while `minigrad.func` differentiates with respect to the tensor, it raises a
+        RuntimeError.
+        """
         self._version[0] += 1
 
     @property
@@ -338,16 +343,18 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
-        with on_device_of(self._data):
-            self._data[_raw(_index_on(index, self.device))] = self._raw_values(value, "t[...] = value")
+        index, values = _raw(_index_on(index, self.device)), self._raw_values(value, "t[...] = value")
         self.bump_tick()
+        with on_device_of(self._data):
+            self._data[index] = values
 
     def copy_(self, source: Any) -> Tensor:
         """Overwrite the values in place with those of `source`, a tensor, array or number that broadcasts to them."""
         self._check_writable("copy_")
-        with on_device_of(self._data):
-            self._data[...] = self._raw_values(source, "copy_")
+        values = self._raw_values(source, "copy_")
         self.bump_tick()
+        with on_device_of(self._data):
+            self._data[...] = values
         return self
 
 
