@@ -77,7 +77,10 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     @property
     def data(self) -> Array:
-        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` afterwards."""
+        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` first.
+
+        Raw arrays that are operands beside a tensor are not checked either; `detect_anomaly` finds both.
+        """
         return self._data
 
     @data.setter
@@ -408,13 +411,18 @@ def _matrix(value: Any, like: TensorBase) -> Any:
 
 
 def _index_on(index: Any, device: str) -> Any:
-    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change."""
+    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change.
+
+    Of other arrays in host memory it has copies, since nothing sees these change before the backward pass.
+    """
     if isinstance(index, tuple):
         return tuple(_index_on(part, device) for part in index)
     if isinstance(index, TensorBase):
         return index if device_of(index._data) == device else to_device(index._data, device)
     if isinstance(index, list):
         index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
+    elif type(index) is np.ndarray:
+        index = index.copy()
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 
