@@ -26,12 +26,14 @@ OURS = {
     "a_max": ("max",),
     "ddof": ("correction",),
     "unbiased": ("correction",),
+    "need_weights": ("return_weights",),
 }
 REMEDIES = {
     "unbiased": "unbiased=True is correction=1 here, and the default is 0",
     "dtype": "convert with .astype(dtype)",
     "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
     "inplace": "every operation makes a new tensor",
+    "key_padding_mask": "give attn_mask=padding_mask(ids), of the package transformer, True = may attend",
     "device_type": "the device is that of the tensors",
 }
 # Functions to which PyTorch lets one give more arguments in a row

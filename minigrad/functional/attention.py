@@ -283,7 +283,7 @@ def refuse_ambiguous(mask: Any, shape: tuple[int, ...], operation: str) -> None:
     Not for one whose rows are equal, which means the same both ways, nor for a causal one. Masks on a GPU are not read.
     """
     def is_causal(later: int) -> Any:
-        return (mask == np.tri(*mask.shape, later, dtype=bool)).all()
+        return (mask == np.tri(mask.shape[0], mask.shape[1], later, dtype=bool)).all()
 
     if is_host(mask) and not ((mask == mask[:1]).all() or is_causal(0) or is_causal(shape[-1] - shape[-2])):
         ones = "None, " * (len(shape) - 2)

@@ -78,7 +78,7 @@ def is_finite(array: Array) -> bool:
 
 def checksum(array: Array) -> int:
     """A number that changes with the values of an array. Synchronises."""
-    return zlib.crc32(np.ascontiguousarray(to_numpy(array)).reshape(-1).view(np.uint8))
+    return zlib.crc32(to_numpy(array).tobytes())
 
 
 def arrays_in(value: Any) -> list[Array]:
