@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,11 @@ class Answers:
     @staticmethod
     def missing_on_module(kind: str, name: str) -> str | None:
         """The same for an `nn.Module` of the class `kind`."""
+        return None
+
+    @staticmethod
+    def arguments(keywords: Collection[str], parameters: Collection[str]) -> str | None:
+        """The text of the error for `keywords` that an `nn.Module` with these parameters lacks; None for Python's."""
         return None
 
     @staticmethod

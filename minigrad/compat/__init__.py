@@ -1,11 +1,13 @@
 """What names and spellings from PyTorch and NumPy are called here, and where modules of ours stood before.
 
-`install` lets errors say so. `minigrad.compat.names`, a long table, is imported when a name turns out to be missing.
+`install` lets errors say so. `minigrad.compat.names` and `minigrad.compat.module_arguments`, long tables, are imported
+when a name turns out to be missing.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection
 
 from minigrad.compat import moved, spellings
 from minigrad.namespace import Answers
@@ -19,6 +21,12 @@ def _missing_on_module(kind: str, name: str) -> str | None:
     return importlib.import_module("minigrad.compat.names").missing_on_module(kind, name)
 
 
+def _arguments(keywords: Collection[str], parameters: Collection[str]) -> str | None:
+    if not keywords:
+        return None
+    return importlib.import_module("minigrad.compat.module_arguments").arguments(keywords, parameters)
+
+
 def _called(module: str) -> str:
     return importlib.import_module("minigrad.compat.names").called(module)
 
@@ -28,4 +36,5 @@ def install() -> None:
     spellings.install()
     moved.install()
     Answers.missing, Answers.called = staticmethod(_missing), staticmethod(_called)  # type: ignore[method-assign]
+    Answers.arguments = staticmethod(_arguments)  # type: ignore[method-assign]
     Answers.missing_on_module = staticmethod(_missing_on_module)  # type: ignore[method-assign]

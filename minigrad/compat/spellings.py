@@ -27,6 +27,7 @@ OURS = {
     "a_max": ("max",),
     "ddof": ("correction",),
     "unbiased": ("correction",),
+    "need_weights": ("return_weights",),
 }
 REMEDIES = {
     "unbiased": "unbiased=True is correction=1 here, and the default is 0",
@@ -34,6 +35,7 @@ REMEDIES = {
     "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
     "spacing": "the spacings are given in a row: gradient(x, 0.5, axis=1)",
     "inplace": "every operation makes a new tensor",
+    "key_padding_mask": "give attn_mask=padding_mask(ids), of the package transformer, True = may attend",
     "device_type": "the device is that of the tensors",
 }
 # Functions to which PyTorch lets one give more arguments in a row

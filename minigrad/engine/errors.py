@@ -14,6 +14,12 @@ from typing import Any
 from minigrad.device import is_array
 from minigrad.engine.node import TensorBase
 
+# What NumPy says -> the same, so that it can be understood.
+PLAINER = {
+    "Python int too large to convert to C long": "an integer has more than 64 bits",
+    "'list' object cannot be interpreted as an integer":
+        "expected an int, or a tuple of ints where several axes are allowed, not a list",
+}
 CAUGHT = (ValueError, TypeError, IndexError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
 
 
@@ -43,7 +49,8 @@ def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequ
     operands = f"[operands: {'; '.join(f'{name}: {shown(v)}' if name else shown(v) for name, v in named)}]"
     if isinstance(error, AttributeError) and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
         return TypeError(f"{operation}: the operands must be tensors or arrays {operands}")
-    message = message.replace("Python int too large to convert to C long", "an integer has more than 64 bits")
+    for theirs, ours in PLAINER.items():
+        message = message.replace(theirs, ours)
     return kind_of(error)(f"{operation}: {message} {operands}")
 
 

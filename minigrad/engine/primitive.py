@@ -22,7 +22,8 @@ of that input. **The names of its parameters say what it needs**, and the tape k
 A primitive given arrays returns an array, given tensors a tensor. Rules therefore call other primitives, operators
 and the methods that arrays and tensors share; the ordinary backward runs them on raw arrays, ``create_graph`` runs
 the same ones on tensors. Rules never write to ``g`` or to saved values; broadcasting and dtypes are the engine's
-business, not theirs.
+business, not theirs. A raw array given beside a tensor is saved as it is, not copied: whoever writes to it before the
+backward pass gets a wrong gradient, where a tensor would give an error (`minigrad.inspect.detect_anomaly` finds it).
 
 An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). An op may name its
 ``composition``: the same function written with smaller ops, which is recorded in its place when a joint rule has to be

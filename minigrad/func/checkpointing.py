@@ -30,6 +30,8 @@ from minigrad.engine.interpreters import (
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.primitive import Primitive, body_kinds, primitive
 from minigrad.engine.rules import Plan
+from minigrad.func.locks import locked
+from minigrad.func.trees import tree_leaves
 from minigrad.functional.bundle import bundle
 
 
@@ -63,7 +65,9 @@ class Segment:
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
-        output = self.function(*self.args, **self.kwargs)
+        given = [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, TensorBase)]
+        with locked(given, "checkpoint"):
+            output = self.function(*self.args, **self.kwargs)
         several = isinstance(output, (tuple, list))
         parts = list(output) if several else [output]
         for part in parts:
@@ -142,8 +146,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         TypeError: the function returned something else than tensors.
-        RuntimeError: in the backward, if the second call gave another shape or dtype or used other tensors, or if a
-            tensor that the first one read was changed in place in between.
+        RuntimeError: the function changes one of its arguments in place, which the second call would do again; in the
+            backward, if that call gave another shape or dtype or used other tensors, or if a tensor that the first one
+            read was changed in place in between.
     """
     if not recording.get():
         return function(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from minigrad.device.local import enable_grad, is_grad_enabled
 from minigrad.engine.node import Node, TensorBase, gradient_target
+from minigrad.func.locks import lock
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 from minigrad.ops import zeros_like
 from minigrad.tensor import Tensor, gradients
@@ -30,8 +31,9 @@ _ended: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 class InnerCall:
     """One call of a function on inputs of its own, so that its derivative with respect to them can be taken.
 
-    Until `end` the leaves among the inputs count for transforms inside the function, wherever that runs: in another
-    thread, or again, in the backward of a checkpoint.
+    It is a block, for the call and for each time that the derivative is taken: within it the leaves among the inputs
+    count for transforms inside the function, and no input can be changed in place, wherever the function runs: in
+    another thread, or again, in the backward of a checkpoint.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
@@ -41,20 +43,24 @@ class InnerCall:
         for position in positions:
             given = args[position] if self.outside else tree_map(detached, args[position])
             fresh[position] = tree_map(lambda leaf: _input(leaf, operation), given)
-        self.given = [fresh[position] for position in positions]
+        self.given = [tree_map(lambda leaf: leaf, fresh[position]) for position in positions]
         self.inputs = tree_leaves(self.given)
         self.own = {id(tensor): tensor for tensor in self.inputs if tensor.is_leaf}
-        with enable_grad():
+        self.locks = [lock(tensor, operation) for tensor in self.inputs]
+        with self, enable_grad():
             self.value = function(*fresh, **kwargs)
 
-    def end(self) -> None:
-        """Nothing more will be differentiated, but after `begin_again`."""
-        _ended.update(self.own)
-
-    def begin_again(self) -> None:
-        """Undo `end`: the pull-back of a vjp may be called at any time."""
+    def __enter__(self) -> InnerCall:
         for key in self.own:
             _ended.pop(key, None)
+        for held in self.locks:
+            held.held = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _ended.update(self.own)
+        for held in self.locks:
+            held.held = False
 
     def gradients(self, outputs: Sequence[Any], starts: Sequence[Any], create_graph: bool, keep: bool = False) -> Any:
         """The gradients for each position, in the form of its argument: zeros where the outputs do not depend."""

@@ -20,7 +20,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
             each thread its own copy.
         parameters: tensors or arrays by the names of ``module.named_parameters()`` and ``named_buffers()``, of their
             shapes; those not named are the module's own. What the module has under several names (tied) is replaced
-            under all of them.
+            under all of them. A module that changes them in place changes what was given, as in any call.
         args, kwargs: for the module. PyTorch's form, one tuple with all the positional arguments and perhaps a
             dictionary, is understood; a module that takes a tuple gets it in another: ``((a, b),)``.
 

@@ -7,6 +7,10 @@ of its parameters.
 Arguments may be tensors, arrays or numbers, and tuples, lists or dictionaries of them, nested in any way. A tensor
 that requires a gradient stays connected: the result can itself be differentiated. Under ``no_grad()`` nothing is
 recorded beyond the call.
+
+A function that changes an argument in place, with respect to which it is differentiated, is a RuntimeError, raised
+before anything is written; build a new tensor with ``where`` or ``index_put``. Arguments that `argnums` leaves out, and
+keyword arguments, are the caller's own objects, as in any call of Python.
 """
 
 from __future__ import annotations
@@ -109,8 +113,8 @@ def _differentiated(function: Callable[..., Any], argnums: int | Sequence[int], 
                                 f"{len(value) if isinstance(value, (tuple, list)) else 'a ' + type(value).__name__}")
             value = value[0]
         _check_number(value, operation)
-        gradient = inner.gradients([value], [None], inner.continues)
-        inner.end()
+        with inner:
+            gradient = inner.gradients([value], [None], inner.continues)
         return inner.result(inner.value), _only(argnums, gradient)
 
     return call
@@ -140,12 +144,10 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...,
             nested = not several or (len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)))
             starts = leaves_like((inner.value,) if nested else inner.value, cotangents, "vjp: gradients of the results")
         outside = inner.continues or any(isinstance(s, Tensor) and s.requires_grad for s in starts)
-        inner.begin_again()
-        found = inner.gradients(outputs, starts, outside and is_grad_enabled(), keep=True)
-        inner.end()
+        with inner:
+            found = inner.gradients(outputs, starts, outside and is_grad_enabled(), keep=True)
         return found[0] if len(primals) == 1 else tuple(found)
 
-    inner.end()
     return inner.result(inner.value), pull_back
 
 
@@ -165,7 +167,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     for out in outputs:
         if out.dtype.kind != "f":
             raise TypeError(f"jvp: the function must return floating tensors, got {out.dtype}")
-    with enable_grad():
+    with inner, enable_grad():
         probes = [zeros_like(out.detach()).requires_grad_() for out in outputs]
         pulled = tree_leaves(inner.gradients(outputs, probes, create_graph=True))
         linear = [(g, t) for g, t in zip(pulled, directions, strict=True) if g.requires_grad]
@@ -175,7 +177,6 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
             found = gradients.grad([g for g, _ in linear], probes, [t for _, t in linear], allow_unused=True,
                                     create_graph=outside and inner.outside)
     pushed = [zeros_like(out.detach()) if d is None else d for out, d in zip(outputs, found, strict=True)]
-    inner.end()
     return inner.result(inner.value), tree_like(inner.value, pushed)
 
 
@@ -202,14 +203,13 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         out = inner.value
         if not isinstance(out, Tensor):
             raise TypeError(f"jacobian: the function must return a tensor, got {type(out).__name__}")
-        with enable_grad():
+        with inner, enable_grad():
             elements = [out.reshape(-1)[i] for i in range(out.size)]
             continues = inner.continues
             rows = [tree_leaves(inner.gradients([element], [None], continues, keep=True)) for element in elements]
             columns = [stack([row[k] for row in rows]).reshape(*out.shape, *x.shape) if rows
                        else Tensor(np.zeros((*out.shape, *x.shape), x.dtype), device=x.device)
                        for k, x in enumerate(inner.inputs)]
-        inner.end()
         return _only(argnums, tree_like(inner.given, columns))
 
     return call
@@ -247,10 +247,9 @@ def hvp(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     directions = [t if isinstance(t, Tensor) else Tensor(t) for t in leaves_like(primals, tangents, "hvp: tangents")]
     inner = InnerCall(function, args, {}, range(len(args)), "hvp")
     _check_number(inner.value, "hvp")
-    with enable_grad():
+    with inner, enable_grad():
         first = tree_leaves(inner.gradients([inner.value], [None], create_graph=True))
         curved = [(g, t) for g, t in zip(first, directions, strict=True) if g.requires_grad]
         outside = inner.continues or any(t.requires_grad for t in directions)
         second = inner.gradients([g for g, _ in curved], [t for _, t in curved], outside and inner.outside)
-    inner.end()
     return tree_like(primals, tree_leaves(second))

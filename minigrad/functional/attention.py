@@ -16,7 +16,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import check_probability, public, whole_number
-from minigrad.device import device_of, is_array, on_device_of, to_device, xp
+from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
@@ -156,6 +156,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         key: (…, S, d)
         value: (…, S, d_v)
         attn_mask: boolean, True = may attend, broadcastable to (…, T, S); a NumPy array is sent to where the query is.
+            Two axes are not enough where there are as many examples as queries, but for a causal mask: with heads,
+            ``mask[:, None, None, :]`` has a row for each example, ``mask[None, None]`` one for each query.
         dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.
@@ -169,7 +171,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
 
     Raises:
         TypeError: a mask that is not boolean.
-        ValueError: shapes that do not fit, a probability outside [0, 1).
+        ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     few_axes = min(len(x.shape) for x in (query, key, value)) < 2
     if few_axes or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
@@ -208,7 +210,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         key: (B, S, D)
         value: (B, S, V)
         num_heads: H, a divisor of D and of V.
-        attn_mask: boolean, True = may attend, broadcastable to (B, H, T, S).
+        attn_mask: as for `scaled_dot_product_attention`, broadcastable to (B, H, T, S).
         dropout_p, dropped: as for `scaled_dot_product_attention`; `dropped` broadcasts to (B, H, T, S).
         return_weights: also return the weights before dropout, (B, H, T, S); gradients flow through them too.
 
@@ -217,7 +219,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
 
     Raises:
         TypeError: a mask that is not boolean.
-        ValueError: shapes that do not fit, a probability outside [0, 1).
+        ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
     shapes = [tuple(x.shape) for x in (query, key, value)]
@@ -269,9 +271,25 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}")
-    if isinstance(mask, TensorBase):
-        return mask
-    return to_device(mask, device_of(query._data if isinstance(query, TensorBase) else query))
+    if raw.shape[:-1] == shape[:1] == shape[-2:-1] != (1,) and len(shape) > 2:  # a row for each example, or query?
+        refuse_ambiguous(raw, shape, operation)
+    device = device_of(query._data if isinstance(query, TensorBase) else query)
+    return mask if isinstance(mask, TensorBase) else to_device(mask, device)
+
+
+def refuse_ambiguous(mask: Any, shape: tuple[int, ...], operation: str) -> None:
+    """ValueError for a raw mask (T, S) of a batch of B = T, which may be meant as one of padding, (B, S).
+
+    Not for one whose rows are equal, which means the same both ways, nor for a causal one. Masks on a GPU are not read.
+    """
+    def is_causal(later: int) -> Any:
+        return (mask == np.tri(mask.shape[0], mask.shape[1], later, dtype=bool)).all()
+
+    if is_host(mask) and not ((mask == mask[:1]).all() or is_causal(0) or is_causal(shape[-1] - shape[-2])):
+        ones = "None, " * (len(shape) - 2)
+        raise ValueError(f"{operation}: a mask of shape {tuple(mask.shape)} for a batch of {shape[0]} with as many "
+                         "queries may have a row for each example or one for each query; give "
+                         f"mask[:, {ones}:] for the former, as padding is, or mask[{ones[:-2]}] for the latter")
 
 
 def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:

@@ -73,7 +73,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     if padding_idx is not None:
         padding_idx = row_of_padding(padding_idx, size)
     ids = input._data if isinstance(input, TensorBase) else input
-    ids = ids if is_array(ids) else np.asarray(ids)
+    ids = np.array(ids) if is_host(input) or not is_array(ids) else ids  # a copy: it may change before the backward
     if ids.dtype.kind not in "iu":
         raise TypeError(f"embedding: ids must be integers, got {ids.dtype}")
     check_ids(ids, size, "embedding")

@@ -78,8 +78,9 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int
         weight: (C,), a factor for what each class adds to a loss; a tensor, an array or a list.
         ignore_index: rows with this target count for nothing: whatever their logits are, NaN too, their loss and
             their gradient are 0.
-        reduction: ``"mean"`` over the rows that count, each counting as much as the weight of its target (0 if there
-            are none), ``"sum"``, or ``"none"``: one loss a row.
+        reduction: ``"mean"`` over the rows that count, each counting as much as the weight of its target, ``"sum"``,
+            or ``"none"``: one loss a row. The mean over no rows, where all targets are ignored, is 0 with gradient 0,
+            where PyTorch's is NaN.
 
     Raises:
         ValueError: shapes that do not match, an unknown reduction, smoothing outside [0, 1].

@@ -4,6 +4,9 @@ Forward: an operation is at fault if its output has a NaN and none of its argume
 and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`, an added constant) and pass through
 whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
 fault if the gradient that it was given is finite and the one that it returns is not.
+
+And the arrays that changed between forward and backward: a rule needs what it has saved as it was. The tape sees that a
+tensor is changed in place, but not who writes into a raw array. Here what is saved has a checksum.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import functools
 import inspect
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -72,6 +76,31 @@ def is_finite(array: Array) -> bool:
         return bool(xp(array).isfinite(array).all())
 
 
+def checksum(array: Array) -> int:
+    """A number that changes with the values of an array. Synchronises."""
+    return zlib.crc32(to_numpy(array).tobytes())
+
+
+def arrays_in(value: Any) -> list[Array]:
+    """The raw arrays in an argument: itself, or its parts."""
+    if isinstance(value, (tuple, list)):
+        return [array for part in value for array in arrays_in(part)]
+    return [value] if is_array(value) else []
+
+
+def saved_arrays(node: Node) -> list[tuple[str, Array]]:
+    """The operands and the output that `node` has saved, and what they are called in an error.
+
+    Of a checkpoint, which is computed again, they are the arrays among its arguments.
+    """
+    if node.primitive.recomputes:
+        segment = node.saved[0]
+        return [("an argument", array) for array in arrays_in([*segment.args, *segment.kwargs.values()])]
+    return [("the output" if kind == "out" else f"the operand {name!r}", array)
+            for (kind, _), name, value in zip(node.plan.keep, _names(node), node.saved, strict=True)
+            if kind in ("value", "out") for array in arrays_in(value)]
+
+
 class _Place(NamedTuple):
     """Where an operation ran: the line of the program, and the path of the module."""
 
@@ -101,6 +130,7 @@ class _Detector(ModuleWatcher):
         super().__init__()
         self._forward, self._infinities = forward, infinities
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
+        self._checksums: weakref.WeakKeyDictionary[Node, list[int]] = weakref.WeakKeyDictionary()
         self._firing = _Firing()
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
@@ -111,6 +141,7 @@ class _Detector(ModuleWatcher):
         place = _Place(current_line(), "" if call is None else call.path)
         if output._node is not None:
             self._places[output._node] = place
+            self._checksums[output._node] = [checksum(array) for _, array in saved_arrays(output._node)]
         if op.recomputes:  # what runs in it has been checked
             if output._node is not None:
                 self.calls.keep(output._node)
@@ -119,6 +150,7 @@ class _Detector(ModuleWatcher):
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
+        self._check_saved(node)
         self._firing.names.append(node.primitive.name)
         try:
             with self.calls.inside(node):
@@ -130,6 +162,16 @@ class _Detector(ModuleWatcher):
                 if gradient is not None:
                     self._check_gradient(node, name, _raw(gradient))
         return gradients
+
+    def _check_saved(self, node: Node) -> None:
+        if node not in self._checksums:  # it ran outside of the block
+            return
+        for (name, array), before in zip(saved_arrays(node), self._checksums[node], strict=True):
+            if checksum(array) != before:
+                raise RuntimeError(
+                    f"{node.primitive.name}: {name}, of shape {shape_text(array.shape)}, has changed since the "
+                    "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or "
+                    f"give a raw array as Tensor(array), which copies it\n    {self._places[node].describe()}")
 
     def _check_output(self, op: Primitive, args: Sequence[Any], data: Array, place: _Place) -> None:
         if data.dtype.kind != "f" or is_finite(data):
@@ -222,6 +264,9 @@ def _raise(operation: str, phase: str, argument: str | None, index: tuple[int, .
 
 class detect_anomaly:
     """``with detect_anomaly(): …`` stops at the first NaN or infinity that a computation makes, with `AnomalyError`.
+
+    A RuntimeError names the operation, in the backward pass, if what it saved has changed without the tape's notice: a
+    raw array that was an operand, or the ``.data`` of a tensor, was written to. The gradient would be wrong.
 
     A decorator, too. Local to the current thread or task. Every value is looked at, which takes about as long again as
     the computation, and on a GPU waits for it after each operation: for debugging alone.

@@ -6,6 +6,7 @@ a `Module` is a child, and the names given to `register_buffer` are buffers. The
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,7 @@ from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
 from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
+from minigrad.nn.keywords import refuse_foreign
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
@@ -39,6 +41,14 @@ class Module:
     _hooks: ModuleHooks | None = None  # made for the first hook
     _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """A module of this class; TypeError for an argument of PyTorch's that `__init__` lacks."""
+        refuse_foreign(cls.__name__, cls.__init__, kwargs)
+        return super().__new__(cls)
+
+    # By which the signature of a class is that of its ``__init__``, also where this one is inherited with it.
+    vars(__new__)["__signature__"] = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])
+
     def __init__(self) -> None:
         self._buffers = {}
 
@@ -48,7 +58,7 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
-        if self._hooks is not None or interpreters():
+        if kwargs or self._hooks is not None or interpreters():
             return in_place_of(self, _with_hooks, args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -343,7 +353,8 @@ def _dotted(prefix: str, name: str) -> str:
 
 
 def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward of `module`, with its hooks around it."""
+    """The forward of `module`, with its hooks around it; TypeError for an argument of PyTorch's that it lacks."""
+    refuse_foreign(type(module).__name__, module.forward, kwargs)
     return module.forward(*args, **kwargs) if module._hooks is None else module._hooks.call(module, args, kwargs)
 
 

@@ -63,8 +63,8 @@ def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
     """
     shape, values, device = tuple(x.shape), raw(indices), device_of(raw(x))
     single_axis(axis, shape, operation)
-    if not is_array(values):
-        values = np.asarray(values, dtype=None if np.size(values) else np.int64)
+    if is_host(indices) or not is_array(values):  # a copy: an array may change before the backward pass
+        values = np.array(values, dtype=None if is_array(values) or np.size(values) else np.int64)
     if values.dtype.kind not in "iu":
         raise TypeError(f"{operation}: the indices must be integers, got {values.dtype}")
     if is_host(values) and values.size and (values.min() < -shape[axis] or values.max() >= shape[axis]):

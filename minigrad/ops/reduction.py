@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from minigrad.device import xp
@@ -43,9 +44,12 @@ def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist."""
-    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    most = ndim or 1  # a number has axis 0, as in NumPy and PyTorch, of which nothing is left
+    """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist.
+
+    TypeError, NumPy's, for what is neither an int nor a tuple.
+    """
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (operator.index(axis),)
+    most = ndim or 1  # a number has axis 0, as in NumPy, of which nothing is left
     for a in axes:
         if not -most <= a < most:
             raise IndexError(f"axis {a} is out of range for {ndim} dimensions")

@@ -98,9 +98,9 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
         raise ValueError(f"clip_grad_value_: clip_value must be above 0, got {clip_value!r}")
     for g in _gradients(parameters):
         array = g.data
+        g.bump_tick()
         with on_device_of(array):
             xp(array).clip(array, -clip_value, clip_value, out=array)
-        g.bump_tick()
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -117,5 +117,5 @@ def _sum_of_squares(array: Any) -> Any:
 
 def _scale(g: Tensor, coefficient: Any) -> None:
     array = g.data
-    array *= coefficient
     g.bump_tick()
+    array *= coefficient

@@ -152,13 +152,13 @@ class GradScaler:
         inverses: dict[str, Any] = {}
         for g in gradients:
             array, device = g.data, g.device
+            g.bump_tick()
             with on_device_of(array):
                 if device not in inverses:
                     inverses[device] = 1 / self._scale_on(device)
                 array *= inverses[device]
                 total = array.sum()
                 sums[device] = sums[device] + total if device in sums else total
-            g.bump_tick()
         found = []
         for total in sums.values():
             with on_device_of(total):

@@ -63,9 +63,9 @@ def deliver(leaf: Any, value: Any, owned: bool) -> None:
     if leaf._grad is None:
         leaf._grad = wrap(value if owned else copy(value))
     else:
+        leaf._grad._version[0] += 1
         with on_device_of(value):
             leaf._grad._data += value
-        leaf._grad._version[0] += 1
 
 
 def copy(array: Array) -> Array:

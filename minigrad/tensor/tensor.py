@@ -77,16 +77,24 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     @property
     def data(self) -> Array:
-        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` afterwards."""
+        """The raw array. Writing to it is not checked: a documented escape; call `bump_tick` first.
+
+        Raw arrays that are operands beside a tensor are not checked either; `detect_anomaly` finds both.
+        """
         return self._data
 
     @data.setter
     def data(self, array: Any) -> None:
-        self._data = as_tensor(array)._data
+        given = as_tensor(array)._data
         self.bump_tick()
+        self._data = given
 
     def bump_tick(self) -> None:
-        """Tell the tape that the raw array was changed in place, so that a stale saved value is an error."""
+        """Tell the tape that the raw array changes in place, so that a stale saved value is an error.
+
+        What writes calls it first: while `minigrad.func` differentiates with respect to the tensor, it raises a
+        RuntimeError.
+        """
         self._version[0] += 1
 
     @property
@@ -356,16 +364,18 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._check_writable("t[...] = value")
-        with on_device_of(self._data):
-            self._data[_raw(_index_on(index, self.device))] = self._raw_values(value, "t[...] = value")
+        index, values = _raw(_index_on(index, self.device)), self._raw_values(value, "t[...] = value")
         self.bump_tick()
+        with on_device_of(self._data):
+            self._data[index] = values
 
     def copy_(self, source: Any) -> Tensor:
         """Overwrite the values in place with those of `source`, a tensor, array or number that broadcasts to them."""
         self._check_writable("copy_")
-        with on_device_of(self._data):
-            self._data[...] = self._raw_values(source, "copy_")
+        values = self._raw_values(source, "copy_")
         self.bump_tick()
+        with on_device_of(self._data):
+            self._data[...] = values
         return self
 
 
@@ -419,13 +429,18 @@ def _matrix(value: Any, like: TensorBase) -> Any:
 
 
 def _index_on(index: Any, device: str) -> Any:
-    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change."""
+    """An index with its lists made arrays, and all on `device`. Tensors stay tensors: the tape sees them change.
+
+    Of other arrays in host memory it has copies, since nothing sees these change before the backward pass.
+    """
     if isinstance(index, tuple):
         return tuple(_index_on(part, device) for part in index)
     if isinstance(index, TensorBase):
         return index if device_of(index._data) == device else to_device(index._data, device)
     if isinstance(index, list):
         index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
+    elif type(index) is np.ndarray:
+        index = index.copy()
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 

@@ -53,6 +53,16 @@ def test_a_source_without_padding_has_no_mask():
     np.testing.assert_array_equal(source_mask(np.array([[5, 0]])), [[[[True, False]]]])
 
 
+def test_ids_may_be_tensors_and_lists(device):
+    ids = np.array([[5, 0, 6], [0, 0, 7]])
+    for make in (padding_mask, source_mask, target_mask):
+        expected = make(ids)
+        for given, place in ((Tensor(ids, device=device), device), (ids.tolist(), "cpu")):
+            mask = make(given)
+            assert device_of(mask) == place
+            np.testing.assert_array_equal(to_numpy(mask), expected)
+
+
 def test_masks_are_made_where_the_ids_are(device):
     ids = asarray_on(device, np.array([[5, 0, 6]]))
     mask = target_mask(ids)
@@ -105,3 +115,53 @@ def test_what_is_not_boolean_is_refused_everywhere(place):
     for mask in (np.ones((3, 4)), Tensor(np.ones((3, 4), np.int64)), [[True]]):
         with pytest.raises(TypeError, match="boolean"):
             PLACES[place](mask, features(4, 5))
+
+
+# --- A batch with as many examples as queries --------------------------------------------------------
+
+EXAMPLES = {3: ("[:, None, :]", np.s_[:, None, :]), 4: ("[:, None, None, :]", np.s_[:, None, None, :])}
+ALL = {3: ("[None]", np.s_[None]), 4: ("[None, None]", np.s_[None, None])}
+ATTENTIONS = {  # of x (B, T, 4); and the axes of the scores
+    "module": (lambda x, mask: made(MultiHeadAttention, 4, 2)(x, x, x, mask), 4),
+    "function": (lambda x, mask: F.multi_head_attention(x, x, x, 2, mask), 4),
+    "function, with weights": (lambda x, mask: F.multi_head_attention(x, x, x, 2, mask, return_weights=True)[0], 4),
+    "one head": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), 3),
+}
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_mask_that_may_be_of_padding_or_of_queries_is_refused(attention):
+    """It was read as (T, S): for a mask of padding silently wrong."""
+    attend, axes = ATTENTIONS[attention]
+    x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
+    real = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]], bool)
+    for mask in (real, Tensor(real), real[:, :1]):
+        with pytest.raises(ValueError, match=r"each example .* each query") as info:
+            attend(x, mask)
+        for written, index in (EXAMPLES[axes], ALL[axes]):
+            assert f"mask{written}" in str(info.value)
+            assert attend(x, mask[index]).shape == (4, 4, 4)
+    assert attend(x[:3], real).shape == (3, 4, 4)  # a batch of 3: these can only be queries
+    assert attend(x[:1], real).shape == (1, 4, 4)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_masks_that_mean_one_thing_alone_are_not(attention):
+    attend, axes = ATTENTIONS[attention]
+    x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
+    same = np.tile([True, False, True, True], (4, 1))
+    for mask in (causal_mask(4), Tensor(causal_mask(4)), same, same[:1], np.ones((4, 4), bool), np.ones((4, 1), bool)):
+        np.testing.assert_array_equal(attend(x, mask).numpy(), attend(x, mask[ALL[axes][1]]).numpy())
+
+
+def test_the_last_queries_of_more_keys_have_a_causal_mask_too():
+    q, k = Tensor(np.ones((2, 1, 2, 4))), Tensor(np.ones((2, 1, 5, 4)))
+    assert F.scaled_dot_product_attention(q, k, k, causal_mask(2, 5)).shape == q.shape
+
+
+def test_a_mask_on_a_gpu_is_not_read(stand_in):
+    x = Tensor(np.ones((2, 2, 4)), device="cuda:0")
+    mask = Tensor(np.array([[True, False], [False, True]]), device="cuda:0")
+    stand_in.clear()
+    F.multi_head_attention(x, x, x, 2, mask)
+    assert not stand_in.synchronizations

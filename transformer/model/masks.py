@@ -1,18 +1,21 @@
 """Who may attend to whom (Vaswani et al. 2017, section 3.2.3).
 
 A mask is boolean, **True = may attend**, and broadcastable to (batch, heads, queries, keys); join masks with ``&``.
-None stands for a mask that is True everywhere.
+None stands for a mask that is True everywhere. Ids are a raw array, a Tensor or nested lists; their masks are raw
+arrays on their device.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from minigrad.device import device_of, is_host, module_for, on_device, on_device_of
+from minigrad import Tensor
+from minigrad.device import device_of, is_array, is_host, module_for, on_device, on_device_of
 
 
 def padding_mask(ids: Any, pad_id: int = 0) -> Any:
-    """Every query may attend to the real tokens: ids (B, S), a raw array → (B, 1, 1, S), True where not `pad_id`."""
+    """Every query may attend to the real tokens: ids (B, S) → (B, 1, 1, S), True where not `pad_id`."""
+    ids = ids if is_array(ids) else Tensor(ids).data
     if ids.ndim != 2:
         raise ValueError(f"padding_mask: ids of shape (batch, length) expected, got {tuple(ids.shape)}")
     with on_device_of(ids):
@@ -32,7 +35,7 @@ def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> A
 
 
 def source_mask(ids: Any, pad_id: int = 0) -> Any:
-    """The `padding_mask` of ids (B, S), a raw array; None if they hold no padding.
+    """The `padding_mask` of ids (B, S); None if they are a raw array in host memory and hold no padding.
 
     Ids on a GPU are not read back to look for padding: there the mask is never None.
     """
@@ -41,9 +44,8 @@ def source_mask(ids: Any, pad_id: int = 0) -> Any:
 
 def target_mask(ids: Any, pad_id: int = 0) -> Any:
     """The `causal_mask` of ids (B, T), joined with their `source_mask`; None for single tokens without padding."""
-    causal = causal_mask(ids.shape[1], device=device_of(ids)) if ids.shape[1] > 1 else None
+    ids = ids if is_array(ids) else Tensor(ids).data
     real = source_mask(ids, pad_id)
-    if causal is None or real is None:
-        return real if causal is None else causal
+    causal = causal_mask(ids.shape[1], device=device_of(ids)) if ids.shape[1] > 1 else real
     with on_device_of(ids):
-        return causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)
+        return causal if causal is real or real is None else causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)

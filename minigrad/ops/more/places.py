@@ -255,7 +255,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         TypeError: x that is not of integers. ValueError: a negative one, another shape.
     """
     values = raw(x)
-    values = values if is_array(values) else np.asarray(values, dtype=None if np.size(values) else np.int64)
+    if is_host(x) or not is_array(values):  # a copy: an array may change before the backward pass
+        values = np.array(values, dtype=None if is_array(values) or np.size(values) else np.int64)
     if values.dtype.kind not in "iu":
         raise TypeError(f"bincount: x must be integers, got {values.dtype}")
     if values.ndim != 1 or (weights is not None and np.shape(raw(weights)) != values.shape):

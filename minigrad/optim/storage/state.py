@@ -115,10 +115,10 @@ class Storage:
                         with nullcontext() if skip is None else undone_where(skip, (block.p, *block.state)):
                             rule(block, piece.step, options)
 
-        parallel.run([partial(run, *own) for own in zip(shares, self._scratch, strict=False)])
-        self.counts.update(counts)
         for i in counts:
             self.params[i].bump_tick()
+        parallel.run([partial(run, *own) for own in zip(shares, self._scratch, strict=False)])
+        self.counts.update(counts)
 
     def _work(self, counts: dict[int, Count]) -> list[Piece]:
         """The parameters to update in pieces; those of a pack together, where their counts are the same."""

@@ -157,3 +157,68 @@ def test_a_checkpoint_passes_on_what_its_function_was_closed_over():
         assert checkpoint(mg.Tensor.detach, x).tolist() == [1.0, 1.0]  # nothing is to be computed again
         with pytest.raises(AnomalyError, match="log: an infinity"):
             checkpoint(lambda t: mg.log(t - 1), x)
+
+
+# --- Raw arrays that change before the backward ------------------------------------------------------
+
+SQUARE = np.eye(3)
+USES = {  # an operand, an index, a mask, what a loss and a layer take; the array, and how x and it are used
+    "mul": (SQUARE, lambda x, a: x * a, "the operand 'y'"),
+    "matmul": (SQUARE, lambda x, a: x @ a, "the operand 'y'"),
+    "where": (SQUARE > 0, lambda x, a: mg.where(a, x, 0.0), "the operand 'condition'"),
+    "concatenate": (SQUARE, lambda x, a: mg.concatenate([x, a]) * 1.0, None),  # needs only its shape
+    "add": (SQUARE, lambda x, a: x + a, None),
+    "attention": (SQUARE > 0, lambda x, a: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5, dropped=a),
+                  "the operand 'dropped'"),
+    "checkpoint": (SQUARE, lambda x, a: checkpoint(lambda x, a: x * a, x, a), "an argument"),
+    "linear": (SQUARE, F.linear, "the operand 'weight'"),
+}
+
+
+@pytest.mark.parametrize("operation", USES)
+def test_a_raw_array_that_changed_before_the_backward(operation, device):
+    values, use, named = USES[operation]
+    array = Tensor(values, device=device).data
+    x = Tensor(np.ones((3, 3)), device=device, requires_grad=True)
+    with detect_anomaly():
+        used = use(x, array).sum()
+        used.backward(retain_graph=True)
+        with mg.device.on_device_of(array):
+            array[...] = ~array if values.dtype == bool else 7.0
+        if named is None:
+            used.backward()
+            return
+        with pytest.raises(RuntimeError, match=rf"^{operation}: {named}, of shape \(3,3\), has changed") as info:
+            used.backward()
+    assert "it was run by" in str(info.value)
+
+
+@pytest.mark.parametrize("values", [[[1.0, 2.0]], 3.0, np.zeros((0, 2)), np.ones((2, 2), np.float16)])
+def test_data_that_was_written_to_unnoticed(values):
+    x = Tensor(values, requires_grad=True)
+    with detect_anomaly():
+        y = mg.exp(x).sum()
+        y.backward(retain_graph=True)
+        z = (x * x).sum()
+        x.data[...] = 7.0
+        y.backward()  # needs its output alone
+        if x.size:
+            with pytest.raises(RuntimeError, match=r"^mul: the operand '[xy]', .* has changed"):
+                z.backward()
+
+
+@pytest.mark.parametrize("use", [
+    lambda x, ids: x[ids], lambda x, ids: x[ids, :1], lambda x, ids: x.take(ids, 0), lambda x, ids: F.embedding(ids, x),
+    lambda x, ids: x.gather(0, ids[:, None]), lambda x, ids: mg.index_select(x, 0, ids),
+    lambda x, ids: F.cross_entropy(x[:2], ids), lambda x, ids: F.nll_loss(x[:2], ids),
+    lambda x, ids: mg.index_add(x, 0, ids, x[:2]), lambda x, ids: x.index_put((ids,), 0.0),
+    lambda x, ids: mg.bincount(ids, x[:2, 0]), lambda x, ids: F.one_hot(ids, 3) * x[:2]])
+def test_indices_and_target_ids_may_change_at_once(use):
+    """They are copied: nothing is to be noticed, since the gradient is right."""
+    def gradient(change):
+        ids, x = np.array([0, 1]), Tensor(np.arange(9.0).reshape(3, 3), requires_grad=True)
+        y = (use(x, ids) ** 2).sum()
+        ids[...] = 2 if change else ids
+        return mg.grad(y, x).numpy()
+
+    assert np.array_equal(gradient(True), gradient(False))

@@ -245,3 +245,16 @@ def test_an_attribute_error_inside_a_forward_stays_one():
     broken.gradient(x=lambda g: g)
     with pytest.raises(AttributeError, match=r"broken: .*nothing_of_the_kind"):
         broken(Tensor([1.0]))
+
+
+REDUCTIONS = {name: getattr(ops, name) for name in [
+    "sum", "mean", "max", "min", "var", "std", "prod", "norm", "median", "any", "all", "argmax", "argmin", "logsumexp"]}
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, "softmax", "log_softmax"])
+def test_a_list_of_axes_is_refused_alike_by_everything_that_reduces(name, device):
+    reduction = REDUCTIONS.get(name) or getattr(F, name)
+    for axis in ([0, 1], [0], []):
+        with pytest.raises(TypeError, match=rf"^{name}: .* tuple of ints .* not a list \[operands: .*\[") as info:
+            reduction(Tensor(np.ones((2, 3)), device=device), axis=axis)
+        assert str(axis) in str(info.value)
