@@ -12,19 +12,30 @@
 """
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
+from transformer.decode.kv_cache import DecoderCache
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,
+    DecoderLayer,
     Encoder,
+    EncoderLayer,
+    FeedForward,
+    LayerConfig,
     MultiHeadAttention,
+    Residual,
     Transformer,
     TransformerConfig,
     causal_mask,
     padding_mask,
     shift_right,
 )
+from transformer.model.more.grouped_attention import GroupedQueryAttention
+from transformer.model.more.rotary import RotaryPositions
 
-__all__ = ["Decoder", "Encoder", "MultiHeadAttention", "Transformer", "TransformerConfig", "causal_mask", "known",
-           "padding_mask", "shift_right", "trace"]
+__all__ = [
+    "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
+    "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
+    "TransformerConfig", "causal_mask", "known", "padding_mask", "shift_right", "trace",
+]
 
 moved.install()

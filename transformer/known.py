@@ -90,6 +90,8 @@ def _problem(module: Any) -> str | None:
         return "has a method of its own"
     if "activation" in attributes and module.activation not in ACTIVATIONS.values():
         return "has an activation of its own"
+    if type(module) is DecoderLayer and None in (module.cross_attention, module.cross_attention_residual):
+        return "has no cross-attention"
     if type(module) in _LAYER_OF:
         others = [part for part in attributes["layers"] if type(part) is not _LAYER_OF[type(module)]]
         if others:

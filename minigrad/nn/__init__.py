@@ -4,6 +4,7 @@ from minigrad.device.local import evaluating
 from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
+from minigrad.nn.init import no_init
 from minigrad.nn.layers import Dropout, Embedding, LayerNorm, Linear
 from minigrad.nn.module import Module
 from minigrad.nn.more.activations import (
@@ -91,6 +92,7 @@ __all__ = [
     "Unflatten",
     "evaluating",
     "init",
+    "no_init",
 ]
 
 answer("minigrad.nn")

@@ -1,4 +1,4 @@
-"""Initialisers: each fills a tensor in place and returns it.
+"""Initialisers: each fills a tensor in place and returns it; within `no_init`, those that draw leave it as it is.
 
 Values are drawn on the host from `minigrad.random.generator()` in double precision and then cast, so that one
 seed gives the same model on every device, and the same up to rounding in every dtype.
@@ -13,22 +13,38 @@ from math import prod, sqrt
 from typing import Literal
 
 from minigrad.arguments import LARGEST, number
+from minigrad.device.local import Setting, Switch
 from minigrad.random import generator
 from minigrad.tensor import Tensor
 
 Nonlinearity = Literal["linear", "sigmoid", "tanh", "relu", "leaky_relu"]
 
+_drawing = Switch("minigrad.drawing", default=True)
+
+
+def no_init() -> Setting[bool]:
+    """Draw no parameters inside: ``with nn.no_init(): model = Transformer(config)``, or as a decorator.
+
+    For a model whose parameters are loaded next, by `load_state_dict` say: to draw those of a large one takes seconds.
+    What a layer would draw is 0 instead, in memory that is taken when it is first written to. Constants, such as the
+    ones of a norm, are set as ever. No random number is drawn, so the random state stays as it is: later draws are
+    those of a program that never made the model.
+
+    Local to the current thread or task; blocks nest.
+    """
+    return _drawing.set_to(False)
+
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the uniform distribution on [a, b)."""
     a = number(a, "a", "uniform_", -LARGEST, number(b, "b", "uniform_", -LARGEST, LARGEST))
-    return tensor.copy_(generator().uniform(a, b, tensor.shape))
+    return tensor.copy_(generator().uniform(a, b, tensor.shape)) if _drawing.get() else tensor
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the normal distribution of `mean` and standard deviation `std`."""
     mean, std = number(mean, "mean", "normal_"), number(std, "std", "normal_", 0)
-    return tensor.copy_(generator().normal(mean, std, tensor.shape))
+    return tensor.copy_(generator().normal(mean, std, tensor.shape)) if _drawing.get() else tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -27,4 +27,6 @@ class Parameter(Tensor):
 
 def new_parameter(*shape: int) -> Parameter:
     """A parameter of float32 zeros, for an initialiser to fill."""
-    return Parameter(np.zeros(shape, np.float32))
+    parameter = Parameter(np.zeros(0, np.float32))
+    parameter.data = np.zeros(shape, np.float32)  # not copied: memory is taken when the initialiser writes to it
+    return parameter

@@ -10,6 +10,7 @@ ACTIVATIONS = {
     "relu": lambda x: max(x, 0.0),
     "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
     "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x / (1 + math.exp(-x)),
 }
 
 

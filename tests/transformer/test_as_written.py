@@ -107,6 +107,10 @@ def with_a_call_of_its_own(model, monkeypatch):
                         raising=False)
 
 
+def without_cross_attention(model, monkeypatch):
+    model.decoder.layers[0] = DecoderLayer(model.config, cross_attention=False).to(dtype=np.float64)
+
+
 CHANGES = {
     "encoder.layers.0.feed_forward.inner has hooks": hooked,
     "the model has a method of its own": patched("", "logits"),
@@ -115,6 +119,7 @@ CHANGES = {
     "methods of DecoderLayer were replaced": with_a_call_of_its_own,
     "encoder.embedding has a Identity as dropout": with_a_part("encoder.embedding.dropout", nn.Identity()),
     "the model has a Linear as adapter": with_a_part("adapter", nn.Linear(2, 2)),
+    "decoder.layers.0 has no cross-attention": without_cross_attention,
     "decoder.layers.0.feed_forward has an activation of its own":
         with_a_part("decoder.layers.0.feed_forward.activation", lambda x: x - x.mean(axis=1, keepdims=True)),
 }

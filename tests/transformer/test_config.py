@@ -67,7 +67,7 @@ def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
         ({"dropout": 1.0}, ValueError, "got 1.0"),
         ({"dropout": float("nan")}, ValueError, "got nan"),
         ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
-        ({"activation": "swish"}, ValueError, "must be one of relu, gelu, gelu_tanh"),
+        ({"activation": "swish"}, ValueError, "must be one of relu, gelu, gelu_tanh, silu"),
         ({"positions": "rotary"}, ValueError, "must be one of sinusoidal, learned"),
         ({"sinusoid_layout": "thirds"}, ValueError, "must be one of interleaved, halves"),
         ({"first_position": 2}, ValueError, "must be 0 or 1, got 2"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor
+from minigrad import Tensor, nn
 
 from tests.transformer.by_hand import ByHand
 from tests.transformer.tiny import BOS, EOS, LABELS, PAD, SOURCE, VOCABULARY, backward, tiny_config, tiny_model
@@ -22,6 +22,7 @@ OPTIONS = [
      "d_model": 16, "num_heads": 8},
     {"positions": "learned", "final_norm": False, "tie_output": True, "num_decoder_layers": 2, "num_heads": 1},
     {"norm": "post", "final_norm": True, "layer_norm_eps": 1e-2, "bias": False, "activation": "gelu_tanh"},
+    {"activation": "silu"},
 ]
 
 
@@ -138,3 +139,14 @@ def test_empty_sequences_and_batches_are_no_trouble(sizes, fused):
         gradients = backward(model, lambda: model.loss(source, labels, 0.1))
     assert (loss.item() > 0) == (labels.size > 0)
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+
+
+def test_a_model_that_is_not_drawn_is_loaded():
+    """Every part of it is drawn by an initialiser, or it would advance the random state."""
+    options = {"output_bias": True, "positions": "learned"}
+    whole, before = tiny_model(**options), minigrad.random.get_state()
+    with nn.no_init():
+        model = Transformer(tiny_config(**options)).to(dtype=np.float64)
+    assert minigrad.random.get_state() == before
+    model.load_state_dict(whole.state_dict())
+    assert model.loss(SOURCE, LABELS).item() == whole.loss(SOURCE, LABELS).item()

@@ -34,6 +34,7 @@ MODELS = {
         "norm": "post", "final_norm": True, "activation": "gelu", "bias": False, "output_bias": True,
         "sinusoid_layout": "halves", "first_position": 1,
     },
+    "pre-norm, silu": {"activation": "silu"},
     "pre-norm without final norms, two decoder layers, three-way tied, learned positions": {
         "final_norm": False, "activation": "gelu", "num_decoder_layers": 2,
         "positions": "learned", **THREE_WAY,

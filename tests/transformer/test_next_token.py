@@ -18,6 +18,7 @@ from transformer.decode.steps import Steps
 OPTIONS = [
     {}, {"norm": "post"}, {"norm": "post", "final_norm": True}, {"final_norm": False}, {"positions": "learned"},
     {"sinusoid_layout": "halves", "first_position": 1}, {"activation": "gelu"}, {"activation": "gelu_tanh"},
+    {"activation": "silu"},
     {"bias": False, "norm_bias": False}, {"num_decoder_layers": 0}, {"num_heads": 1}, {"layer_norm_eps": 0.1},
     {"tie_output": True, "share_embeddings": True},
 ]

@@ -27,6 +27,7 @@ SOURCE, LABELS = sentences(5, 1, 3), sentences(2, 6, 1)
     ("mean", {}), ("sum", {"norm": "post"}), ("mean", {"positions": "learned"}),
     ("sum", {"share_embeddings": True, "tie_output": True}),
     ("mean", {"bias": False, "output_bias": True, "activation": "gelu"}),
+    ("mean", {"activation": "silu"}),
 ], ids=str)
 def test_loss_and_gradients_are_those_of_whole_batches(reduction, options):
     model = tiny_model(dropout=0.4, **options)

@@ -12,7 +12,7 @@ from minigrad.compat.names import IN_TRANSFORMER
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig
 from transformer.interop import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
-from transformer.model import DecoderLayer
+from transformer.model import DecoderLayer, EncoderLayer
 
 
 def make(**changes):
@@ -80,6 +80,12 @@ def test_what_stands_around_the_layers_is_left_alone(bare):
     for name, array in after.items():
         loaded = (".layers." in name or ".norm." in name) and (bare or name.startswith("encoder"))
         assert np.array_equal(array, (given if loaded else before)[name]), name
+
+
+def test_a_layer_without_cross_attention_has_the_names_of_an_encoder_layer():
+    """PyTorch has no other layer for a decoder without encoder."""
+    sizes = {"d_model": 4, "num_heads": 2, "d_ff": 3}
+    assert pytorch_names(DecoderLayer(**sizes, cross_attention=False)) == pytorch_names(EncoderLayer(**sizes))
 
 
 def test_layers_of_their_own():

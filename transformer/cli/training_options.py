@@ -52,7 +52,7 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
         (("--d-ff",), {"type": COUNT, "metavar": "N"}, "Inner features of the feed-forward layers."),
         (("--dropout",), {"type": PROBABILITY, "metavar": "P"}, "Probability of dropping a feature or a weight."),
         (("--norm",), _choice("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
-        (("--activation",), _choice("relu", "gelu", "gelu_tanh"), "Activation of the feed-forward layers."),
+        (("--activation",), _choice("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
         (("--positions",), _choice("sinusoidal", "learned"), "How positions are encoded."),
         (("--max-length",), {"type": COUNT, "metavar": "N"}, "The longest sentence, in tokens with end-of-sentence."),
         (("--tie/--no-tie", "tie_output"), {}, "Use the target embedding as the output projection."),

@@ -114,7 +114,7 @@ def _select(buffer: Any, rows: Rows, used: int) -> Any:
 
 
 class DecoderCache:
-    """One `LayerCache` for each decoder layer.
+    """One `LayerCache` for each of `num_layers` decoder layers.
 
     Attributes:
         length: the number of target tokens of each sentence in it.

@@ -108,7 +108,8 @@ def pytorch_names(module: nn.Module, prefix: str = "", names: ModelNames | None 
 
 def _walk(module: nn.Module, theirs: str, ours: str) -> Iterator[Pair]:
     """The pairs of a module at the path `theirs` in PyTorch's model and `ours` in this one."""
-    children = next((names for kind, names in CHILDREN.items() if isinstance(module, kind)), None)
+    kind = EncoderLayer if _is_decoder_only(module) else type(module)
+    children = next((names for known, names in CHILDREN.items() if issubclass(kind, known)), None)
     if isinstance(module, MultiHeadAttention):
         yield from _attention(module, theirs, ours)
     elif isinstance(module, _SAME):
@@ -152,6 +153,11 @@ def _model(model: Transformer, root: str, names: ModelNames) -> Iterator[Pair]:
     elif names.generator is not None:
         yield from _walk(model.projection, _dotted(root, names.generator), "projection")
     yield from (Pair(_dotted(root, f"{theirs}.weight"), (ours,)) for theirs, ours in tables if theirs is not None)
+
+
+def _is_decoder_only(module: nn.Module) -> bool:
+    """Whether it is a layer without cross-attention: PyTorch's ``nn.TransformerEncoderLayer`` serves as that, too."""
+    return isinstance(module, DecoderLayer) and module.cross_attention is None
 
 
 def _child(module: Any, path: str) -> Any:

@@ -6,17 +6,18 @@
     attention.py    multi-head attention
     layers.py       feed-forward, residual connection, encoder and decoder layer
     transformer.py  embedding, stacks, the model and its loss
+    more/           parts of other models, off the path: grouped-query attention, rotary positions
 """
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.config import TransformerConfig
+from transformer.model.config import LayerConfig, TransformerConfig
 from transformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions, sinusoid
 from transformer.model.transformer import Decoder, Encoder, TokenEmbedding, Transformer, shift_right
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LearnedPositions", "MultiHeadAttention",
-    "Residual", "SinusoidalPositions", "TokenEmbedding", "Transformer", "TransformerConfig", "causal_mask",
-    "padding_mask", "shift_right", "sinusoid",
+    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "LayerConfig", "LearnedPositions",
+    "MultiHeadAttention", "Residual", "SinusoidalPositions", "TokenEmbedding", "Transformer", "TransformerConfig",
+    "causal_mask", "padding_mask", "shift_right", "sinusoid",
 ]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from minigrad import Tensor
+
+Activation = Callable[[Tensor], Tensor]
+
+_AT_LEAST_1 = ("source_vocab_size", "target_vocab_size", "d_model", "num_heads", "d_ff", "max_length")
+_AT_LEAST_0 = ("num_encoder_layers", "num_decoder_layers")
 _CHOICES = {
     "norm": ("pre", "post"),
-    "activation": ("relu", "gelu", "gelu_tanh"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "positions": ("sinusoidal", "learned"),
     "sinusoid_layout": ("interleaved", "halves"),
 }
-_KINDS = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str}  # by annotation
+_KINDS = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str,
+          "str | Activation": str | Callable}  # by annotation
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,7 @@ class TransformerConfig:
         dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
         norm: "pre" normalises the input of each sublayer, "post" (the paper's) the sum after it.
         final_norm: normalise the output of each stack; None: yes with pre-norm, no with post-norm.
-        activation: of the feed-forward layers; "gelu" is exact, "gelu_tanh" the approximation.
+        activation: of the feed-forward layers; "gelu" is exact, "gelu_tanh" its approximation, "silu" is x σ(x).
         positions: "sinusoidal" (fixed) or "learned".
         sinusoid_layout: sine and cosine "interleaved" (the paper) or in two "halves".
         first_position: the number of the first position, 0 or 1, in the sinusoid.
@@ -71,28 +81,9 @@ class TransformerConfig:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            kind = str(field.type)
-            if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and "bool" not in kind):
-                raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
-        for name in ("source_vocab_size", "target_vocab_size", "d_model", "num_heads", "d_ff", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("num_encoder_layers", "num_decoder_layers"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-        if self.d_model % self.num_heads:
-            raise ValueError(f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})")
+        _check_fields(self)
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
-        if not 0 < self.layer_norm_eps < float("inf"):
-            raise ValueError(f"layer_norm_eps must be positive, got {self.layer_norm_eps}")
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.first_position not in (0, 1):
             raise ValueError(f"first_position must be 0 or 1, got {self.first_position}")
         if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
@@ -142,3 +133,116 @@ class TransformerConfig:
         if unknown or missing:
             raise ValueError(f"the model's configuration has unknown entries {unknown} and lacks {missing}")
         return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerConfig:
+    """Everything an `EncoderLayer` or a `DecoderLayer` needs to be built without a `Transformer` around it.
+
+    The attributes are those of `TransformerConfig` by their names, with the same defaults; the sizes have none.
+
+    Attributes:
+        d_model, num_heads, d_ff: the sizes.
+        dropout, norm, bias, norm_bias, layer_norm_eps: as there.
+        activation: a name, as there; or a function or a module, (…, d_ff) → (…, d_ff).
+
+    Raises:
+        TypeError: a size is missing, or a value of another type.
+        ValueError: a value out of range.
+    """
+
+    d_model: int
+    num_heads: int
+    d_ff: int
+    dropout: float = 0.1
+    norm: str = "pre"
+    activation: str | Activation = "relu"
+    bias: bool = True
+    norm_bias: bool = True
+    layer_norm_eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _check_fields(self)
+
+
+Config = TransformerConfig | LayerConfig
+_SIZES = ("d_model", "num_heads", "d_ff")  # the fields of LayerConfig without a default
+
+
+def _check_fields(config: Config) -> None:
+    """The type and the range of each field, whichever of the two classes has it; TypeError or ValueError names it."""
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
+    for field in fields(config):
+        value, kind = values[field.name], str(field.type)
+        if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and "bool" not in kind):
+            raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
+    for name in _AT_LEAST_1:
+        if values.get(name, 1) < 1:
+            raise ValueError(f"{name} must be at least 1, got {values[name]}")
+    for name in _AT_LEAST_0:
+        if values.get(name, 0) < 0:
+            raise ValueError(f"{name} must not be negative, got {values[name]}")
+    if config.d_model % config.num_heads:
+        raise ValueError(f"d_model ({config.d_model}) must be a multiple of num_heads ({config.num_heads})")
+    if not 0 <= config.dropout < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {config.dropout}")
+    if not 0 < config.layer_norm_eps < float("inf"):
+        raise ValueError(f"layer_norm_eps must be positive, got {config.layer_norm_eps}")
+    for name, allowed in _CHOICES.items():
+        if isinstance(values.get(name), str) and values[name] not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {values[name]!r}")
+
+
+def configured(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let ``__init__(self, config)`` of a layer take, in place of `config`, fields of `LayerConfig` by name.
+
+    ``FeedForward(d_model=64, d_ff=256)`` is then ``FeedForward(LayerConfig(d_model=64, d_ff=256, …))``. Keyword-only
+    parameters of ``__init__`` itself stay beside either.
+
+    Args:
+        options: the fields that the layer reads; by default all.
+
+    The constructor raises TypeError for an unknown or a missing name, and for a configuration and a field of it.
+    """
+
+    def decorate(init: Callable[..., None]) -> Callable[..., None]:
+        layer = init.__qualname__.partition(".")[0]
+        own = list(inspect.signature(init).parameters.values())
+        fields_of_config = [parameter for name, parameter in inspect.signature(LayerConfig).parameters.items()
+                            if name in options or not options]
+
+        @functools.wraps(init)
+        def construct(self: Any, config: Config | None = None, **given: Any) -> None:
+            rest = {parameter.name: given.pop(parameter.name) for parameter in own[2:] if parameter.name in given}
+            init(self, _config_from(config, given, [parameter.name for parameter in fields_of_config], layer), **rest)
+
+        optional = [parameter if parameter.default is not parameter.empty else
+                    parameter.replace(default=None, annotation=f"{parameter.annotation} | None")
+                    for parameter in fields_of_config]
+        config = own[1].replace(default=None, annotation=f"{own[1].annotation} | None")
+        construct.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [own[0], config, *optional, *own[2:]], return_annotation=None)
+        return construct
+
+    return decorate
+
+
+def _config_from(config: Config | None, given: dict[str, Any], options: list[str], layer: str) -> Config:
+    """The configuration of a layer: `config`, or one made from the values `given` by name."""
+    unknown = sorted(given.keys() - options)
+    if unknown:
+        raise TypeError(f"{layer}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")
+    if config is not None:
+        if given:
+            raise TypeError(f"{layer}: a config has its own {', '.join(given)}; give either a config or options, "
+                            "or change the config by dataclasses.replace")
+        if not isinstance(config, Config):
+            raise TypeError(f"{layer}: config must be a TransformerConfig or a LayerConfig, got "
+                            f"{type(config).__name__}; sizes are given by name, such as d_model=64")
+        return config
+    sizes = [name for name in _SIZES if name in options]
+    missing = [name for name in sizes if name not in given]
+    if missing:
+        raise TypeError(f"{layer}: {', '.join(missing)} missing; a layer is made from a config or from "
+                        f"{', '.join(sizes)}")
+    return LayerConfig(**dict.fromkeys(_SIZES, 1) | given)  # a size that the layer does not read is 1

@@ -10,12 +10,13 @@ from minigrad import functional as F
 from minigrad.nn import init
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.config import TransformerConfig
+from transformer.model.config import Activation, Config, configured
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
 }
 
 
@@ -24,9 +25,11 @@ class Residual(nn.Module):
 
     Args:
         config: says whether the norm comes first or last, and the width, the dropout and the options of the norm.
+        d_model, norm, dropout, norm_bias, layer_norm_eps: the same by name, in place of `config`.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    @configured("d_model", "norm", "dropout", "norm_bias", "layer_norm_eps")
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
@@ -45,14 +48,16 @@ class FeedForward(nn.Module):
 
     Args:
         config: has the widths `d_model` and `d_ff`, the activation, the dropout after it, and whether there are biases.
+        d_model, d_ff, activation, dropout, bias: the same by name, in place of `config`.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    @configured("d_model", "d_ff", "activation", "dropout", "bias")
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
         self.dropout = nn.Dropout(config.dropout)
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.activation] if isinstance(config.activation, str) else config.activation
         for linear in (self.inner, self.outer):
             init.xavier_uniform_(linear.weight)
             if linear.bias is not None:
@@ -68,9 +73,16 @@ class EncoderLayer(nn.Module):
 
     Args:
         config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+        d_model, num_heads, d_ff, dropout, norm, activation, bias, norm_bias, layer_norm_eps: the same by name, in place
+            of `config`, see `LayerConfig`.
+
+    Any module takes the place of a part by assignment: ``layer.self_attention = GroupedQueryAttention(64, 4, 2)``.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    self_attention: Any  # a MultiHeadAttention, or what is called like one
+
+    @configured()
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.self_attention = _attention(config)
         self.self_attention_residual = Residual(config)
@@ -88,33 +100,49 @@ class DecoderLayer(nn.Module):
 
     Args:
         config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
+        d_model, num_heads, d_ff, dropout, norm, activation, bias, norm_bias, layer_norm_eps: the same by name, in place
+            of `config`, see `LayerConfig`.
+        cross_attention: False for the layer of a decoder without encoder: ``layer(x, mask=mask)``. The attributes
+            `cross_attention` and `cross_attention_residual` are then None, and a memory is not looked at.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    self_attention: Any  # a MultiHeadAttention, or what is called like one
+    cross_attention: Any
+    cross_attention_residual: Any
+
+    @configured()
+    def __init__(self, config: Config, *, cross_attention: bool = True) -> None:
         super().__init__()
         self.self_attention = _attention(config)
         self.self_attention_residual = Residual(config)
-        self.cross_attention = _attention(config)
-        self.cross_attention_residual = Residual(config)
+        self.cross_attention = _attention(config) if cross_attention else None
+        self.cross_attention_residual = Residual(config) if cross_attention else None
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Any = None, memory_mask: Any = None) -> Tensor:
         """One layer of the decoder.
 
         Args:
             x: the target so far, (B, T, D).
-            memory: the encoder's output, (B, S, D).
+            memory: the encoder's output, (B, S, D); None without cross-attention.
             mask: which target tokens each of x may attend to, broadcastable to (B, H, T, T).
             memory_mask: which source tokens it may attend to, broadcastable to (B, H, T, S).
 
         Returns:
             (B, T, D)
+
+        Raises:
+            TypeError: no memory for the cross-attention.
         """
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
-        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask))
+        if self.cross_attention_residual is not None:
+            if memory is None:
+                raise TypeError("DecoderLayer: cross-attention needs the memory, an encoder's output; make the layer "
+                                "with cross_attention=False for a decoder without encoder")
+            x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-def _attention(config: TransformerConfig) -> MultiHeadAttention:
+def _attention(config: Config) -> MultiHeadAttention:
     return MultiHeadAttention(config.d_model, config.num_heads, config.dropout, config.bias)

@@ -189,10 +189,7 @@ def shift_right(labels: Any, bos_id: int) -> Any:
     if labels.ndim != 2:
         raise ValueError(f"shift_right: labels of shape (batch, length) expected, got {tuple(labels.shape)}")
     with on_device_of(labels):
-        shifted = xp(labels).empty_like(labels)
-        shifted[:, :1] = bos_id
-        shifted[:, 1:] = labels[:, :-1]
-    return shifted
+        return xp(labels).pad(labels, ((0, 0), (1, 0)), constant_values=bos_id)[:, :-1]
 
 
 def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:

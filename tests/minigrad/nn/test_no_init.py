@@ -1,0 +1,73 @@
+"""`nn.no_init`: nothing is drawn, what would be is zero, and the model that is loaded next is the same."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, nn
+from minigrad.nn import init
+
+from tests.minigrad.nn.test_init import SPREAD
+
+
+class Own(nn.Module):
+    """A module that calls the initialisers."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn, self.constant = (nn.Parameter(np.zeros((3, 2), np.float32)) for _ in range(2))
+        init.kaiming_uniform_(self.drawn)
+        init.constant_(self.constant, 7.0)
+
+
+MODULES = [
+    lambda: nn.Linear(3, 4), lambda: nn.Embedding(5, 3, padding_idx=1), lambda: nn.LayerNorm(4), lambda: nn.RMSNorm(4),
+    lambda: nn.Conv1d(3, 4, 2), Own,
+]
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_nothing_is_drawn_and_the_loaded_module_is_the_same(make):
+    whole, before = make(), minigrad.random.get_state()
+    with nn.no_init():
+        module = make()
+    assert minigrad.random.get_state() == before
+    for parameter in module.parameters():
+        values = np.unique(parameter.numpy())  # zeros, or a constant of the module
+        assert len(values) == 1
+        assert values[0] in (0, 1, 7)
+    module.load_state_dict(whole.state_dict())
+    for mine, other in zip(module.parameters(), whole.parameters(), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), other.numpy())
+        assert mine.requires_grad
+        assert not np.shares_memory(mine.data, other.data)
+
+
+@pytest.mark.parametrize("fill", [row[0] for row in SPREAD.values()], ids=SPREAD)
+def test_initialisers_that_draw_leave_a_tensor_as_it_is(fill):
+    tensor, before = Tensor(np.full((3, 2), 5.0)), minigrad.random.get_state()
+    with nn.no_init():
+        assert fill(tensor) is tensor
+    assert (tensor.numpy() == 5).all()
+    assert minigrad.random.get_state() == before
+    fill(tensor)
+    assert (tensor.numpy() != 5).any()
+
+
+def test_blocks_nest_and_are_local_to_a_thread():
+    def drawn():
+        return bool(nn.Linear(3, 4).weight.numpy().any())
+
+    elsewhere = []
+    with nn.no_init():
+        with nn.no_init():
+            assert not drawn()
+        assert not drawn()
+        thread = threading.Thread(target=lambda: elsewhere.append(drawn()))
+        thread.start()
+        thread.join()
+    assert elsewhere == [True]
+    assert drawn()
+    assert not nn.no_init()(drawn)()

@@ -1,0 +1,177 @@
+"""Grouped-query attention: the dense formula, gradients, and in the place of a layer's attention."""
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, nn
+
+from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
+from tests.transformer.test_rotary import by_complex_numbers
+from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, jitter, tiny_model
+from transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    GroupedQueryAttention,
+    MultiHeadAttention,
+    RotaryPositions,
+    causal_mask,
+    padding_mask,
+)
+from transformer.known import unknown_part
+from transformer.training import packed_loss
+
+BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 3, 5, 12, 4
+# The second sentence has 3 real keys; the queries are the last of the keys.
+MASK = padding_mask((np.arange(KEYS) < np.array([[5], [3]])).astype(int)) & causal_mask(QUERIES, KEYS)
+OPTIONS = [
+    {"num_kv_heads": 2}, {"num_kv_heads": 1, "bias": False},
+    {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "output")},
+    {"num_kv_heads": 2, "head_dim": 6, "rotary": RotaryPositions()},
+    {"head_dim": 8, "rotary": RotaryPositions(100.0, "interleaved", 4)},
+]
+
+
+def made(device="cpu", dtype=np.float64, **options):
+    with minigrad.random.fork(1):
+        module = GroupedQueryAttention(FEATURES, HEADS, **options)
+    jitter(module)
+    return module.to(device, dtype)
+
+
+def inputs(device="cpu", requires_grad=False):
+    rng = np.random.default_rng(2)
+    return [Tensor(rng.standard_normal((BATCH, length, FEATURES)), device=device, requires_grad=requires_grad)
+            for length in (QUERIES, KEYS, KEYS)]
+
+
+def projected(linear, x):
+    y = x @ linear.weight.numpy().T
+    return y if linear.bias is None else y + linear.bias.numpy()
+
+
+def by_hand(module, query, key, value, mask):
+    """Head by head, for each sentence and query, of NumPy arrays; the output and the weights."""
+    queries, keys, values = (projected(linear, x) for linear, x in (
+        (module.query, query), (module.key, key), (module.value, value)))
+    dim, shared, rotary = module.head_dim, module.num_heads // module.num_kv_heads, module.rotary
+    weights = np.zeros((len(query), module.num_heads, query.shape[1], key.shape[1]))
+    contexts = np.zeros(queries.shape)
+    for b, h in np.ndindex(weights.shape[:2]):
+        mine, theirs = slice(h * dim, (h + 1) * dim), slice(h // shared * dim, (h // shared + 1) * dim)
+        q, k = queries[b, :, mine], keys[b, :, theirs]
+        if rotary is not None:
+            turn = rotary.base, rotary.layout, rotary.features or dim
+            q = by_complex_numbers(q, np.arange(len(k) - len(q), len(k)), *turn)
+            k = by_complex_numbers(k, np.arange(len(k)), *turn)
+        for t in range(len(q)):
+            scores = np.where(mask[b, 0, t], np.exp(k @ q[t] / np.sqrt(dim)), 0)
+            weights[b, h, t] = scores / scores.sum()
+            contexts[b, t, mine] = weights[b, h, t] @ values[b, :, theirs]
+    return projected(module.output, contexts), weights
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_formula(options, device):
+    module = made(device, **options)
+    expected, weights = by_hand(module.to("cpu"), *(x.numpy() for x in inputs()), MASK)
+    module.to(device)
+    np.testing.assert_allclose(module(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
+    found, returned = module(*inputs(device), MASK, return_weights=True)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(returned.numpy(), weights, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS[2:], ids=str)
+def test_gradients_to_second_order(options):
+    module, given = made(dropout=0.3, **options), inputs(requires_grad=True)
+    named = {**dict(module.named_parameters()), **dict(zip(("q", "k", "v"), given, strict=True))}
+    check_gradients(lambda: (module(*given, MASK) ** 3).sum(), named, one_direction)
+    check_hessian_vector_product(lambda: (module(*given, MASK) ** 3).sum(), named)
+
+
+def test_with_a_head_of_keys_for_each_of_queries_it_is_multi_head_attention():
+    with minigrad.random.fork(1):
+        plain = MultiHeadAttention(FEATURES, HEADS, 0.4)
+    jitter(plain)
+    ours = made(dropout=0.4)
+    assert_same({name: tensor.numpy() for name, tensor in ours.state_dict().items()},
+                {name: tensor.numpy() for name, tensor in plain.state_dict().items()}, 0.0)
+    plain.to(dtype=np.float64)
+    results = []
+    for module in (plain, ours):
+        with minigrad.random.fork(3):
+            results.append(module(*inputs(), MASK).numpy())
+    np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
+
+
+class Cached(nn.Module):
+    """A projection that returns those of earlier calls first."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.linear, self.kept = linear, []
+
+    def forward(self, x):
+        self.kept.append(self.linear(x))
+        return minigrad.concatenate(self.kept, axis=1)
+
+
+def test_tokens_one_at_a_time_with_a_cache_are_those_of_all_at_once():
+    module, x = made(num_kv_heads=2, head_dim=6, rotary=RotaryPositions()), inputs()[1]
+    whole = module(x, x, x, causal_mask(KEYS)).numpy()
+    module.key, module.value = Cached(module.key), Cached(module.value)
+    steps = [module(*[x[:, t:t + 1]] * 3).numpy() for t in range(KEYS)]
+    np.testing.assert_allclose(np.concatenate(steps, axis=1), whole, rtol=0, atol=1e-13)
+
+
+def test_the_queries_are_the_last_of_the_keys():
+    module, x = made(num_kv_heads=2, head_dim=6, rotary=RotaryPositions()), inputs()[1]
+    found = [module(x[:, 3:], x[:, start:], x[:, start:], causal_mask(2, KEYS - start)).numpy() for start in (0, 2)]
+    np.testing.assert_allclose(found[0], module(x, x, x, causal_mask(KEYS)).numpy()[:, 3:], rtol=0, atol=1e-13)
+    window = np.tri(2, KEYS, 3, bool) & (np.arange(KEYS) >= 2)  # the same tokens, at positions that are 2 more
+    np.testing.assert_allclose(found[1], module(x[:, 3:], x, x, window).numpy(), rtol=0, atol=1e-13)
+
+
+def test_a_later_beginning_changes_nothing():
+    """Rotary positions are relative: queries and keys that all stand 2 later give the same."""
+    first = made(rotary=RotaryPositions(), head_dim=6)
+    later = made(rotary=lambda x, position: RotaryPositions()(x, position + 2), head_dim=6)
+    np.testing.assert_allclose(first(*inputs(), MASK).numpy(), later(*inputs(), MASK).numpy(), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [EncoderLayer, DecoderLayer])
+def test_it_takes_the_place_of_a_layers_attention(kind):
+    layer = kind(d_model=FEATURES, num_heads=HEADS, d_ff=8, dropout=0.0)
+    layer.self_attention = GroupedQueryAttention(FEATURES, HEADS, 2, head_dim=6, rotary=RotaryPositions())
+    layer.to(dtype=np.float64)
+    x = inputs()[1]
+    given = [x, x] if kind is DecoderLayer else [x]
+    out = layer(*given, causal_mask(KEYS)).numpy()
+    changed = layer(*(Tensor(np.concatenate([x.numpy()[:, :-1], -x.numpy()[:, -1:]], axis=1)), *given[1:]),
+                    causal_mask(KEYS)).numpy()
+    np.testing.assert_array_equal(out[:, :-1], changed[:, :-1])
+    assert (out[:, -1] != changed[:, -1]).any()
+
+
+def test_a_model_with_it_trains_as_written():
+    model = tiny_model()
+    model.encoder.layers[0].self_attention = GroupedQueryAttention(8, 2, 1, rotary=RotaryPositions()).to(
+        dtype=np.float64)
+    assert unknown_part(model) == "encoder.layers.0 has a GroupedQueryAttention as self_attention"
+    assert_same(backward(model, lambda: packed_loss(model, SOURCE, LABELS)),
+                backward(model, lambda: model.loss(SOURCE, LABELS)))
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: GroupedQueryAttention(12, 4, 3), r"num_heads \(4\) must be a multiple of num_kv_heads \(3\)"),
+    (lambda: GroupedQueryAttention(12, 4, 0), r"num_heads \(4\) must be a multiple of num_kv_heads \(0\)"),
+    (lambda: GroupedQueryAttention(12, 5), r"d_model \(12\) must be a multiple of num_heads \(5\), or head_dim"),
+    (lambda: GroupedQueryAttention(12, 4, bias=("keys",)), r"bias must be True, False or names .*, got \('keys',\)"),
+    (lambda: GroupedQueryAttention(12, 4, bias="key"), "bias must be True, False or names among query, key, value, ou"),
+    (lambda: made(head_dim=6, rotary=RotaryPositions())(*(inputs()[place] for place in (1, 0, 0))),
+     "5 queries cannot be the last of 3 keys"),
+])
+def test_what_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,124 @@
+"""Layers made from sizes: the same as from a configuration with these values; decoders without encoder; errors."""
+
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import Tensor, nn
+from minigrad import functional as F
+
+from tests.transformer.differences import check_gradients
+from tests.transformer.tiny import jitter, tiny_config
+from transformer import DecoderLayer, EncoderLayer, FeedForward, LayerConfig, Residual, TransformerConfig, causal_mask
+
+SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 12}
+# No value is the default.
+OPTIONS = {"dropout": 0.3, "norm": "post", "activation": "silu", "bias": False, "norm_bias": False,
+           "layer_norm_eps": 0.01}
+TAKES = {
+    EncoderLayer: {*SIZES, *OPTIONS}, DecoderLayer: {*SIZES, *OPTIONS},
+    FeedForward: {"d_model", "d_ff", "activation", "dropout", "bias"},
+    Residual: {"d_model", "norm", "dropout", "norm_bias", "layer_norm_eps"},
+}
+
+
+def drawn(make):
+    with minigrad.random.fork(3):
+        return make()
+
+
+def described(layer):
+    """Every value of a layer and of its parts: parameters, and the options that are no parameters."""
+    options = {path: {name: value for name, value in vars(module).items() if not isinstance(value, Tensor | nn.Module)}
+               for path, module in layer.named_modules()}
+    return options, {name: tensor.numpy().tolist() for name, tensor in layer.state_dict().items()}
+
+
+def features(*shape, seed=0):
+    return Tensor(np.random.default_rng(seed).standard_normal((*shape, 8)))
+
+
+@pytest.mark.parametrize("layer", TAKES)
+@pytest.mark.parametrize("options", [{}, OPTIONS], ids=["defaults", "every option"])
+def test_values_by_name_are_those_of_a_configuration(layer, options):
+    given = {name: value for name, value in {**SIZES, **options}.items() if name in TAKES[layer]}
+    by_name = drawn(lambda: layer(**given))
+    whole = TransformerConfig(9, 9, **{**SIZES, **options})
+    for config in (whole, LayerConfig(**{**SIZES, **options})):
+        assert described(by_name) == described(drawn(lambda config=config: layer(config)))
+
+
+def test_names_and_defaults_are_those_of_the_whole_model():
+    whole = {field.name: field.default for field in dataclasses.fields(TransformerConfig)}
+    for layer, names in TAKES.items():
+        parameters = inspect.signature(layer).parameters
+        assert parameters.keys() - {"config", "cross_attention"} == names
+        assert all(parameters[name].default == (None if name in SIZES else whole[name]) for name in names)
+    assert {field.name: field.default for field in dataclasses.fields(LayerConfig) if field.name not in SIZES}.items() \
+        <= whole.items()
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: EncoderLayer(), TypeError, "EncoderLayer: d_model, num_heads, d_ff missing"),
+    (lambda: FeedForward(d_model=8), TypeError, "FeedForward: d_ff missing"),
+    (lambda: DecoderLayer(**SIZES, heads=2), TypeError, "DecoderLayer: there is no option heads; the options are"),
+    (lambda: Residual(d_model=8, num_heads=2), TypeError, "Residual: there is no option num_heads"),
+    (lambda: EncoderLayer(tiny_config(), dropout=0.1), TypeError, "EncoderLayer: a config has its own dropout"),
+    (lambda: EncoderLayer(8), TypeError, "EncoderLayer: config must be a TransformerConfig or a LayerConfig, got int"),
+    (lambda: EncoderLayer(d_model=8, num_heads=3, d_ff=12), ValueError, r"d_model \(8\) must be a multiple"),
+    (lambda: FeedForward(d_model=8.0, d_ff=12), TypeError, "d_model must be of type int, got 8.0"),
+    (lambda: EncoderLayer(**SIZES, norm="middle"), ValueError, "norm must be one of pre, post, got 'middle'"),
+    (lambda: FeedForward(d_model=8, d_ff=12, activation="swish"), ValueError, "activation must be one of relu"),
+    (lambda: FeedForward(d_model=8, d_ff=12, activation=3), TypeError, "activation must be of type"),
+    (lambda: LayerConfig(**SIZES, dropout=1.0), ValueError, r"dropout must be in \[0, 1\), got 1.0"),
+    (lambda: DecoderLayer(**SIZES)(features(2, 3)), TypeError, "DecoderLayer: cross-attention needs the memory"),
+])
+def test_errors_name_the_layer_or_the_value(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_layer_without_cross_attention_is_an_encoder_layer_under_a_causal_mask(norm):
+    layer, encoder = (kind(**SIZES, norm=norm, dropout=0.0, **options).to(dtype=np.float64)
+                      for kind, options in ((DecoderLayer, {"cross_attention": False}), (EncoderLayer, {})))
+    jitter(layer)
+    encoder.load_state_dict(layer.state_dict())
+    assert layer.cross_attention is None
+    assert layer.cross_attention_residual is None
+    x, mask = features(2, 4), causal_mask(4)
+    out = layer(x, mask=mask)
+    np.testing.assert_array_equal(out.numpy(), encoder(x, mask).numpy())
+    np.testing.assert_array_equal(layer(x, features(2, 5), mask).numpy(), out.numpy())  # as in a Decoder
+
+
+def test_a_configuration_of_a_model_makes_layers_without_cross_attention():
+    layer = DecoderLayer(tiny_config(norm="post"), cross_attention=False)
+    assert layer(features(2, 3).to(dtype=np.float32)).shape == (2, 3, 8)
+    assert layer.cross_attention is None
+    assert not layer.self_attention_residual.pre
+
+
+class Scaled(nn.Module):
+    """A learnt slope: an activation with a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(np.array([0.7]))
+
+    def forward(self, x):
+        return F.gelu(x * self.slope)
+
+
+def test_an_activation_of_ones_own():
+    named, function = (drawn(lambda kind=kind: FeedForward(d_model=8, d_ff=12, dropout=0.0, activation=kind))
+                       for kind in ("gelu", F.gelu))
+    x = features(2, 3).to(dtype=np.float32)
+    np.testing.assert_array_equal(named(x).numpy(), function(x).numpy())
+    layer = EncoderLayer(**SIZES, dropout=0.0, activation=Scaled()).to(dtype=np.float64)
+    x = features(2, 3)
+    assert "feed_forward.activation.slope" in dict(layer.named_parameters())
+    check_gradients(lambda: (layer(x) ** 3).sum(), {"slope": layer.feed_forward.activation.slope})
