@@ -8,7 +8,7 @@ from minigrad import func, nn
 from minigrad import functional as F
 
 from tests.transformer.tiny import jitter, tiny_config
-from transformer import MultiHeadAttention, trace
+from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, trace
 from transformer.explore.checks import measure, measure_cell
 from transformer.explore.identities import identities
 from transformer.explore.steps import steps_of
@@ -103,24 +103,33 @@ class Broadcast(nn.Module):
         return F.scaled_dot_product_attention(x, keys[:, :, :1], keys[:1])
 
 
-def self_attention(module):
-    return lambda x: module(x, x, x)
+class Multi(GroupedQueryAttention):
+    """One head of keys and values for all queries."""
+
+    def __init__(self, width, heads):
+        super().__init__(width, heads, 1)
 
 
-def made(kind):
-    with mg.random.fork(3):
-        module = kind(WIDTH, HEADS) if issubclass(kind, MultiHeadAttention) else kind()
-    jitter(module)
-    module.to(dtype=np.float64)
-    return module, self_attention(module) if issubclass(kind, MultiHeadAttention) else module
+class RotaryGrouped(GroupedQueryAttention):
+    """Two heads of keys and values, and rotary positions."""
+
+    def __init__(self, width, heads):
+        super().__init__(width, heads, 2, rotary=RotaryPositions())
+
+
+OF_THREE = (MultiHeadAttention, GroupedQueryAttention)  # called with query, key and value
 
 
 def traced(kind):
-    module, run = made(kind)
+    """A trace of a module with such an attention, and its loss; the attention has the name of its class."""
+    with mg.random.fork(3):
+        module = kind(WIDTH, HEADS) if issubclass(kind, OF_THREE) else kind()
+    jitter(module)
+    module.to(dtype=np.float64)
     x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)), requires_grad=True)
 
     def loss():
-        out = run(x)
+        out = module(x, x, x) if issubclass(kind, OF_THREE) else module(x)
         return (out ** 3).sum() + (out * x.sum()).mean()
 
     mg.manual_seed(2)
@@ -129,9 +138,10 @@ def traced(kind):
     return t, loss
 
 
-KINDS = [Rotary, Shifted, Fused, Joined, OneHead, Grouped, Broadcast]
+KINDS = [Rotary, Shifted, Fused, Joined, OneHead, Grouped, Broadcast, Multi, RotaryGrouped]
+AROUND = {*INPUTS, "concatenated", "output"}
 KNOWN = {  # beside the core
-    Rotary: {*INPUTS, "output"}, Shifted: {*INPUTS, "concatenated", "output"}, Joined: {"concatenated"}}
+    Rotary: AROUND - {"concatenated"}, Shifted: AROUND, Multi: AROUND, RotaryGrouped: AROUND, Joined: {"concatenated"}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,14 +166,14 @@ def test_every_gradient_is_that_of_finite_differences(kind):
             assert head.values.keys() >= head.gradients.keys() >= PER_HEAD.keys()
 
 
-@pytest.mark.parametrize("kind", [Rotary, Fused, Joined, OneHead, Grouped])
+@pytest.mark.parametrize("kind", [Rotary, Fused, Joined, OneHead, Grouped, Multi])
 def test_every_cell_of_every_step_is_what_is_written_out(kind):
     """By the numbers that it is computed from: Q, K and V are given, and so is the gradient where the core ends."""
     t, loss = traced(kind)
     attention = t[kind.__name__]
     steps = steps_of(attention)
     last = [symbol for symbol, step in steps.items() if step.formula.endswith("from the module")]
-    assert last == ["Q", "K", "V", "dC" if kind is Joined else "dO"]
+    assert last == ["Q", "K", "V", "dC" if kind in (Joined, Multi) else "dO"]
     head = attention.head(1, attention.num_heads - 1)
     for symbol in steps:
         expected = (head.gradients[symbol[1:]] if symbol.startswith("d") else head.values[symbol])
@@ -180,6 +190,7 @@ def test_what_a_subclass_projects_is_known_where_the_numbers_say_so():
     rotary, shifted = traced(Rotary)[0]["Rotary"], traced(Shifted)[0]["Shifted"]
     assert (rotary.projections.keys(), rotary.is_whole, rotary.kind) == ({"V"}, False, "self")
     assert (shifted.projections.keys(), shifted.is_whole, shifted.kind) == (set("QKVO"), True, "cross")
+    assert traced(RotaryGrouped)[0]["RotaryGrouped"].projections.keys() == {"V", "O"}
     values, module = rotary.head(1, 2).values, rotary.module
     assert not {"WQ", "WK", "WO", "C"} & values.keys()
     np.testing.assert_array_equal(values["WV"], module.value.weight.numpy()[4:6].T)
@@ -187,6 +198,19 @@ def test_what_a_subclass_projects_is_known_where_the_numbers_say_so():
     for asked in (rotary.value, rotary.gradient):
         with pytest.raises(ValueError, match=r"no 'concatenated' in this attention: Rotary does not .* query_in"):
             asked("concatenated")
+
+
+def test_the_projections_of_shared_heads():
+    """Every head has the columns of the one head of keys."""
+    t, loss = traced(Multi)
+    attention = t["Multi"]
+    assert (attention.projections.keys(), attention.is_self) == (set("QKVO"), True)
+    head = attention.head(1, 3)
+    np.testing.assert_array_equal(head.values["WK"], attention.module.key.weight.numpy().T)
+    for symbol in ("WK", "WQ", "X"):
+        check = measure_cell(t, "Multi", symbol, 2, 1, loss, item=1, head=3)
+        assert check.analytic == head.gradients[symbol][2, 1]
+        assert check.error < 1e-7
 
 
 def test_heads_that_share_a_key_have_one_gradient_of_it():

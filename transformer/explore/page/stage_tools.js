@@ -20,7 +20,7 @@ function addingOf(view) {
 
 /** The token whose outer product it is; the sum of a weight's gradient goes over all sentences. */
 function summandName(view, {item, head, index}) {
-  const {rowsAre} = TENSORS[equationOf(view, view.state.symbol)[0].symbol];
+  const {rowsAre} = TENSORS[equationOf(view, view.state.symbol).find((part) => part.symbol).symbol];
   const side = rowsAre === "key" ? view.attention.keys : view.attention.queries;
   const token = tokenLabels(side, item, index + 1)[index];
   const ofHead = head === undefined ? "" : ` of head ${head}`;
