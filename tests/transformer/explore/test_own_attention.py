@@ -120,13 +120,13 @@ class RotaryGrouped(GroupedQueryAttention):
 OF_THREE = (MultiHeadAttention, GroupedQueryAttention)  # called with query, key and value
 
 
-def traced(kind):
+def traced(kind, device=None):
     """A trace of a module with such an attention, and its loss; the attention has the name of its class."""
     with mg.random.fork(3):
         module = kind(WIDTH, HEADS) if issubclass(kind, OF_THREE) else kind()
     jitter(module)
-    module.to(dtype=np.float64)
-    x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)), requires_grad=True)
+    module.to(device, np.float64)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)), requires_grad=True, device=device)
 
     def loss():
         out = module(x, x, x) if issubclass(kind, OF_THREE) else module(x)
@@ -164,6 +164,20 @@ def test_every_gradient_is_that_of_finite_differences(kind):
         for head in attention.heads(item):
             assert all(fact.holds for fact in identities(head)), identities(head)
             assert head.values.keys() >= head.gradients.keys() >= PER_HEAD.keys()
+
+
+@pytest.mark.parametrize("kind", [Shifted, Grouped, Multi])
+def test_on_every_device(device, kind):
+    expected, (t, loss) = traced(kind)[0][kind.__name__], traced(kind, device)
+    attention = t[kind.__name__]
+    assert attention.projections.keys() == expected.projections.keys()
+    for tap in TAPS:
+        if tap in expected:
+            found = attention.gradient(tap)
+            assert found.device == device
+            np.testing.assert_allclose(found.to("cpu").numpy(), expected.gradient(tap).numpy(), rtol=1e-9, atol=1e-13)
+    assert max(check.error for found in measure(t, kind.__name__, loss).values() for check in found) < 1e-6
+    assert "✗" not in t.explanation().text(head=2)
 
 
 @pytest.mark.parametrize("kind", [Rotary, Fused, Joined, OneHead, Grouped, Multi])
