@@ -28,12 +28,20 @@ from minigrad.functional.softmax import softmax
 
 def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
     """attention as a composition of small operations."""
+    return attention_and_weights(query, key, value, mask, dropped, p, scale)[0]
+
+
+def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float,
+                          scale: float) -> tuple[Any, Any]:
+    """The same, and the weights before dropout."""
+    query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
     weights = attention_weights(query, key, mask, scale)
-    return tap("context", ops.matmul(drop(weights, dropped, p), value))
+    return tap("context", ops.matmul(drop(weights, dropped, p), value)), weights
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
     """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, T, S)."""
+    note("scale", scale)
     scores = tap("scores", ops.matmul(query, key.mT))  # (…, T, d) @ (…, d, S) -> (…, T, S)
     scaled = tap("scaled", scores * scale)
     if mask is None:
@@ -47,6 +55,7 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
     if dropped is None:
         return weights
     note("dropped", dropped)
+    note("p", p)
     return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
 
 
@@ -114,14 +123,8 @@ def join_heads(x: Any) -> Any:
 def heads_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
                    num_heads: int) -> Any:
     """attention_of_heads as a composition: split, attend, join."""
-    return tap("concatenated", join_heads(attention_by_steps(*tapped_heads(query, key, value, num_heads), mask, dropped,
-                                                             p, scale)))
-
-
-def tapped_heads(query: Any, key: Any, value: Any, num_heads: int) -> tuple[Any, Any, Any]:
-    """All three split into heads, and visible to `tap`."""
-    return (tap("queries", split_heads(query, num_heads)), tap("keys", split_heads(key, num_heads)),
-            tap("values", split_heads(value, num_heads)))
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    return tap("concatenated", join_heads(attention_by_steps(query, key, value, mask, dropped, p, scale)))
 
 
 @primitive(floating=True, composition=heads_by_steps, precision="float16", fresh=True)
@@ -191,8 +194,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
         query = fold(query, group)
     if return_weights:
-        weights = attention_weights(query, key, mask, scale)
-        out = tap("context", ops.matmul(drop(weights, dropped, dropout_p), value))
+        out, weights = attention_and_weights(query, key, value, mask, dropped, dropout_p, scale)
+        weights = tap("returned_weights", weights)
         return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
     same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     form = attention if same_lead else attention_by_steps  # only the steps broadcast leading axes
@@ -240,8 +243,8 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
 def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float,
                       dropped: Any) -> tuple[Any, Any]:
     """What `multi_head_attention` returns with the weights, (B, T, V) and (B, H, T, S)."""
-    heads = tapped_heads(query, key, value, num_heads)
-    context, weights = scaled_dot_product_attention(*heads, mask, p, dropped=dropped, return_weights=True)
+    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
+    context, weights = scaled_dot_product_attention(query, key, value, mask, p, dropped=dropped, return_weights=True)
     return tap("concatenated", join_heads(context)), weights
 
 
@@ -327,6 +330,7 @@ def fold(queries: Any, group: int) -> Any:
 
 def unfold(queries: Any, group: int) -> Any:
     """What `fold` did, undone."""
+    note("group", group)
     *lead, shared, length, width = queries.shape
     return queries.reshape((*lead, shared * group, length // group, width))  # (…, H/G, G·T, n) -> (…, H, T, n)
 

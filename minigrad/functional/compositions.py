@@ -21,7 +21,7 @@ from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
 from minigrad.engine.errors import CAUGHT
 from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreters, interpreting, not_interpreting
-from minigrad.engine.node import TensorBase
+from minigrad.engine.node import TensorBase, wrap
 from minigrad.engine.primitive import Primitive
 
 T = TypeVar("T", bound=TensorBase)
@@ -76,12 +76,13 @@ def tap(name: str, tensor: T) -> T:
 
 
 def visited(visitor: Visitor, name: str, tensor: T) -> T:
-    """What goes on in the place of `tensor`, which the visitor has seen."""
-    replacement = visitor(name, tensor)
+    """What goes on in the place of `tensor`, which the visitor has seen; a raw array it sees as a tensor."""
+    seen = tensor if isinstance(tensor, TensorBase) else wrap(tensor)
+    replacement = visitor(name, seen)
     if replacement is None:
         return tensor
-    if not isinstance(replacement, TensorBase) or replacement._data.shape != tensor._data.shape:
-        raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(tensor._data.shape)}")
+    if not isinstance(replacement, TensorBase) or replacement._data.shape != seen._data.shape:
+        raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(seen._data.shape)}")
     return replacement  # type: ignore[return-value]
 
 

@@ -20,7 +20,7 @@ from minigrad.inspect.recorder import Entry, Leaf, Tape, dtype_text, norm_text, 
 from minigrad.inspect.table import shape_text
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Box:
     """An operation, a leaf or the call of a module.
 
@@ -43,6 +43,9 @@ class Box:
     tooltip: str
     call: ModuleCall | None
 
+    def __repr__(self) -> str:
+        return f"<Box {self.number}: {self.title}>"
+
 
 @dataclass(eq=False)
 class Edge:
@@ -53,7 +56,7 @@ class Edge:
     place: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Frame:
     """A call of a module, around its boxes and the frames of the calls in it; the outermost frame has no call."""
 
@@ -66,8 +69,11 @@ class Frame:
         """The name of the module."""
         return "" if self.call is None else self.call.name
 
+    def __repr__(self) -> str:
+        return f"<Frame {self.title!r}: {len(self.boxes)} boxes, {len(self.frames)} frames>"
 
-@dataclass
+
+@dataclass(repr=False)
 class Picture:
     """All that there is to draw: `root` holds every box and every frame, directly or in another frame."""
 
@@ -75,6 +81,9 @@ class Picture:
     boxes: list[Box]
     frames: list[Frame]
     edges: list[Edge]
+
+    def __repr__(self) -> str:
+        return f"<Picture of {len(self.boxes)} boxes, {len(self.edges)} edges>"
 
 
 class Drawing:

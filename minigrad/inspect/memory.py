@@ -170,6 +170,9 @@ class MemoryMeter:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        return f"<MemoryMeter of at most {self.peak:,} bytes; print() shows it>"
+
 
 def _summed(counts: Mapping[Place, int], part: int) -> Counter[str]:
     """By operation (`part` 0) or by module (1)."""

@@ -16,7 +16,7 @@ from minigrad.engine.node import Node, TensorBase
 RECOMPUTED = "checkpoint (computed again)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModuleCall:
     """One call of a module.
 
@@ -33,6 +33,9 @@ class ModuleCall:
     kind: str
     number: int
     outer: ModuleCall | None
+
+    def __repr__(self) -> str:
+        return f"<ModuleCall {self.number}: {self.label}>"
 
     @property
     def name(self) -> str:

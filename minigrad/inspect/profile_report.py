@@ -26,7 +26,7 @@ from minigrad.inspect.table import milliseconds, percent, shape_text, size, tabl
 Form = tuple[tuple[int, ...], Any]  # the shape and dtype of an array
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Span:
     """One stretch of time in one thread: an operation, its gradient rules, the call of a module, or what was named.
 
@@ -60,6 +60,9 @@ class Span:
     bytes: int = 0
     inputs: tuple[Form, ...] = ()
     outputs: tuple[Form, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Span {self.kind} {self.name}, {(self.end - self.begin) / 1e6:.3g} ms>"
 
     @property
     def paths(self) -> set[str]:
@@ -266,6 +269,9 @@ class Profile:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Profile of {len(self.spans)} spans in {self.elapsed:.3g} s; print() shows it>"
 
     def _summary(self) -> str:
         forward = sum(row.forward for row in self.operations.values())

@@ -42,7 +42,7 @@ class Kept:
     rules: tuple[str, ...]
 
 
-@dataclass
+@dataclass(repr=False)
 class Entry:
     """One recorded operation.
 
@@ -75,7 +75,10 @@ class Entry:
     fired: int | None = None
     times: int = 0
     expansions: list[int] = field(default_factory=list)
-    _norm: Any = field(default=None, repr=False)
+    _norm: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.number}: {self.name}, {self.shape} {self.dtype}>"
 
     @property
     def gradient_norm(self) -> float | None:

@@ -14,7 +14,7 @@ Example = tuple[list[int], list[int]]
 """Token ids of one sentence pair: the source with its ``EOS``, the target without ``BOS`` and ``EOS``."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Batch:
     """B sentence pairs, padded with ``PAD`` to the longest: S source tokens, T steps of the decoder.
 
@@ -28,6 +28,9 @@ class Batch:
     source: NDArray[np.int64]
     target: NDArray[np.int64]
     indices: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"<Batch of {len(self.source)} pairs: source {self.source.shape}, target {self.target.shape}>"
 
     @property
     def num_target_tokens(self) -> int:

@@ -7,8 +7,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad, random, tapping
+from minigrad.engine.interpreters import Interpreter, interpreting
 
-from transformer.explore.traced import AttentionTrace
+from transformer.explore.traced import FIRST, INPUTS, AttentionTrace
+from transformer.model import Residual
+
+
+def callers(model: nn.Module) -> dict[nn.Module, str]:
+    """The modules by which attentions are named, and their names.
+
+    A residual connection is none of them: what it runs belongs to the module that gave it.
+    """
+    return {module: name or type(module).__name__ for name, module in model.named_modules()
+            if not isinstance(module, Residual)}
+
+
+NONE = ("none: in the block no module of the model called scaled_dot_product_attention or multi_head_attention, on "
+        "which every attention that can be traced is built")
 
 
 class UnknownAttention(KeyError):
@@ -38,7 +53,7 @@ class Calls:
     def calls(self, name: str) -> list[AttentionTrace]:
         """Every call of one attention, in order; UnknownAttention (a KeyError) if there was none."""
         if name not in self._calls:
-            known = ", ".join(self._calls) or "none: no attention of the model ran to its end inside the block"
+            known = ", ".join(self._calls) or NONE
             raise UnknownAttention(f"no attention {name!r} was traced; there are {known}")
         return self._calls[name]
 
@@ -56,7 +71,9 @@ class Calls:
         return len(self._calls)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {', '.join(self._calls) or 'nothing'}>"
+        count = len(self._calls)
+        names = f": {next(iter(self._calls))}{', …' if count > 1 else ''}" if count else ""
+        return f"<{type(self).__name__} of a {type(self.model).__name__}, {count} attentions{names}>"
 
     def finite_difference(self, loss: Callable[[], Any], name: str, tap: str, direction: Any,
                           step: float = 1e-5) -> float:
@@ -79,10 +96,11 @@ class Calls:
         """
         traced = self[name]
         shape = traced.value(tap).shape
-        moved = direction if isinstance(direction, Tensor) else Tensor(direction, device=traced.output.device)
+        moved = direction if isinstance(direction, Tensor) else Tensor(direction, device=traced.context.device)
         if moved.shape != shape:
             raise ValueError(f"finite_difference: {tap} of {name} has shape {tuple(shape)}, the direction "
                              f"{tuple(moved.shape)}")
+        moved = moved.reshape(traced._tensor(tap).shape)  # that of the computation
         number, taken = len(self._calls[name]), traced.taken(tap)
         return (self._loss_at(loss, name, number, taken, moved * step)
                 - self._loss_at(loss, name, number, taken, moved * -step)) / (2 * step)
@@ -90,27 +108,21 @@ class Calls:
     def _loss_at(self, loss: Callable[[], Any], name: str, number: int, tap: str, change: Tensor) -> float:
         """The loss when `change` is added to one tensor of call `number` of an attention.
 
-        That call alone runs on compositions, so the rest of the model keeps its speed.
+        The module that calls it alone runs on compositions, so the rest of the model keeps its speed.
         """
-        module, calls, moved = self[name].module, 0, 0
-
-        def move(tapped: str, tensor: Any) -> Any:
-            nonlocal moved
-            if tapped != tap:
-                return None
-            moved += 1
-            return tensor + change
+        module = self[name].module
+        mover = _Mover(module, set(callers(self.model)), number, tap, change)
+        runs: list[contextlib.ExitStack] = []
 
         def begin(module: nn.Module, args: Any) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == number:
-                inside.enter_context(tapping(move))
+            runs.append(blocks.enter_context(contextlib.ExitStack()))
+            runs[-1].enter_context(interpreting(mover))
+            runs[-1].enter_context(tapping(mover.tensor))
 
         def end(module: nn.Module, args: Any, output: Any) -> None:
-            inside.close()
+            runs.pop().close()
 
-        with contextlib.ExitStack() as inside, random.fork(), no_grad():
+        with contextlib.ExitStack() as blocks, random.fork(), no_grad():
             random.set_state(self._state)
             handles = [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
             try:
@@ -118,7 +130,37 @@ class Calls:
             finally:
                 for handle in handles:
                     handle.remove()
-        if not moved:
+        if not mover.moved:
             raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
                              "was traced, with that tensor")
         return value
+
+
+class _Mover(Interpreter):
+    """Adds `change` to one tensor, in the call of that number, counted from 1, that `module` makes of an attention."""
+
+    def __init__(self, module: nn.Module, callers: set[nn.Module], number: int, tap: str, change: Tensor) -> None:
+        self.module, self.callers, self.number, self.tap, self.change = module, callers, number, tap, change
+        self.running = [module]
+        self.calls = 0
+        self.moved = False
+
+    def module_begins(self, module: Any) -> None:
+        """A module inside begins."""
+        if module in self.callers:
+            self.running.append(module)
+
+    def module_ends(self, module: Any) -> None:
+        """It has ended."""
+        if module in self.callers:
+            self.running.pop()
+
+    def tensor(self, name: str, tensor: Any) -> Any:
+        """The visitor of `tapping`."""
+        if self.running[-1] is not self.module:
+            return None
+        self.calls += name == FIRST
+        if name != self.tap or self.calls + (name in INPUTS) != self.number:  # inputs come before their call
+            return None
+        self.moved = True
+        return tensor + self.change

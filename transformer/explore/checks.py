@@ -21,7 +21,7 @@ from minigrad import functional as F
 from minigrad.device import asarray_on, on_device_of, to_numpy
 
 from transformer.explore.calls import Calls
-from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace
+from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace, rows_of
 from transformer.model import FeedForward
 
 Loss = Callable[[], Any]  # computes the loss of a trace's block again, from the start: a scalar Tensor
@@ -120,8 +120,8 @@ def replay(trace: Calls, loss: Loss) -> float:
 
 def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
     """The tensors that a check can move, by symbol: each a tap or a parameter."""
-    module, places = attention.module, dict[str, str | nn.Parameter](TAPPED)
-    for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
+    places: dict[str, str | nn.Parameter] = {symbol: tap for symbol, tap in TAPPED.items() if tap in attention}
+    for letter, linear in attention.projections.items():
         for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
             if parameter is not None and parameter.grad is not None:
                 places[f"{kind}{letter}"] = parameter
@@ -130,6 +130,8 @@ def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
 
 def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
     """The inputs that are read on several paths, and those paths: such an input moves on each of them."""
+    if not all(tap in attention for tap in INPUTS):
+        return {}
     memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
     return {"X": ("Xq", *memory)} if attention.is_self else {"X": ("Xq",), "M": memory}
 
@@ -141,9 +143,8 @@ def _tensor(attention: AttentionTrace, place: str | nn.Parameter) -> Tensor:
 def _matrix(array: Host, symbol: str, attention: AttentionTrace, item: int, head: int) -> Host:
     """The view of a whole tensor's array that is the matrix of one head."""
     if symbol[0] not in "Wb":
-        return array[item, head] if symbol in PER_HEAD else array[item]
-    width = array.shape[0] // attention.num_heads
-    rows = slice(None) if symbol[1] == "O" else slice(head * width, (head + 1) * width)
+        return array[attention.place(TAPPED.get(symbol, INPUTS[0]), item, head)]
+    rows = rows_of(attention, symbol[1], head)
     return array[rows].T if symbol[0] == "W" else array[None, rows]
 
 

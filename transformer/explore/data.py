@@ -5,8 +5,10 @@ The page recomputes everything between them, forward and backward, so it shows t
 show those of changed values. `page_data` returns the data of a page, `attention_data` that of one attention:
 
     x, m            X and M, the inputs of queries and of keys and values; m is null where M is X
-    g               dY, the gradient of the output
     weights         of the four projections as the module has them, (out, in)
+    q, k, v         Q, K and V, in place of those, of an attention of which the core alone is known; null otherwise
+    joined          whether C and Y come after the core: false where the heads' O go to the module as they are
+    g               dY, the gradient of the output; of a core that of C, or of the O of the heads side by side
     mask, dropped   1 = may attend, 1 = kept; null where there is none
     residual        the connection around it: its input, the gradient of that, the gradient of its output
     checks          by symbol, finite differences beside the engine's gradient (transformer/explore/checks.py)
@@ -25,17 +27,18 @@ import numpy as np
 
 from minigrad import Tensor
 from minigrad.device import to_numpy
+from minigrad.functional.attention import join_heads
 
 from transformer.explore.checks import Check
 from transformer.explore.steps import check_formulas
-from transformer.explore.traced import AttentionTrace, ResidualTrace
+from transformer.explore.traced import PER_HEAD, PROJECTIONS, AttentionTrace, ResidualTrace
 
 FORMAT = 1
 DTYPES = ("float64", "float32", "uint8")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tokens:
     """The labels of rows and columns: a list of tokens for each batch item, all of one length.
 
@@ -49,12 +52,16 @@ class Tokens:
     target: list[list[str]]
     following: list[list[str]]
 
+    def __repr__(self) -> str:
+        counts = [len(rows[0]) if rows else 0 for rows in (self.source, self.target)]
+        return f"<Tokens of {len(self.source)} items: {counts[0]} source, {counts[1]} target>"
+
     def of(self, side: str, item: int) -> list[str]:
         """The tokens of a "source" or a "target"."""
         return (self.source if side == "source" else self.target)[item]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """The attentions of a checkpoint of the training on the same sentence, by name.
 
@@ -66,6 +73,9 @@ class Snapshot:
     step: int
     weights: dict[str, np.ndarray[Any, Any]]
     gradients: dict[str, np.ndarray[Any, Any]]
+
+    def __repr__(self) -> str:
+        return f"<Snapshot at step {self.step}: {len(self.weights)} attentions>"
 
 
 def encode_array(array: Any, dtype: str) -> Json:
@@ -104,21 +114,14 @@ def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Chec
     """
     check_formulas(attention)
     queries, keys = sides(attention)
-    module = attention.module
     return {
         "name": attention.name, "kind": attention.kind if attention.kind != "self" else "encoder self",
         "layer": layer_of(attention.name), "queries": queries, "keys": keys,
-        "numHeads": attention.num_heads, "scale": 1 / math.sqrt(max(1, attention.queries.shape[-1])),
+        "numHeads": attention.num_heads, "scale": attention.scale, "usualScale": attention.usual_scale,
         "p": attention.p,
-        "weights": {name: {"weight": _lossless(projection.weight),
-                           "bias": None if projection.bias is None else _lossless(projection.bias)}
-                    for name, projection in (("query", module.query), ("key", module.key), ("value", module.value),
-                                             ("output", module.output))},
-        "x": _doubles(attention.query_input),
-        "m": None if attention.is_self else _doubles(attention.key_input),
+        **(_whole(attention) if attention.is_whole else _core(attention)),
         "mask": None if attention.mask is None else encode_array(_of_all_heads(attention.mask), "uint8"),
         "dropped": None if attention.dropped is None else encode_array(attention.dropped, "uint8"),
-        "g": _doubles(attention.gradient("output")),
         "residual": None if attention.residual is None else _residual(attention.residual),
         "checks": {symbol: [_finite(check) for check in found] for symbol, found in checks.items()},
         "history": [{"step": snapshot.step,
@@ -128,11 +131,33 @@ def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Chec
     }
 
 
+def _whole(attention: AttentionTrace) -> Json:
+    """The ends of an attention that is known from X and M to Y."""
+    return {
+        "weights": {PROJECTIONS[letter]: {"weight": _lossless(projection.weight),
+                                          "bias": None if projection.bias is None else _lossless(projection.bias)}
+                    for letter, projection in attention.projections.items()},
+        "x": _doubles(attention.value("query_input")),
+        "m": None if attention.is_self else _doubles(attention.value("key_input")),
+        "q": None, "k": None, "v": None, "joined": True, "g": _doubles(attention.gradient("output")),
+    }
+
+
+def _core(attention: AttentionTrace) -> Json:
+    """The ends of an attention of which the core alone is known."""
+    joined = "concatenated" in attention
+    arrives = attention.gradient("concatenated") if joined else join_heads(attention.gradient("context"))
+    return {"weights": None, "x": None, "m": None,
+            **{letter: _doubles(attention.value(PER_HEAD[letter.upper()])) for letter in "qkv"},
+            "joined": joined, "g": _doubles(arrives)}
+
+
 def sides(attention: AttentionTrace) -> tuple[str, str]:
     """Which tokens label the queries and which the keys, "source" or "target"."""
-    if attention.kind == "cross":
+    queries, keys = attention.scores.shape[-2:]
+    if attention.kind == "cross" or (attention.kind == "attention" and queries != keys):
         return "target", "source"
-    side = "target" if attention.kind == "decoder self" else "source"
+    side = "target" if attention.name.split(".")[0] == "decoder" else "source"
     return side, side
 
 

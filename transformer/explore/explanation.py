@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
-from transformer.explore.calls import Calls
+from transformer.explore.calls import NONE, Calls
 from transformer.explore.checks import Check, Loss, measure, measure_cell
 from transformer.explore.data import Snapshot, Tokens, attention_data, layer_of, page_data, sides
 from transformer.explore.identities import identities
@@ -24,7 +25,7 @@ LIMIT, LIMIT_TOKENS, LIMIT_PER_TOKEN = 2_000_000, 12, 20_000
 CHECKS = 6_000  # bytes that the checks of an attention take, at most
 
 
-@dataclass
+@dataclass(repr=False)
 class Explanation:
     """A backward pass through every attention of a model, for display.
 
@@ -45,7 +46,10 @@ class Explanation:
     again: Loss | None = None
     history: list[Snapshot] = field(default_factory=list)
     loss_name: str = "the loss of the block that was traced"
-    _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict, repr=False)
+    _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {len(self.trace)} attentions: {shortened(self.title)}>"
 
     @property
     def names(self) -> list[str]:
@@ -57,8 +61,9 @@ class Explanation:
         reached = [name for name in self.trace.names if self.trace[name].reached]
         if not reached:
             for name in self.trace.names:
-                self.trace[name].gradient("output")  # raises, and says what to do
-            raise ValueError("no attention ran inside the trace block: there is nothing to explain")
+                traced = self.trace[name]
+                traced.gradient("output" if "output" in traced else "context")  # raises, and says what to do
+            raise ValueError(f"no attention ran inside the trace block: there is nothing to explain; there are {NONE}")
         return reached
 
     def preferred(self) -> list[str]:
@@ -192,7 +197,7 @@ class Explanation:
         return [name for name in self.names if name in chosen]
 
     def _html(self, names: Sequence[str], left_out: Sequence[str], snapshots: Sequence[Snapshot]) -> str:
-        precision = str(self.trace[self.names[0]].output.dtype)
+        precision = str(self.trace[self.names[0]].context.dtype)
         attentions = [attention_data(self.trace[name], self.checks(name), snapshots) for name in names]
         return page_html(page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, left_out))
 
@@ -201,13 +206,19 @@ class Explanation:
         return sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Page:
     """A page: its HTML, the attentions that are in it, and those that are not."""
 
     html: str
     shown: list[str]
     left_out: list[str]
+
+    def __repr__(self) -> str:
+        return f"<Page of {len(self.html):,} characters: {len(self.shown)} attentions, {len(self.left_out)} left out>"
+
+    def _repr_html_(self) -> str:
+        return frame(self.html)
 
 
 def _thinned(history: Sequence[Snapshot], count: int) -> list[Snapshot]:

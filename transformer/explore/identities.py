@@ -45,16 +45,16 @@ def identities(head: HeadTrace) -> list[Identity]:
 
 
 def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host]) -> Iterator[tuple[str, str, float]]:
-    scores, keys = gradients["S"], gradients["K"]
+    scores, keys, attention = gradients["S"], gradients["K"], head.attention
     yield "rows", "the rows of dS sum to 0", _worst(scores.sum(axis=-1), abs(scores).sum(axis=-1))
 
     products = values["A"] * gradients["A"]
-    if not head.attention.weights_in_loss:
+    if not attention.weights_in_loss and len(attention.sharing("A", head.head)) == 1:
         dots = (gradients["O"] * values["O"]).sum(axis=-1)
         yield "dots", "Σⱼ A∘dA = dO·O in every row", _worst(products.sum(axis=-1) - dots, abs(products).sum(axis=-1))
 
-    mask = None if head.attention.mask is None else to_numpy(head.attention.mask)[head.item, head.head]
-    if mask is not None and not mask.all():
+    mask = None if attention.mask is None else to_numpy(attention.mask)[attention.place("masked", head.item, head.head)]
+    if mask is not None and not mask.all() and len(attention.sharing("S", head.head)) == 1:
         largest = float(abs(gradients["A"][~mask]).max())
         yield "masked", f"dS is exactly 0 where the mask forbids, though dA is up to {largest:.3g} there", float(
             abs(scores[~mask]).max())

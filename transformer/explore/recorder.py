@@ -1,22 +1,49 @@
 """The recorder of a trace: it keeps every tapped tensor of every attention.
 
 `tapping` delivers tensors with the names of their steps, and an interpreter knows which module is running. Together
-they tell which attention of the model a tensor belongs to, and which residual connection is around it.
+they tell which module of the model called an attention, and which residual connection is around it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from minigrad import Tensor, is_grad_enabled, nn
+from minigrad.device import on_device_of
 from minigrad.engine.interpreters import Interpreter
 from minigrad.engine.node import TensorBase
+from minigrad.functional.attention import join_heads
 
-from transformer.explore.traced import INPUTS, RETURNED, TAPS, AttentionTrace, ResidualTrace
-from transformer.model import MultiHeadAttention, Residual
+from transformer.explore.calls import callers
+from transformer.explore.traced import FIRST, INPUTS, LAST, PROJECTIONS, RETURNED, STEPS, AttentionTrace, ResidualTrace
+from transformer.model import Residual
 
-Call = tuple[str, int]
+AROUND = (*INPUTS, "output")  # the taps of a module around its call
+AFTER = ("concatenated", RETURNED)  # those that may follow the call
+RESIDUAL = ("stream", "result")
+COPIED = (*INPUTS, "queries", "keys", "values", RETURNED, "stream")  # tensors that may be used elsewhere, too
+
+
+@dataclass(eq=False)
+class Running:
+    """A module that is running.
+
+    Attributes:
+        name: its dotted name; None if it is none of the traced model's.
+        seen: the tensors around its attention, or those of a residual connection.
+        called: the attentions that it called itself.
+        inside: the attentions that ran inside it, without those in a residual connection of their own.
+    """
+
+    module: Any
+    name: str | None
+    seen: dict[str, Any] = field(default_factory=dict)
+    called: list[AttentionTrace] = field(default_factory=list)
+    inside: list[AttentionTrace] = field(default_factory=list)
 
 
 class Recorder(Interpreter):
@@ -29,87 +56,99 @@ class Recorder(Interpreter):
 
     def __init__(self, model: nn.Module, calls: dict[str, list[AttentionTrace]]) -> None:
         self._calls = calls
-        self._names = {module: name or type(module).__name__ for name, module in model.named_modules()
-                       if isinstance(module, MultiHeadAttention)}
-        self._open: list[Any] = []
-        self._tensors: list[dict[str, Any]] = []  # of each open attention and residual connection
-        self._inside: list[list[AttentionTrace]] = []  # the attentions that ended inside each open residual connection
-        # Calls, by name and number: inside each open checkpoint; recomputed by a node; next to be replaced.
-        self._checkpoints: list[list[Call]] = []
-        self._again: WeakKeyDictionary[Any, list[Call]] = WeakKeyDictionary()
-        self._replaced: list[Call] = []
+        self._names = callers(model)
+        self._running: list[Running] = []
+        self._seen: dict[str, Any] = {}  # of the latest attention
+        # The attentions inside each open checkpoint; recomputed by a node; next to be recomputed.
+        self._checkpoints: list[list[AttentionTrace]] = []
+        self._again: WeakKeyDictionary[Any, list[AttentionTrace]] = WeakKeyDictionary()
+        self._recomputed: list[AttentionTrace] = []
 
     @property
-    def attention(self) -> str | None:
-        """The name of the attention that is running, also while a projection inside it runs."""
-        return next((self._names[module] for module in reversed(self._open) if module in self._names), None)
-
-    @property
-    def innermost(self) -> Any:
-        """The innermost module that is running."""
-        return self._open[-1] if self._open else None
+    def _caller(self) -> Running | None:
+        """The innermost running module that an attention is named by."""
+        return next((running for running in reversed(self._running) if running.name is not None), None)
 
     def module_begins(self, module: Any) -> None:
-        """Open a record for the tensors of an attention or a residual connection."""
-        self._open.append(module)
-        if module in self._names or isinstance(module, Residual):
-            self._tensors.append({})
-        if isinstance(module, Residual):
-            self._inside.append([])
+        """Note that a module is running."""
+        self._running.append(Running(module, self._names.get(module)))
 
     def tensor(self, name: str, tensor: Any) -> Any:
         """Record a tapped tensor: the visitor of `tapping`."""
-        residual = isinstance(self.innermost, Residual) and name in ("stream", "result")
-        if not residual and (self.attention is None or name not in (*TAPS, RETURNED)):
+        seen = self._place_of(name)
+        if seen is None:
             return None
-        seen = self._tensors[-1]
         if name in INPUTS:
             seen[f"{name} given"] = tensor
-        if name in INPUTS or name in ("stream", RETURNED):
+        if name in COPIED:
             tensor = _own(tensor)
         if tensor.requires_grad:
             tensor.retain_grad()
         seen[name] = tensor
+        if name == LAST:
+            self._complete()
         return tensor
 
     def constant(self, name: str, array: Any) -> None:
-        """Record a mask: the reader of `tapping`."""
-        if self.attention is not None:
-            self._tensors[-1][name] = array._data if isinstance(array, TensorBase) else array
+        """Record a mask or a number: the reader of `tapping`."""
+        if FIRST in self._seen:
+            self._seen[name] = array._data if isinstance(array, TensorBase) else array
+
+    def _place_of(self, name: str) -> dict[str, Any] | None:
+        """Where the tensor of that name belongs; None if to no attention of the model."""
+        caller = self._caller
+        if name in RESIDUAL:
+            innermost = self._running[-1] if self._running else None
+            return innermost.seen if innermost and isinstance(innermost.module, Residual) else None
+        if name in AROUND:
+            return caller.seen if caller else None
+        if name == FIRST:
+            self._seen = {}
+            return self._seen
+        expected = AFTER if LAST in self._seen else (*STEPS, LAST)
+        return self._seen if FIRST in self._seen and name in expected else None
+
+    def _complete(self) -> None:
+        """Keep the attention that has come to its last step; one that a backward recomputes is the one of before."""
+        caller = self._caller
+        if self._recomputed:
+            attention = self._recomputed.pop(0)
+            around = {name: seen for name, seen in attention._recorded.items() if name.removesuffix(" given") in AROUND}
+            self._seen = attention._recorded = around | self._seen
+        elif caller is None:
+            return  # another model's
+        else:
+            attention = AttentionTrace(self._names[caller.module], caller.module, self._seen)
+            self._calls.setdefault(attention.name, []).append(attention)
+        if caller is not None:
+            caller.called.append(attention)
+        for running in self._running[-1:]:
+            running.inside.append(attention)
+        for inside in self._checkpoints:
+            inside.append(attention)
 
     def module_ends(self, module: Any) -> None:
-        """Close the record of an attention or a residual connection, and keep it unless the module raised."""
-        while self._open and self._open.pop() is not module:
-            pass  # a module inside has no end, because another interpreter raised as it began
-        if module in self._names:
-            seen = self._tensors.pop()
-            if "output" in seen:  # it did not raise
-                attention = AttentionTrace(self._names[module], module, seen)
-                self._keep(attention)
-                for attentions in self._inside[-1:]:
-                    attentions.append(attention)
-        elif isinstance(module, Residual):
-            seen, attentions = self._tensors.pop(), self._inside.pop()
-            for attention in attentions if "result" in seen else []:
-                attention.residual = ResidualTrace(module, seen["stream"], seen["result"])
-
-    def _keep(self, attention: AttentionTrace) -> None:
-        """Add a call; a call that a backward recomputes replaces the one that a checkpoint discarded."""
-        calls = self._calls.setdefault(attention.name, [])
-        if self._replaced and self._replaced[0][0] == attention.name:
-            place = self._replaced.pop(0)
-            calls[place[1]] = attention
+        """Complete the attention of a module with the tensors around it, and others with a residual connection."""
+        running = self._running.pop()
+        while running.module is not module and self._running:
+            running = self._running.pop()  # a module inside has no end, because another interpreter raised as it began
+        if isinstance(module, Residual):
+            if "result" in running.seen:
+                for attention in running.inside:
+                    attention.residual = ResidualTrace(module, running.seen["stream"], running.seen["result"])
         else:
-            place = attention.name, len(calls)
-            calls.append(attention)
-        for inside in self._checkpoints:
-            inside.append(place)
+            for outer in self._running[-1:]:
+                outer.inside += running.inside
+        if len(running.called) == 1:  # of several, nobody knows whose the tensors around them are
+            [attention] = running.called
+            attention._recorded.update(running.seen)
+            attention.projections = projections(attention)
 
     def operation(self, op: Any, operands: Any, proceed: Any) -> Any:
-        """Note the calls inside a gradient checkpoint, which discards them: its backward recomputes them."""
+        """Note the attentions inside a gradient checkpoint, which discards them: its backward recomputes them."""
         if not op.recomputes:
             return proceed(operands)
-        inside: list[Call] = []
+        inside: list[AttentionTrace] = []
         self._checkpoints.append(inside)
         try:
             output = proceed(operands)
@@ -120,14 +159,40 @@ class Recorder(Interpreter):
         return output
 
     def rules(self, node: Any, g: Any, proceed: Any) -> Any:
-        """Let the calls that the backward of a gradient checkpoint recomputes replace those that it discarded."""
+        """Let what the backward of a gradient checkpoint recomputes replace what it discarded."""
         if node not in self._again:
             return proceed(g)
-        self._replaced = list(self._again[node])
+        self._recomputed = list(self._again[node])
         try:
             return proceed(g)
         finally:
-            self._replaced = []
+            self._recomputed = []
+
+
+def projections(attention: AttentionTrace) -> dict[str, nn.Linear]:
+    """By letter, the children of the module that make its queries, keys, values and output, each found by numbers."""
+    around = {"Q": ("query_input", "queries"), "K": ("key_input", "keys"), "V": ("value_input", "values"),
+              "O": ("concatenated", "output")}
+    found = {}
+    for letter, (given, made) in around.items():
+        linear = getattr(attention.module, PROJECTIONS[letter], None)
+        if isinstance(linear, nn.Linear) and given in attention and made in attention:
+            result = attention.value(made)._data
+            if _is_map(linear, attention.value(given)._data, join_heads(result) if letter != "O" else result):
+                found[letter] = linear
+    return found
+
+
+def _is_map(linear: nn.Linear, x: Any, y: Any) -> bool:
+    """Whether ``y = x W + b``, but for rounding."""
+    with on_device_of(x):
+        expected = x @ linear.weight._data.T
+        if linear.bias is not None:
+            expected = expected + linear.bias._data
+        if expected.shape != y.shape or not y.size:
+            return expected.shape == y.shape
+        rounding = float(np.finfo(y.dtype).eps) ** 0.5
+        return not bool(abs(expected - y).max() > rounding * abs(expected).max())
 
 
 def _own(tensor: Tensor) -> Tensor:

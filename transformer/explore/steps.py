@@ -14,7 +14,7 @@ import numpy as np
 
 from minigrad.device import to_numpy
 
-from transformer.explore.traced import AttentionTrace, HeadTrace
+from transformer.explore.traced import PER_HEAD, AttentionTrace, HeadTrace
 
 Matrices = Mapping[str, Any]  # NumPy arrays by symbol; biases are 1-D
 
@@ -120,41 +120,62 @@ BACKWARD = _table(
 
 _SELF_DX = Step("dX", "dX", "gradient of the input", "dX = Σ heads (dQ·W_Qᵀ + dK·W_Kᵀ + dV·W_Vᵀ)",
                 "Q = X·W_Q + b_Q, K = X·W_K + b_K, V = X·W_V + b_V")
-SUMMED_OVER_ITEMS = ("dWQ", "dWK", "dWV", "dWO", "dbQ", "dbK", "dbV", "dbO")
+# The two ends of an attention of which the core alone is explained; the gradient is that of C, or without C of O.
+_FROM_MODULE = _table(
+    Step("Q", "Q", "queries", "Q, from the module"),
+    Step("K", "K", "keys", "K, from the module", rows="keys"),
+    Step("V", "V", "values", "V, from the module", rows="keys"),
+)
+_TO_MODULE = _table(
+    Step("dC", "dC", "gradient of the heads side by side", "dC, from the module"),
+    Step("dO", "dO", "gradient of the context", "dO, from the module"),
+)
 
 
 def check_formulas(attention: AttentionTrace) -> None:
     """Raise ValueError if the formulas of these tables do not hold for `attention`."""
-    if not attention._one_memory:
+    if attention.is_whole and not attention._one_memory:
         raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
                          "is attention whose keys and values share one")
     if attention.weights_in_loss:
         raise ValueError(f"{attention.name}: the loss uses its weights themselves (return_weights=True); what is "
                          "explained is attention that the loss uses through its output alone")
+    for symbol, tap in PER_HEAD.items():
+        items, heads = attention.value(tap).shape[:2]
+        if items != attention.batch_size or (symbol not in "QKV" and heads != attention.num_heads):
+            what = "items of the batch" if items != attention.batch_size else "heads"
+            raise ValueError(f"{attention.name}: {what} share its {tap}; what is explained is attention whose items "
+                             "have tensors of their own, and whose heads share no more than queries, keys and values")
 
 
 def steps_of(attention: AttentionTrace) -> dict[str, Step]:
     """The steps of `attention` by symbol, the forward's first.
 
     S̄ needs a mask, A′ needs dropout, and M needs cross-attention. Missing biases have no step, and frozen parameters
-    have no gradient.
+    have no gradient. An attention that is not known as a whole has the steps of its core, from Q, K and V to O, and C
+    if the heads were joined by `multi_head_attention`.
 
     Raises:
         ValueError: other formulas hold for `attention` (`check_formulas`).
     """
     check_formulas(attention)
-    module, missing, frozen = attention.module, set[str](), set[str]()
+    missing, frozen = set[str](), set[str]()
     missing |= {"M"} if attention.is_self else set()
     missing |= set() if attention.mask is not None else {"Sm"}
     missing |= set() if attention.dropped is not None else {"Ad"}
-    for letter, linear in (("Q", module.query), ("K", module.key), ("V", module.value), ("O", module.output)):
+    if not attention.is_whole:
+        missing |= FORWARD.keys() - PER_HEAD.keys() - ({"C"} if "concatenated" in attention else set())
+    for letter, linear in attention.projections.items():
         missing |= set() if linear.bias is not None else {f"b{letter}"}
         frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))
                    if parameter is not None and parameter.grad is None and not parameter.requires_grad}
     there = {symbol: step for symbol, step in FORWARD.items() if symbol not in missing}
     there |= {symbol: step for symbol, step in BACKWARD.items() if symbol[1:] not in missing | frozen}
-    if attention.is_self:
+    if attention.is_whole and attention.is_self:
         there["dX"] = _SELF_DX
+    if not attention.is_whole:
+        last = "dC" if "dC" in there else "dO"
+        there |= _FROM_MODULE | {last: _TO_MODULE[last]}
     return {symbol: _said(step, attention, missing) for symbol, step in there.items()}
 
 
@@ -168,6 +189,8 @@ def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
             text = text.replace("M·", "X·").replace("Mᵀ", "Xᵀ")
         if "Sm" in missing:
             text = text.replace("S̄", "S")
+        if not attention.usual_scale:
+            text = text.replace("/ √d_k", f"· {attention.scale:.6g}")
         return text.replace("A′", "A") if "Ad" in missing else text
 
     source = step
@@ -175,8 +198,11 @@ def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
         source = BACKWARD["dSm"]
     if step.symbol == "dA" and "Ad" in missing:
         source = BACKWARD["dAd"]
+    formula = source.formula
+    if step.symbol in ("dQ", "dK", "dV") and len(attention.sharing(step.symbol[1:], 0)) > 1:
+        formula = formula.replace("= ", "= Σ heads that share it ")
     title = "input of queries, keys and values" if step.symbol == "X" and attention.is_self else step.title
-    return replace(step, title=title, formula=plain(source.formula), because=plain(source.because),
+    return replace(step, title=title, formula=plain(formula), because=plain(source.because),
                    product=source.product)
 
 
@@ -203,7 +229,8 @@ def matrices(head: HeadTrace) -> dict[str, Any]:
     """
     found = {symbol: to_numpy(array) for symbol, array in head.values.items()}
     found |= {f"d{symbol}": to_numpy(array) for symbol, array in head.gradients.items()}
-    found.setdefault("M", found["X"])
+    if "X" in found:
+        found.setdefault("M", found["X"])
     found["D"] = (found["A"] * found["dA"]).sum(axis=-1)
     return found
 

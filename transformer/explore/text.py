@@ -96,10 +96,11 @@ def printable(text: str) -> str:
 
 def heading(attention: AttentionTrace, item: int, head: int) -> str:
     """A line that names the attention, the item and the head, with their sizes."""
-    _, _, queries, keys = attention.scores.shape
+    queries, keys = attention.scores.shape[-2:]
     width = attention.queries.shape[-1]
     dropout = f", dropout p = {attention.p:g}" if attention.p else ""
-    return (f"{attention.name} ({attention.kind} attention), item {item}, head {head} of {attention.num_heads}: "
+    kind = "attention" if attention.kind == "attention" else f"{attention.kind} attention"
+    return (f"{attention.name} ({kind}), item {item}, head {head} of {attention.num_heads}: "
             f"{queries} queries, {keys} keys, d_k = {width}{dropout}")
 
 

@@ -12,7 +12,7 @@ No module holds a result. transformer/explore/traced.py describes the recorded t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any
 
@@ -24,7 +24,6 @@ from transformer.explore.checks import replay
 from transformer.explore.explanation import Explanation, tokens_of
 from transformer.explore.notebook import frame
 from transformer.explore.recorder import Recorder
-from transformer.model import MultiHeadAttention
 
 
 class Trace(Calls):
@@ -42,7 +41,7 @@ class Trace(Calls):
         return Explanation(self, tokens, f"Attention of a {type(self.model).__name__}", value, loss)
 
     def to_html(self, path: str | PathLike[str], source_tokens: Any = None, target_tokens: Any = None,
-                loss: Callable[[], Any] | None = None) -> list[str]:
+                loss: Callable[[], Any] | None = None, attentions: Sequence[str] = ()) -> list[str]:
         """Write the explorer of the trace to `path`: one page that opens in a browser.
 
         Args:
@@ -51,15 +50,16 @@ class Trace(Calls):
                 read, a list for each batch item, or one list if there is only one item. None: positions.
             loss: computes the loss of the block again, from the start; the page then compares every gradient with
                 finite differences of it. Only float64 has enough digits for the comparison.
+            attentions: names, or beginnings of names, of the attentions to show; by default as many as fit.
 
         Returns:
-            The attentions that do not fit into the page of about 2 MB; none for a small model.
+            The attentions that are not in the page: those that were not chosen, or do not fit into about 2 MB.
 
         Raises:
-            ValueError: there was no backward yet, or labels that do not fit.
+            ValueError: there was no backward yet, an unknown attention, or labels that do not fit.
             OSError: the file cannot be written.
         """
-        return self.explanation(source_tokens, target_tokens, loss).to_html(path)
+        return self.explanation(source_tokens, target_tokens, loss).to_html(path, attentions)
 
     def _repr_html_(self) -> str | None:
         """The explorer, for a notebook; None before the backward, so that the notebook shows the repr."""
@@ -69,24 +69,27 @@ class Trace(Calls):
 
 @contextlib.contextmanager
 def trace(model: nn.Module) -> Iterator[Trace]:
-    """Record what every `MultiHeadAttention` of `model` computes inside the block: ``with trace(model) as t: …``.
+    """Record what every attention of `model` computes inside the block: ``with trace(model) as t: …``.
+
+    An attention is a call of `scaled_dot_product_attention` or `multi_head_attention` (`minigrad.functional`) by a
+    module of the model, and has the dotted name of that module, the innermost one that is running: a
+    `MultiHeadAttention`, a subclass, or any other. Of a module that does something else than a `MultiHeadAttention`
+    before and after the call, the tensors and parameters there are not known (`AttentionTrace`).
 
     The backward may run inside the block or after it; with gradient checkpointing, it must run inside. Gradients are
     those of ``loss.backward()``; `minigrad.grad` fills none. Decoding inside the block runs the whole prefix at each
     step, and each step is a call. The block applies to the current thread or task alone. The trace keeps the graph of
-    the forward alive until it is dropped.
+    the forward alive until it is dropped. Without any attention in the block the trace is empty: its length is 0, and
+    what is asked of it is an error that says so.
 
     Args:
         model: any module with attentions in it: a Transformer, a stack, one attention.
 
     Raises:
         TypeError: not a module.
-        ValueError: there is no attention in it.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"trace: a module expected, got {type(model).__name__}")
-    if not any(isinstance(module, MultiHeadAttention) for module in model.modules()):
-        raise ValueError(f"trace: there is no MultiHeadAttention in this {type(model).__name__}")
     traced = Trace(model)
     recorder = Recorder(model, traced._calls)
     with interpreting(recorder), tapping(recorder.tensor, recorder.constant):

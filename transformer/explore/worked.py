@@ -15,7 +15,7 @@ from transformer.explore.traced import AttentionTrace
 SHOWN = 3  # terms of a long sum that are written out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Worked:
     """The computation of a cell.
 
@@ -26,6 +26,9 @@ class Worked:
 
     lines: list[str]
     total: float
+
+    def __repr__(self) -> str:
+        return f"<Worked {self.lines[0].partition(' =')[0]} = {number(self.total)}>"
 
 
 def worked_cell(attention: AttentionTrace, item: int, head: int, symbol: str, row: int, column: int) -> Worked:
@@ -80,8 +83,12 @@ class _Worker:
             return self.bias_gradient()
         if symbol in ("dX", "dM"):
             return self.over_heads()
+        if self.step.product is not None and len(self.sharing) > 1:
+            return self.over_sharing(self.step.product)
         if self.step.product is not None:
             return self.product(self.step.product)
+        if symbol == "dO" and "dC" not in self.values:
+            return self.given()
         special = {"S": self.scaling, "dR": self.scaling, "Sm": self.masking, "dS": self.masking_gradient,
                    "A": self.softmax, "dSm": self.softmax_gradient, "Ad": self.dropout, "dA": self.dropout,
                    "C": self.concatenation, "dO": self.concatenation}
@@ -102,6 +109,18 @@ class _Worker:
         left, right = values[product.left], values[product.right]
         return (left[:, self.row] if product.transpose_left else left[self.row],
                 right[self.column] if product.transpose_right else right[:, self.column])
+
+    @property
+    def sharing(self) -> list[int]:
+        """The heads whose parts a gradient of queries, keys or values sums over."""
+        symbol = self.step.symbol
+        return self.attention.sharing(symbol[1:], self.head) if symbol in ("dQ", "dK", "dV") else [self.head]
+
+    def over_sharing(self, product: Product) -> Worked:
+        groups = []
+        for head in self.sharing:
+            groups.append((f"head {head}", *self.factors(product, matrices(self.attention.head(self.item, head)))))
+        return self.summed(groups)
 
     def over_items(self) -> Worked:
         """A weight serves every item of the batch: its gradient is the sum over all."""
@@ -124,7 +143,7 @@ class _Worker:
         """The sum is the gradient from this call; the ``.grad`` of the parameter may hold more."""
         worked, held = self.summed(groups), self.at(self.step.symbol)
         terms = sum(float(abs(lefts if rights is None else lefts * rights).sum()) for _, lefts, rights in groups)
-        if abs(held - worked.total) <= float(np.finfo(self.values["Y"].dtype).eps) ** 0.5 * terms:
+        if abs(held - worked.total) <= float(np.finfo(self.values["O"].dtype).eps) ** 0.5 * terms:
             return worked
         more = f"  but .grad holds {number(held)}: the parameter is used elsewhere too, or had a gradient before"
         return Worked([*worked.lines, more], worked.total)
@@ -167,9 +186,12 @@ class _Worker:
 
     def scaling(self) -> Worked:
         source = {"S": "R", "dR": "dS"}[self.step.symbol]
+        total = self.at(source) * self.attention.scale
+        if not self.attention.usual_scale:
+            scale = number(self.attention.scale)
+            return self.line(f"{self.name(source)} · {scale}", f"{number(self.at(source))} · {scale}", total)
         width = self.values["Q"].shape[1]
-        return self.line(f"{self.name(source)} / √d_k", f"{number(self.at(source))} / √{width}",
-                         self.at(source) / math.sqrt(width))
+        return self.line(f"{self.name(source)} / √d_k", f"{number(self.at(source))} / √{width}", total)
 
     @property
     def allowed(self) -> bool:
@@ -211,7 +233,7 @@ class _Worker:
                          self.at(source) / (1 - self.attention.p))
 
     def concatenation(self) -> Worked:
-        width = self.values["Q"].shape[1]
+        width = self.values["O"].shape[1]
         if self.step.symbol == "C":
             head, column = divmod(self.column, width)
             value = float(matrices(self.attention.head(self.item, head))["O"][self.row, column])

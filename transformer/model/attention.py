@@ -58,7 +58,7 @@ class MultiHeadAttention(nn.Module):
             return tap("output", self.output(context))
         context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
                                                   return_weights=True)
-        return tap("output", self.output(context)), tap("returned_weights", weights)
+        return tap("output", self.output(context)), weights
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

@@ -94,7 +94,7 @@ def page_data(cases: list[Case]) -> dict[str, Any]:
 
         module = case.module
         return {
-            "numHeads": HEADS, "scale": WIDTH**-0.5, "p": case.p,
+            "numHeads": HEADS, "scale": WIDTH**-0.5, "usualScale": True, "p": case.p, "q": None, "k": None, "v": None,
             "weights": {name: linear(getattr(module, name)) for name in ("query", "key", "value", "output")},
             "x": encoded(case.x, "float64"), "m": encoded(case.memory, "float64"), "g": encoded(case.g, "float64"),
             "mask": encoded(case.mask, "uint8"), "dropped": encoded(case.dropped, "uint8"),

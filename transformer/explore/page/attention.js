@@ -8,6 +8,9 @@
 // A record holds a Matrix for every symbol of TENSORS (tensors.js). Sizes: T queries, S keys, D features in all, d_k in
 // a head. In self-attention M is X, and dX has what arrives at both. `problem` is made by problemOf (compute.js).
 //
+// Of an attention that is not known as a whole there is the core: Q, K and V are given, heads may share them, and G
+// arrives at C, or at the O of the heads side by side.
+//
 // Every step of both passes goes through a tap: tap(symbol, matrix, record) returns the matrix to go on with; the
 // record holds all that was computed before. That is how an entry is edited (compute.js), how a finite difference moves
 // a tensor (checks.js) and how a wrong rule gets into the backward (breakages.js).
@@ -24,15 +27,16 @@ function forward(problem, item, tap = untouched) {
   const shared = {item};
   const step = stepsInto(shared, tap);
   const {X: input, M: memory, G} = problem.items[item];
-  step("G", G); // what will arrive at Y in the backward
+  step("G", G); // what will arrive at the output in the backward
   const X = step("X", input); // (T, D)
   const M = shared.M = problem.selfAttention ? X : tap("M", memory, shared); // (S, D)
   // O: each head attends with its own projections
   const heads = problem.heads.map((parameters, index) => forwardHead(problem, {item, index, X, M}, parameters, tap));
   // C: the heads' O side by side
-  const C = step("C", sideBySide(heads.map(({O}) => O))); // (T, D)
+  const joined = sideBySide(heads.map(({O}) => O)); // (T, D)
+  const C = problem.joined ? step("C", joined) : joined;
   // Y = C W_O + b_O
-  step("Y", affine(C, step("WO", problem.WO), step("bO", problem.bO))); // (T, D)
+  shared.output = problem.whole ? step("Y", affine(C, step("WO", problem.WO), step("bO", problem.bO))) : C; // (T, D)
   return {heads, shared};
 }
 
@@ -42,10 +46,11 @@ function forwardHead(problem, head, parameters, tap) {
   const mask = head.mask = masks && masks[head.index];
   const kept = head.kept = dropped && dropped[head.index];
   const {WQ, bQ, WK, bK, WV, bV} = parameters; // (D, d_k) and (1, d_k)
+  const given = problem.items[head.item].core?.[head.index];
   // Q = X W_Q + b_Q,  K = M W_K + b_K,  V = M W_V + b_V
-  const Q = step("Q", affine(step("Xq", head.X), step("WQ", WQ), step("bQ", bQ))); // (T, d_k)
-  const K = step("K", affine(step("Xk", head.M), step("WK", WK), step("bK", bK))); // (S, d_k)
-  const V = step("V", affine(step("Xv", head.M), step("WV", WV), step("bV", bV))); // (S, d_k)
+  const Q = step("Q", given ? given.Q : affine(step("Xq", head.X), step("WQ", WQ), step("bQ", bQ))); // (T, d_k)
+  const K = step("K", given ? given.K : affine(step("Xk", head.M), step("WK", WK), step("bK", bK))); // (S, d_k)
+  const V = step("V", given ? given.V : affine(step("Xv", head.M), step("WV", WV), step("bV", bV))); // (S, d_k)
   // R = Q Kᵀ
   const R = step("R", matmul(Q, transpose(K))); // (T, S)
   // S = R/√d_k
@@ -79,21 +84,39 @@ const drop = (a, kept, p) => (kept ? scaleMatrix(timesEach(a, kept), 1 / (1 - p)
 
 function backward(problem, {heads, shared}, tap = untouched) {
   const step = stepsInto(shared, tap);
-  const {G, C, WO} = shared;
-  shared.dY = G;
-  // forward: Y = C W_O + b_O                   so here: dC = G W_Oᵀ,  dW_O = Cᵀ G,  db_O = the sum of G's rows
-  const dC = step("dC", matmul(G, transpose(WO)));
-  step("dWO", matmul(transpose(C), G));
-  step("dbO", sumOfRows(G));
+  const {G} = shared;
+  const dC = problem.whole ? backwardOutput(shared, step) : G;
+  if (problem.joined) shared.dC = dC;
   // forward: C is the heads' O side by side    so here: a head's dO is its columns of dC
   const width = dC.cols / heads.length;
   for (const head of heads) {
     backwardHead(problem, head, columnsOf(dC, head.index * width, (head.index + 1) * width), tap);
   }
+  // forward: heads may share Q, K or V         so here: its gradient is the sum over these heads
+  for (const symbol of Object.keys(problem.sharing)) {
+    const sums = heads.map(({index}) => addAll(headsSharing(problem, symbol, index).map((head) => heads[head][`d${symbol}`])));
+    heads.forEach((head, index) => { head[`d${symbol}`] = sums[index]; });
+  }
+  if (!problem.whole) return;
   // forward: every head reads X and M          so here: their gradients are sums over the heads, path by path
   const [dXq, dXk, dXv] = ["dXq", "dXk", "dXv"].map((path) => step(path, addAll(heads.map((head) => head[path]))));
   step("dX", problem.selfAttention ? addAll([dXq, dXk, dXv]) : dXq);
   step("dM", problem.selfAttention ? null : addMatrices(dXk, dXv));
+}
+
+function backwardOutput(shared, step) {
+  const {G, C, WO} = shared;
+  shared.dY = G;
+  // forward: Y = C W_O + b_O                   so here: dC = G W_Oᵀ,  dW_O = Cᵀ G,  db_O = the sum of G's rows
+  step("dWO", matmul(transpose(C), G));
+  step("dbO", sumOfRows(G));
+  return step("dC", matmul(G, transpose(WO)));
+}
+
+/** The heads that have the queries, keys or values in common with `head`, in a row; `head` alone most often. */
+function headsSharing({sharing}, symbol, head) {
+  const count = sharing[symbol] ?? 1;
+  return Array.from({length: count}, (_, n) => head - (head % count) + n);
 }
 
 function backwardHead(problem, head, columnsOfHead, tap) {
@@ -115,6 +138,7 @@ function backwardHead(problem, head, columnsOfHead, tap) {
   // forward: R = Q Kᵀ                          so here: dQ = dR K,  dK = dRᵀ Q
   const dQ = step("dQ", matmul(dR, K)); // (T, d_k)
   const dK = step("dK", matmul(transpose(dR), Q)); // (S, d_k)
+  if (!problem.whole) return;
   // forward: Q = X W_Q + b_Q                   so here: dW_Q = Xᵀ dQ,  db_Q = the sum of dQ's rows,  dX = dQ W_Qᵀ
   step("dWQ", matmul(transpose(Xq), dQ));
   step("dbQ", sumOfRows(dQ));

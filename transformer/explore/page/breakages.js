@@ -45,11 +45,11 @@ const BREAKAGES = [
     title: "forget a transpose",
     explanation: () => "A matrix is used as it stands where its transpose belongs. It is square, so every shape still fits, "
       + "and nothing raises an error: dK = dR Q with as many keys as queries, else dC = G W_O.",
-    applies: () => true,
+    applies: (problem) => problem.whole || hasSquareScores(problem),
     replaces: (problem) => (hasSquareScores(problem) ? {
       dK: {
         formula: "dK = dR Q",
-        rule: product("dR", "Q"),
+        rule: product("dR", "Q", {shared: "K"}),
         matrix: (_, {dR, Q}) => matmul(dR, Q),
       },
     } : {
@@ -69,7 +69,7 @@ const BREAKAGES = [
     replaces: () => ({
       dV: {
         formula: "dV = Ã′ᵀ dO",
-        rule: product("unmaskedAdᵀ", "dO"),
+        rule: product("unmaskedAdᵀ", "dO", {shared: "V"}),
         matrix(_, head, problem) {
           head.unmaskedA = softmaxRows(head.S);
           head.unmaskedAd = drop(head.unmaskedA, head.kept, problem.p);
@@ -105,4 +105,6 @@ function breakageOf(key, problem) {
 const PRETENDED_BATCH = 8;
 const dividingBatch = ({items}) => (items.length > 1 ? items.length : PRETENDED_BATCH);
 
-const hasSquareScores = ({items: [{X, M}]}) => M === null || X.rows === M.rows;
+function hasSquareScores({whole, items: [{X, M, core}]}) {
+  return whole ? M === null || X.rows === M.rows : core[0].Q.rows === core[0].K.rows;
+}

@@ -5,7 +5,7 @@
 //   tensorAt(result, head, symbol) -> the Matrix, of the head or shared by the heads; null if this attention has none
 //   explainCell(result, head, symbol, i, j) -> {symbol, formula, terms, sum, note, aside, highlights}: see rules.js
 //   accumulates(symbol, result) -> whether it is a gradient that is a sum of outer products, one for each token
-//   summands(result, head, symbol) -> [{item, index, left, right}]: the token, and the two vectors of its outer product
+//   summands(result, head, symbol) -> [{item, head, index, left, right}]: the token, and the two vectors of its outer product
 //   partialSum(result, head, symbol, n) -> the Matrix of the first n of them
 
 function tensorAt(result, head, symbol) {
@@ -18,7 +18,7 @@ function tensorAt(result, head, symbol) {
 function definitionOf(symbol, {broken, problem}) {
   const replaced = broken ? broken.replaces(problem)[symbol] : undefined;
   if (replaced) return replaced;
-  const {rule, forward, backward} = TENSORS[symbol];
+  const {rule, forward, backward} = factsOf(symbol, problem);
   return {rule, formula: /^(d.*|D|G)$/.test(symbol) ? backward : forward};
 }
 
@@ -30,31 +30,35 @@ function explainCell(result, head, symbol, i, j) {
 }
 
 /** Whether this cell is one of Q, K or V with the edit added to it. (G is given: there the edit is the value.) */
-function isEdited({edit}, head, symbol, i, j) {
+function isEdited({edit, problem}, head, symbol, i, j) {
   if (edit === null || symbol === "G") return false;
-  return symbol === edit.symbol && head === edit.head && i === edit.row && j === edit.col;
+  const edited = symbol === edit.symbol && headsSharing(problem, symbol, head).includes(edit.head);
+  return edited && i === edit.row && j === edit.col;
 }
 
 /** A formula in the terms of this attention: X for M in self-attention, and no bias that is not there. */
 function spell(formula, result) {
   const written = typeof formula === "function" ? formula(result.problem) : formula;
   const named = result.problem.selfAttention ? written.replace(/M/g, "X") : written;
-  return named.replace(/ \+ b_([QKVO])/g, (bias, letter) => (tensorAt(result, 0, `b${letter}`) ? bias : ""));
+  const scaled = result.problem.usualScale ? named : named.replace("/√d_k", ` · ${scaleText(result.problem)}`);
+  return scaled.replace(/ \+ b_([QKVO])/g, (bias, letter) => (tensorAt(result, 0, `b${letter}`) ? bias : ""));
 }
+
+/** The factor of the scores that is none of 1/√d_k. */
+const scaleText = ({scale}) => String(Number(scale.toPrecision(4)));
 
 function accumulates(symbol, result) {
   const {left} = definitionOf(symbol, result).rule;
   return left !== undefined && left.transposed;
 }
 
-/** aᵀ b is the sum of aₜᵀ bₜ, the rows of every token t: those of the chosen batch item come first. */
+/** aᵀ b is the sum of aₜᵀ bₜ, the rows of every token t: those of the chosen batch item and head come first. */
 function summands(result, head, symbol) {
-  const {left, right, overBatch} = definitionOf(symbol, result).rule;
-  const reader = new Reader(result, head);
-  return (overBatch ? reader.ofBatch() : [reader]).flatMap((source) => {
+  const {left, right, sourcesOf} = definitionOf(symbol, result).rule;
+  return sourcesOf(new Reader(result, head)).flatMap((source) => {
     const [a, b] = [source.matrix(left.symbol), source.matrix(right.symbol)];
     return Array.from({length: a.rows}, (_, index) => (
-      {item: source.item ?? result.item, index, left: a.row(index), right: b.row(index)}));
+      {item: result.item, ...source.elsewhere, index, left: a.row(index), right: b.row(index)}));
   });
 }
 

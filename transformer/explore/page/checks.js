@@ -7,7 +7,8 @@
 //       one cell, by a central difference, and the gradient in that cell
 //
 // The loss of the whole model is not in the page. In its place stands the surrogate ⟨G, Y⟩: its gradient with respect
-// to Y is G, so its gradients before Y are those of the loss. Differences are central; dropout is frozen.
+// to Y is G, so its gradients before Y are those of the loss. (In a core Y is C.) Differences are central; dropout is
+// frozen.
 
 const STEP = 1e-5; // in proportion to the tensor's norm
 const TOLERANCE = 1e-5; // relative: right gradients come to 1e-7 or less, wrong ones miss by far more
@@ -24,8 +25,9 @@ function checks(page, attentionIndex, item, options) {
 }
 
 /** The records that hold the tensor and its gradient: those of all heads, or the shared one; if there are any. */
-function recordsWith({heads, shared}, symbol) {
-  const records = ["X", "M", "C", "WO", "bO", "Y"].includes(symbol) ? [shared] : heads;
+function recordsWith({heads, shared, problem}, symbol) {
+  const own = heads.filter(({index}) => headsSharing(problem, symbol, index)[0] === index); // what heads share counts once
+  const records = ["X", "M", "C", "WO", "bO", "Y"].includes(symbol) ? [shared] : own;
   return records.filter((record) => record[symbol] && record[`d${symbol}`]);
 }
 
@@ -37,7 +39,9 @@ function checkTensor(result, symbol) {
   const size = Math.hypot(...records.map((record) => normOf(record[symbol]))) || 1;
   const step = STEP * size / Math.hypot(...directions.map(normOf));
   const analytic = records.reduce((sum, record, n) => sum + innerProduct(record[`d${symbol}`], directions[n]), 0);
-  const {difference: numeric, noise} = differenceAlong(result, symbol, ({index = 0}) => directions[index], step);
+  const directionOf = ({index = 0}) => (
+    directions[records.findIndex((record) => (record.index ?? 0) === headsSharing(result.problem, symbol, index)[0])]);
+  const {difference: numeric, noise} = differenceAlong(result, symbol, directionOf, step);
   // Some gradients are 0, as that of the key bias; beside those, what rounding may do to the difference is the measure.
   const error = Math.abs(numeric - analytic) / Math.max(Math.abs(numeric), Math.abs(analytic), noise / TOLERANCE);
   return {symbol, numeric, analytic, error, ok: error <= TOLERANCE};
@@ -46,8 +50,9 @@ function checkTensor(result, symbol) {
 function nudge(page, attentionIndex, item, options, {symbol, head, row, col}, epsilon) {
   const result = compute(page, attentionIndex, item, options);
   const gradient = tensorAt(result, head, `d${symbol}`);
+  const moved = headsSharing(result.problem, symbol, head);
   const directionOf = ({index = head}) => makeMatrix(gradient.rows, gradient.cols,
-    (i, j) => (index === head && i === row && j === col ? 1 : 0));
+    (i, j) => (moved.includes(index) && i === row && j === col ? 1 : 0));
   const {difference} = differenceAlong(result, symbol, directionOf, epsilon);
   return {difference, gradient: gradient.at(row, col)};
 }
@@ -61,14 +66,14 @@ function differenceAlong({problem, item, items, forwardTap}, symbol, directionOf
   const outputs = (index, by) => forward(problem, index, (name, matrix, record) => {
     const tapped = forwardTap(name, matrix, record);
     return name === symbol ? addMatrices(tapped, scaleMatrix(directionOf(record), by)) : tapped;
-  }).shared.Y;
+  }).shared.output;
   let difference = 0;
   let terms = 0;
   for (const index of isParameter ? items.keys() : [item]) {
-    const {G, Y} = items[index].shared;
+    const {G, output} = items[index].shared;
     const change = combine(outputs(index, step), outputs(index, -step), (above, below) => above - below);
     difference += innerProduct(G, change);
-    terms += timesEach(G, Y).data.reduce((sum, x) => sum + Math.abs(x), 0);
+    terms += timesEach(G, output).data.reduce((sum, x) => sum + Math.abs(x), 0);
   }
   return {difference: difference / (2 * step), noise: ROUNDING * terms / step};
 }

@@ -10,7 +10,7 @@
 //                    biases are sums over the batch
 //                items: [{heads, shared}] of every batch item, with the item's own share of those gradients
 //                mask: of head 0, a Matrix of 0 and 1 (1 = may attend), or null; heads[h].mask is that of head h
-//                surrogate: ⟨G, Y⟩ over the batch, the linear function of Y whose gradient is G
+//                surrogate: ⟨G, Y⟩ over the batch, the linear function of the output whose gradient is G
 //                problem, item, edit, broken, forwardTap: what was computed, and how
 
 function compute(page, attentionIndex, item, options = {}) {
@@ -22,7 +22,7 @@ function compute(page, attentionIndex, item, options = {}) {
     return values;
   });
   const {heads, shared} = items[item];
-  const surrogate = items.reduce((sum, other) => sum + innerProduct(other.shared.G, other.shared.Y), 0);
+  const surrogate = items.reduce((sum, other) => sum + innerProduct(other.shared.G, other.shared.output), 0);
   return {
     heads: heads.map((head, h) => ({...head, ...parameterGradients(items.map((other) => other.heads[h]))})),
     shared: {...shared, ...parameterGradients(items.map((other) => other.shared))},
@@ -38,7 +38,7 @@ function parameterGradients(records) {
 
 /** The matrices of an attention of the page: W and b (of Q, K and V by head); X, M, G and the masks by batch item. */
 function problemOf(attention, {scaling = true, masking = true} = {}) {
-  const {numHeads, weights, x, m, g, mask, dropped} = attention;
+  const {numHeads, weights, x, m, q, k, v, g, mask, dropped} = attention;
   const ofEachHead = (make) => Array.from({length: numHeads}, (_, head) => make(head));
   // The head's rows of a weight (out, in) are its columns of W.
   const ofHead = (array, head) => {
@@ -46,23 +46,33 @@ function problemOf(attention, {scaling = true, masking = true} = {}) {
     const whole = array.shape.length === 1 ? array.matrix() : transpose(array.matrix());
     return columnsOf(whole, head * width, (head + 1) * width);
   };
+  const core = weights === null ? {Q: q, K: k, V: v} : {};
+  const countOf = (array) => numHeads / array.shape[1]; // of the heads that share one
   return {
+    whole: weights !== null, // whether all is known, from X and M to Y
+    joined: weights !== null || attention.joined,
+    sharing: Object.fromEntries(Object.entries(core).map(([symbol, array]) => [symbol, countOf(array)])
+      .filter(([, count]) => count > 1)),
+    usualScale: attention.usualScale,
     numHeads,
     p: attention.p,
     scaling,
     scale: scaling ? attention.scale : 1,
     selfAttention: m === null,
     heads: ofEachHead((head) => {
+      if (weights === null) return {};
       const {query, key, value} = weights;
       const [WQ, WK, WV] = [query, key, value].map(({weight}) => ofHead(weight, head));
       const [bQ, bK, bV] = [query, key, value].map(({bias}) => bias && ofHead(bias, head));
       return {WQ, bQ, WK, bK, WV, bV};
     }),
-    WO: transpose(weights.output.weight.matrix()),
-    bO: weights.output.bias && weights.output.bias.matrix(),
-    items: Array.from({length: x.shape[0]}, (_, item) => ({
-      X: x.matrix(item),
+    WO: weights && transpose(weights.output.weight.matrix()),
+    bO: weights && weights.output.bias && weights.output.bias.matrix(),
+    items: Array.from({length: g.shape[0]}, (_, item) => ({
+      X: x && x.matrix(item),
       M: m && m.matrix(item),
+      core: weights ? null : ofEachHead((head) => Object.fromEntries(Object.entries(core).map(
+        ([symbol, array]) => [symbol, array.matrix(item, Math.floor(head / countOf(array)))]))),
       G: g.matrix(item),
       masks: masking && mask ? ofEachHead((head) => mask.matrix(item, mask.shape[1] === 1 ? 0 : head)) : null,
       dropped: dropped && ofEachHead((head) => dropped.matrix(item, head)),
@@ -76,7 +86,7 @@ function tapsOf(problem, item, {edit = null, broken = null}) {
   const rules = breakage ? breakage.replaces(problem) : {};
   const offset = edit && edit.value - entryBefore(problem, item, edit);
   const isEdited = (symbol, record) => edit !== null && symbol === edit.symbol && record.item === item
-    && (symbol === "G" || record.index === edit.head);
+    && (symbol === "G" || headsSharing(problem, symbol, edit.head).includes(record.index));
   return {
     edit: edit && {...edit, offset},
     broken: breakage,

@@ -1,32 +1,44 @@
 "use strict";
 // The selectors (kind, layer, head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
 
-const KINDS = [["encoder self", "encoder self"], ["decoder self", "decoder self"], ["cross", "cross"]];
+const KINDS = ["encoder self", "decoder self", "cross", "attention"].map((kind) => [kind, kind]);
 
 /** Draw the controls; `verdict` says which gradients are wrong: see verdictOf. */
 function renderControls(container, view, verdict) {
   const heads = view.result.heads.map((_, head) => [head, String(head)]);
   const items = view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(view, item)}`]);
-  const selectors = make("div", "controls",
-    segments("Attention", "kind", KINDS.filter(([kind]) => page.attentions.some((other) => other.kind === kind)),
-      view.attention.kind, (kind) => setState({attention: closest(view, kind)})),
-    segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
-      (layer) => setState({attention: layersOf(view).find(([other]) => other === layer)[1]})),
+  const selectors = make("div", "controls", ...attentionSelectors(view),
     segments("Head", "head", heads, view.state.head, (head) => setState({head})),
     ...(items.length > 1 ? [menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)}))] : []));
   const applicable = BREAKAGES.filter((breakage) => breakage.applies(view.result.problem));
   const switches = make("div", "controls switches",
-    checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),
+    checkbox("scaling", view.attention.usualScale ? ["÷ √d", make("sub", "", "k")] : [`· ${scaleText(view.attention)}`],
+      view.state.scaling, view.attention.usualScale ? "Divide the scores by the root of d_k" : "Scale the scores"),
     checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys", view.attention.mask === null),
     menu("Break it", "broken", [["", "no, all is right"], ...applicable.map(({key, title}) => [key, title])],
       view.state.broken ?? "", (key) => setState({broken: key || null})),
     checkbox("common", ["one gradient scale"], view.state.common, "One colour scale for all gradients"),
-    ...(view.state.edit ? [editChip(view.state.edit)] : [editMenu()]),
+    ...(view.state.edit ? [editChip(view.state.edit)] : [editMenu(view)]),
     verdictText(view, verdict));
   container.replaceChildren(selectors, switches);
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
   if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation(view.result.problem))));
   container.append(...switchedTexts(view));
+}
+
+/** By kind and layer; by name where that leaves several. */
+function attentionSelectors(view) {
+  const places = new Set(page.attentions.map(({kind, layer}) => `${kind} ${layer}`));
+  if (places.size < page.attentions.length) {
+    return [menu("Attention", "attention", page.attentions.map(({name}, index) => [index, name]), view.state.attention,
+      (index) => setState({attention: Number(index)}))];
+  }
+  return [
+    segments("Attention", "kind", KINDS.filter(([kind]) => page.attentions.some((other) => other.kind === kind)),
+      view.attention.kind, (kind) => setState({attention: closest(view, kind)})),
+    segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
+      (layer) => setState({attention: layersOf(view).find(([other]) => other === layer)[1]})),
+  ];
 }
 
 /** The index of the attention of a kind in the layer nearest to the present one. */
@@ -88,8 +100,8 @@ function checkbox(name, text, checked, description, disabled = false) {
 }
 
 /** Leads to the tensors whose entries can be changed: a form for the chosen cell stands on the stage. */
-function editMenu() {
-  const entries = Object.entries(EDITABLE).map(([symbol, name]) => [symbol, `an entry of ${name}`]);
+function editMenu(view) {
+  const entries = Object.entries(EDITABLE).filter(([symbol]) => hasTensor(view, symbol)).map(([symbol, name]) => [symbol, `an entry of ${name}`]);
   return menu("Change", "change", [["", "no entry"], ...entries], "", (symbol) => {
     setState({symbol});
     setState({cell: telling().cell});

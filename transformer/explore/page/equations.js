@@ -57,8 +57,9 @@ const brokenRule = (view, symbol) => (
   view.result.broken ? view.result.broken.replaces(view.result.problem)[ruleSymbol(view, symbol)] : undefined);
 
 function formulasOf(view, symbol) {
-  const {label, name, forward} = TENSORS[ruleSymbol(view, symbol)];
-  const {backward} = TENSORS[passedOn(view, symbol)];
+  const {problem} = view.result;
+  const {label, name, forward} = factsOf(ruleSymbol(view, symbol), problem);
+  const {backward} = factsOf(symbol in ofCore(problem) ? symbol : passedOn(view, symbol), problem);
   const broken = brokenRule(view, symbol);
   const write = (formula) => {
     const spelled = asShown(view, spell(formula, view.result));
@@ -69,15 +70,21 @@ function formulasOf(view, symbol) {
 }
 
 function equationText(view, symbol) {
+  const {problem} = view.result;
+  if (symbol in ofCore(problem)) return ""; // given
   const broken = brokenRule(view, symbol);
-  if (!broken) return symbol === "dX" && view.attention.m !== null ? "+dXq" : EQUATIONS[ruleSymbol(view, symbol)] ?? "";
+  const overHeads = tensorOf(symbol) in problem.sharing ? "Σ_heads " : ""; // of these, one is shown
+  if (!broken && symbol === "dX" && view.attention.m !== null) return "+dXq";
+  if (!broken) return (isGradient(symbol) ? overHeads : "") + (EQUATIONS[ruleSymbol(view, symbol)] ?? "");
   const {left, right} = broken.rule;
   if (!left) return BROKEN_EQUATIONS[view.result.broken.key][ruleSymbol(view, symbol)];
   return [left, right].map((operand) => operand.symbol + (operand.transposed ? "ᵀ" : "")).join(" · ");
 }
 
 function equationOf(view, symbol) {
-  const text = view.state.scaling ? equationText(view, symbol) : equationText(view, symbol).replace("÷ √d_k", "÷ 1");
+  const {problem} = view.result;
+  const scale = !view.state.scaling ? "÷ 1" : problem.usualScale ? "÷ √d_k" : `· ${scaleText(problem)}`;
+  const text = equationText(view, symbol).replace("÷ √d_k", scale);
   const parts = text.split(" ").filter(Boolean).flatMap((word) => partsOf(view, word));
   // A bias that the model has not leaves its + behind.
   return parts.at(-1)?.text === "+" ? parts.slice(0, -1) : parts;
@@ -94,7 +101,7 @@ function partsOf(view, word) {
   const transposed = word.endsWith("ᵀ");
   const named = transposed ? word.slice(0, -1) : word;
   const symbol = shownSymbol(view, named === "M" && view.attention.m === null ? "X" : named);
-  if (!Object.hasOwn(TENSORS, symbol)) return [{text: word.replace(/_(rows|keys|of)/, " $1")}];
+  if (!Object.hasOwn(TENSORS, symbol)) return [{text: word.replace(/_(rows|keys|heads|of)/, " $1")}];
   const matrix = matrixOf(view, symbol);
   return matrix ? [{symbol, transposed, matrix, name: symbol}] : [];
 }

@@ -154,4 +154,4 @@ function verdictOnFlow({total}, expected, memory) {
   return verdict;
 }
 
-PANELS.push({id: "flow", title: "Flow", render: renderFlow});
+PANELS.push({id: "flow", title: "Flow", whole: true, render: renderFlow});

@@ -48,9 +48,10 @@ function showCurrentTile() {
 /** The tabs of the panels, and the open one. */
 function renderTabs(view) {
   const tabs = document.getElementById("tabs"), container = document.getElementById("panel");
-  document.getElementById("panels").hidden = PANELS.length === 0;
-  const open = PANELS.find(({id}) => id === view.state.panel) ?? PANELS[0];
-  tabs.replaceChildren(...PANELS.map((panel) => tabOf(panel, panel === open)));
+  const panels = panelsOf(view);
+  document.getElementById("panels").hidden = panels.length === 0;
+  const open = panels.find(({id}) => id === view.state.panel) ?? panels[0];
+  tabs.replaceChildren(...panels.map((panel) => tabOf(panel, panel === open)));
   if (!open) return;
   container.dataset.panel = open.id;
   container.setAttribute("aria-labelledby", `tab-${open.id}`);
@@ -71,8 +72,9 @@ function tabOf({id, title}, selected) {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (!step) return;
     event.preventDefault();
-    const place = PANELS.findIndex((panel) => panel.id === id);
-    const next = PANELS[(place + step + PANELS.length) % PANELS.length];
+    const panels = panelsOf(currentView());
+    const place = panels.findIndex((panel) => panel.id === id);
+    const next = panels[(place + step + panels.length) % panels.length];
     setState({panel: next.id});
     document.getElementById(`tab-${next.id}`).focus();
   });

@@ -137,4 +137,4 @@ function verdictOnPaths(view, {engine, difference, known}) {
   return verdict;
 }
 
-PANELS.push({id: "paths", title: "Paths", render: renderPaths});
+PANELS.push({id: "paths", title: "Paths", whole: true, render: renderPaths});

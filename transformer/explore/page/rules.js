@@ -3,7 +3,7 @@
 // (tensors.js) and BREAKAGES (breakages.js) are made.
 //
 // A rule is {cell(reader, i, j) -> {terms, sum?, note?, aside?, highlights}}, and that of a matrix product has
-// {left, right, overBatch} too. In it
+// {left, right, sourcesOf} too. In it
 //   a term is       {factors: [factor…], product}
 //   a factor is     {symbol, i, j, value}, an entry of a tensor, with `head` or `item` if that is not the chosen one;
 //                   {label, value}, a constant; or {kind, of: [factor…], value}: a "difference", an "exponential" of a
@@ -14,8 +14,9 @@
 
 /** The tensors of one batch item, as one head sees them: its own, and those that the heads share. */
 class Reader {
-  constructor(result, head, {heads, shared} = result, item = null) {
-    Object.assign(this, {result, head, heads, shared, item});
+  /** `elsewhere`: the item or the head, where it is not the chosen one. */
+  constructor(result, head, {heads, shared} = result, elsewhere = {}) {
+    Object.assign(this, {result, head, heads, shared, elsewhere});
     this.problem = result.problem;
   }
 
@@ -24,8 +25,7 @@ class Reader {
   }
 
   factor(symbol, i, j) {
-    const elsewhere = this.item === null ? {} : {item: this.item};
-    return {symbol: this.nameOf(symbol), i, j, value: this.matrix(symbol).at(i, j), ...elsewhere};
+    return {symbol: this.nameOf(symbol), i, j, value: this.matrix(symbol).at(i, j), ...this.elsewhere};
   }
 
   /** In self-attention M is X, and is called so. */
@@ -38,7 +38,13 @@ class Reader {
     const {result, head} = this;
     const others = result.items.map((_, item) => item).filter((item) => item !== result.item);
     return [result.item, ...others].map(
-      (item) => new Reader(result, head, result.items[item], item === result.item ? null : item));
+      (item) => new Reader(result, head, result.items[item], item === result.item ? {} : {item}));
+  }
+
+  /** A reader for every head that has this tensor in common with the chosen one, which comes first. */
+  ofSharing(symbol) {
+    const others = headsSharing(this.problem, symbol, this.head).filter((head) => head !== this.head);
+    return [this, ...others.map((head) => new Reader(this.result, head, this, {head}))];
   }
 
   highlight(symbol, row, col) {
@@ -56,14 +62,18 @@ function operandOf(text) {
 }
 const cellOf = ({transposed}, i, j) => (transposed ? [j, i] : [i, j]);
 
-/** left right (+ bias), such as "Xᵀ" and "dQ"; over the batch, the products of all its items are added. */
-function product(leftText, rightText, {bias = null, overBatch = false} = {}) {
+/**
+ * left right (+ bias), such as "Xᵀ" and "dQ". Over the batch, the products of all its items are added; where heads share
+ * the tensor that is named, those of these heads are.
+ */
+function product(leftText, rightText, {bias = null, overBatch = false, shared = null} = {}) {
   const [left, right] = [operandOf(leftText), operandOf(rightText)];
+  const sourcesOf = (reader) => (overBatch ? reader.ofBatch() : reader.ofSharing(shared));
   return {
-    left, right, overBatch,
+    left, right, sourcesOf,
     cell(reader, i, j) {
       const terms = [];
-      for (const source of overBatch ? reader.ofBatch() : [reader]) {
+      for (const source of sourcesOf(reader)) {
         for (let k = 0; k < innerLength(source, left); k++) {
           terms.push(termOf(source.factor(left.symbol, ...cellOf(left, i, k)),
                             source.factor(right.symbol, ...cellOf(right, k, j))));

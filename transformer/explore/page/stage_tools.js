@@ -19,15 +19,16 @@ function addingOf(view) {
 }
 
 /** The token whose outer product it is; the sum of a weight's gradient goes over all sentences. */
-function summandName(view, {item, index}) {
-  const {rowsAre} = TENSORS[equationOf(view, view.state.symbol)[0].symbol];
+function summandName(view, {item, head, index}) {
+  const {rowsAre} = TENSORS[equationOf(view, view.state.symbol).find((part) => part.symbol).symbol];
   const side = rowsAre === "key" ? view.attention.keys : view.attention.queries;
   const token = tokenLabels(side, item, index + 1)[index];
-  return item === view.state.item ? `“${token}”` : `“${token}” of sentence ${item}`;
+  const ofHead = head === undefined ? "" : ` of head ${head}`;
+  return item === view.state.item ? `“${token}”${ofHead}` : `“${token}” of sentence ${item}`;
 }
 
-/** The rows of the operands that make the outer product added last; it may be another sentence's, which is not shown. */
-const addedRow = ({last}, part) => (last && last.item === state.item && !part.text ? [{row: last.index, col: null}] : []);
+/** The rows of the operands that make the outer product added last; those of other sentences and heads are not shown. */
+const addedRow = ({last}, part) => (last && last.item === state.item && last.head === undefined && !part.text ? [{row: last.index, col: null}] : []);
 
 function addedGrid(view, adding, sizes) {
   const {symbol} = view.state;

@@ -13,10 +13,12 @@
 //   matrixOf(view, symbol) -> the Matrix with that symbol, of the head or shared by the heads
 //
 // A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
-// `render` gets an empty container each time something changed, and is called for the open panel only. Give an element
+// `render` gets an empty container each time something changed, and is called for the open panel only. A panel with
+// `whole: true` is there for attentions that are known from X and M to Y. Give an element
 // that can have the keyboard focus a data-key of its own ("softmax:row:3"): after a redraw the focus returns to it.
 
 const PANELS = [];
+const panelsOf = (view) => PANELS.filter(({whole}) => !whole || view.result.problem.whole);
 
 const state = {
   attention: 0,      // index into page.attentions
@@ -102,7 +104,7 @@ function setState(changes) {
 function keepInRange() {
   state.attention = Math.min(state.attention, page.attentions.length - 1);
   const attention = page.attentions[state.attention];
-  const [items, queries] = attention.x.shape;
+  const [items, queries] = attention.g.shape;
   state.head = Math.min(state.head, attention.numHeads - 1);
   state.item = Math.min(state.item, items - 1);
   state.row = Math.min(state.row, queries - 1);
@@ -111,7 +113,7 @@ function keepInRange() {
   if (view.result.broken === null) state.broken = null;
 }
 
-const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", Sm: "S", dSm: "dS", G: "dY"}; // where the tensor on the left is missing
+const INSTEAD = {M: "X", dM: "dX", Ad: "A", dAd: "dA", Sm: "S", dSm: "dS", G: "dY", C: "O", dC: "dO", Y: "O", dY: "dO"}; // where the tensor on the left is missing
 
 /** Whether the stage can show the tensor: it, or the tile that it belongs to, is in the strip. */
 function hasTensor(view, symbol) {

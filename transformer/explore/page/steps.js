@@ -29,20 +29,20 @@ function kindOf(symbol) {
 /** The columns of the strip. A line of tiles stands under the operation that makes them; what is not done here is missing. */
 function stripColumns(view) {
   const crossed = view.attention.m !== null, dropped = hasDropout(view);
+  const {whole, joined} = view.result.problem;
   const withBias = (weight, bias) => (matrixOf(view, bias) ? [weight, bias] : [weight]);
   return [
-    {operation: "input", tiles: crossed ? [["X"], ["M"]] : [["X"]]},
-    {operation: "weights", tiles: [withBias("WQ", "bQ"), withBias("WK", "bK"), withBias("WV", "bV")]},
-    {operation: "· W + b", tiles: [["Q"], ["K"], ["V"]]},
+    ...(whole ? [{operation: "input", tiles: crossed ? [["X"], ["M"]] : [["X"]]},
+      {operation: "weights", tiles: [withBias("WQ", "bQ"), withBias("WK", "bK"), withBias("WV", "bV")]}] : []),
+    {operation: whole ? "· W + b" : "given", tiles: [["Q"], ["K"], ["V"]]},
     {operation: "Q Kᵀ", tiles: [["R"]]},
-    {operation: "÷ √d_k", tiles: [["S"]]},
+    {operation: view.attention.usualScale ? "÷ √d_k" : `· ${scaleText(view.attention)}`, tiles: [["S"]]},
     ...(hasMask(view) ? [{operation: "mask", tiles: [["Sm"]]}] : []),
     {operation: "softmax", tiles: [["A"]]},
     ...(dropped ? [{operation: "dropout", tiles: [["Ad"]]}] : []),
     {operation: "· V", tiles: [["O"]]},
-    {operation: "concat", tiles: [["C"]]},
-    {operation: "weights", tiles: [withBias("WO", "bO")]},
-    {operation: "· W_O + b", tiles: [["Y"]]},
+    ...(joined ? [{operation: "concat", tiles: [["C"]]}] : []),
+    ...(whole ? [{operation: "weights", tiles: [withBias("WO", "bO")]}, {operation: "· W_O + b", tiles: [["Y"]]}] : []),
   ];
 }
 

@@ -24,7 +24,9 @@ function withoutScaling(view) {
   const {off, on} = offAndOn(view, "scaling");
   const width = off.Q.cols;
   const factor = formatShort(1 / view.attention.scale);
-  return `Without ÷ √d_k the scores S are √d_k = ${factor} times as large (d_k = ${width}), so softmax is nearer to one-hot: the `
+  const larger = view.attention.usualScale ? `Without ÷ √d_k the scores S are √d_k = ${factor} times as large (d_k = ${width})`
+    : `Without the scale the scores S are ${factor} times as large`;
+  return `${larger}, so softmax is ${factor > 1 ? "nearer to one-hot" : "farther from one-hot"}: the `
     + `largest weight of a row, in the mean, ${risesOrFalls(meanOfLargest(on.A), meanOfLargest(off.A))}. ${normOfScores(off, on)} `
     + "Look at A, then at dS: next to a weight of 1 there is no gradient.";
 }

@@ -9,6 +9,7 @@
 //       backward the formula of the gradient: of the tensor, or of the one itself
 //                (each a text, or a function of the problem that gives it: spell() in cells.js)
 //       rule     how each cell comes about (rules.js)
+//   factsOf(symbol, problem) -> the same; of a core, Q, K and V are given, and so is the gradient where it ends
 //
 // The matrices of a result are read by these symbols, and their cells explained, in cells.js.
 
@@ -37,6 +38,9 @@ const MASKING = "S̄ = S where the mask allows, −∞ elsewhere";
 const DROPOUT = "A′ = A∘kept/(1 − p)";
 const JOINING = "C = the O of all heads, side by side";
 const OUTPUT = "Y = C W_O + b_O";
+/** A gradient sums over the heads that share its tensor. */
+const overSharing = (symbol, formula) => ({sharing}) => (
+  symbol in sharing ? `${formula.replace("= ", "= Σ ")} over the heads that share ${symbol}` : formula);
 const SCALE = constant("1/√d_k", ({scale}) => scale);
 
 defineTensor("X", {
@@ -78,17 +82,17 @@ for (const {letter, source, path, tokens, plural, formula} of PROJECTIONS) {
 defineTensor("Q", {
   label: "Q", name: "queries", axes: ["query", "feature"],
   forward: PROJECTIONS[0].formula, rule: product("X", "WQ", {bias: "bQ"}),
-  next: "R = Q Kᵀ", backward: "dQ = dR K", gradientRule: product("dR", "K"),
+  next: "R = Q Kᵀ", backward: overSharing("Q", "dQ = dR K"), gradientRule: product("dR", "K", {shared: "Q"}),
 });
 defineTensor("K", {
   label: "K", name: "keys", axes: ["key", "feature"],
   forward: PROJECTIONS[1].formula, rule: product("M", "WK", {bias: "bK"}),
-  next: "R = Q Kᵀ", backward: "dK = dRᵀ Q", gradientRule: product("dRᵀ", "Q"),
+  next: "R = Q Kᵀ", backward: overSharing("K", "dK = dRᵀ Q"), gradientRule: product("dRᵀ", "Q", {shared: "K"}),
 });
 defineTensor("V", {
   label: "V", name: "values", axes: ["key", "feature"],
   forward: PROJECTIONS[2].formula, rule: product("M", "WV", {bias: "bV"}),
-  next: "O = A′ V", backward: "dV = A′ᵀ dO", gradientRule: product("Adᵀ", "dO"),
+  next: "O = A′ V", backward: overSharing("V", "dV = A′ᵀ dO"), gradientRule: product("Adᵀ", "dO", {shared: "V"}),
 });
 defineTensor("R", {
   label: "R", name: "scores", axes: ["query", "key"],
@@ -147,3 +151,18 @@ TENSORS.D = {
   symbol: "D", label: "D", name: "sum of A∘dA, by row", rowsAre: "query", colsAre: "one",
   forward: "A = softmax(S̄)", backward: "Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ", rule: rowDotOf("A", "dA"),
 };
+
+const FROM_MODULE = "Made by the module that called the attention, in a way that this page does not know.";
+const AFTER_CORE = "what the module makes of it";
+const FIRST_OF_CORE = Object.fromEntries(["Q", "K", "V"].map((symbol) => (
+  [symbol, {forward: symbol, rule: given(symbol, FROM_MODULE)}])));
+const lastOfCore = (symbol) => (
+  {[symbol]: {forward: AFTER_CORE, backward: `${symbol}, from the module`, rule: given(symbol, ARRIVES)}});
+const CORES = {
+  joined: {...FIRST_OF_CORE, ...lastOfCore("dC")},
+  apart: {...FIRST_OF_CORE, ...lastOfCore("dO")},
+};
+
+/** The facts that a core has otherwise, by symbol. */
+const ofCore = ({whole, joined}) => (whole ? {} : CORES[joined ? "joined" : "apart"]);
+const factsOf = (symbol, problem) => ({...TENSORS[symbol], ...ofCore(problem)[symbol]});

@@ -31,7 +31,7 @@ function measuredHere(view) {
 }
 
 function isSlow({attention, result}) {
-  const [items, queries, width] = attention.x.shape;
+  const [items, queries, width] = attention.g.shape;
   return items * queries * width ** 2 > ALL_AT_ONCE && !checked.has(result);
 }
 

@@ -57,6 +57,8 @@ const OF_INPUT = {
 
 function inWords(view, symbol) {
   if (brokenRule(view, symbol)) return ""; // it is wrong, and the explanation of the mistake says why
+  const {problem} = view.result;
+  if (symbol in ofCore(problem) || (["S", "dR"].includes(symbol) && !problem.usualScale)) return "";
   if (symbol === "dX") return view.attention.m === null ? OF_INPUT.self : OF_INPUT.cross;
   const without = {...(view.mask || !hasMask(view) ? {} : WITHOUT.mask), ...(view.state.scaling ? {} : WITHOUT.scaling)};
   const words = without[symbol] ?? WORDS[ruleSymbol(view, symbol)] ?? "";

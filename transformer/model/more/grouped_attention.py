@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from minigrad import Tensor, nn
+from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 from minigrad.functional.attention import join_heads, split_heads
 from minigrad.nn import init
@@ -82,9 +82,9 @@ class GroupedQueryAttention(nn.Module):
         Raises:
             ValueError: more queries than keys, with rotary positions.
         """
-        queries = split_heads(self.query(query), self.num_heads)  # (B, H, T, head_dim)
-        keys = split_heads(self.key(key), self.num_kv_heads)  # (B, G, S, head_dim)
-        values = split_heads(self.value(value), self.num_kv_heads)
+        queries = split_heads(self.query(tap("query_input", query)), self.num_heads)  # (B, H, T, head_dim)
+        keys = split_heads(self.key(tap("key_input", key)), self.num_kv_heads)  # (B, G, S, head_dim)
+        values = split_heads(self.value(tap("value_input", value)), self.num_kv_heads)
         if self.rotary is not None:
             earlier = keys.shape[2] - queries.shape[2]
             if earlier < 0:
@@ -94,10 +94,9 @@ class GroupedQueryAttention(nn.Module):
         dropout = self.p if self.training else 0.0
         found = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, enable_gqa=True,
                                                return_weights=return_weights)
-        if not return_weights:
-            return self.output(join_heads(found))
-        context, weights = found
-        return self.output(join_heads(context)), weights
+        context, weights = found if return_weights else (found, None)
+        out = tap("output", self.output(tap("concatenated", join_heads(context))))
+        return (out, weights) if return_weights else out
 
     def extra_repr(self) -> str:
         """Heads, dropout and positions."""
