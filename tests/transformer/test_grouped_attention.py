@@ -26,7 +26,7 @@ BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 3, 5, 12, 4
 MASK = padding_mask((np.arange(KEYS) < np.array([[5], [3]])).astype(int)) & causal_mask(QUERIES, KEYS)
 OPTIONS = [
     {"num_kv_heads": 2}, {"num_kv_heads": 1, "bias": False},
-    {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "output")},
+    {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "value", "output")},
     {"num_kv_heads": 2, "head_dim": 6, "rotary": RotaryPositions()},
     {"head_dim": 8, "rotary": RotaryPositions(100.0, "interleaved", 4)},
 ]
@@ -74,6 +74,9 @@ def by_hand(module, query, key, value, mask):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_formula(options, device):
     module = made(device, **options)
+    named = {"bias": True, **options}["bias"]
+    assert [name for name in ("query", "key", "value", "output") if getattr(module, name).bias is not None] == [
+        name for name in ("query", "key", "value", "output") if named is True or (named and name in named)]
     expected, weights = by_hand(module.to("cpu"), *(x.numpy() for x in inputs()), MASK)
     module.to(device)
     np.testing.assert_allclose(module(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
@@ -103,6 +106,8 @@ def test_with_a_head_of_keys_for_each_of_queries_it_is_multi_head_attention():
         with minigrad.random.fork(3):
             results.append(module(*inputs(), MASK).numpy())
     np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
+    evaluated = [module.eval()(*inputs(), MASK).numpy() for module in (plain, ours)]
+    np.testing.assert_allclose(*evaluated, rtol=0, atol=1e-13)
 
 
 class Cached(nn.Module):

@@ -83,7 +83,7 @@ def _angles(positions: Any, shape: tuple[int, ...], base: float, count: int) -> 
     if places.ndim >= len(shape) or not fits:
         raise ValueError(f"rotate: positions of shape {places.shape} do not broadcast to those of the tokens, "
                          f"{shape[:-1]}")
-    return places[..., None].astype(np.float64) * float(base) ** (-np.arange(count) / max(1, count))
+    return places[..., None] * float(base) ** (-np.arange(count) / count)
 
 
 def _check(base: float, layout: str, features: int | None) -> None:
