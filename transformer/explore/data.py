@@ -145,11 +145,10 @@ def _whole(attention: AttentionTrace) -> Json:
 
 def _core(attention: AttentionTrace) -> Json:
     """The ends of an attention of which the core alone is known."""
-    joined = "concatenated" in attention
-    arrives = attention.gradient("concatenated") if joined else join_heads(attention.gradient("context"))
+    arrives = attention.gradient("concatenated") if attention.joined else join_heads(attention.gradient("context"))
     return {"weights": None, "x": None, "m": None,
             **{letter: _doubles(attention.value(PER_HEAD[letter.upper()])) for letter in "qkv"},
-            "joined": joined, "g": _doubles(arrives)}
+            "joined": attention.joined, "g": _doubles(arrives)}
 
 
 def sides(attention: AttentionTrace) -> tuple[str, str]:

@@ -164,7 +164,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
     missing |= set() if attention.mask is not None else {"Sm"}
     missing |= set() if attention.dropped is not None else {"Ad"}
     if not attention.is_whole:
-        missing |= FORWARD.keys() - PER_HEAD.keys() - ({"C"} if "concatenated" in attention else set())
+        missing |= FORWARD.keys() - PER_HEAD.keys() - ({"C"} if attention.joined else set())
     for letter, linear in attention.projections.items():
         missing |= set() if linear.bias is not None else {f"b{letter}"}
         frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))

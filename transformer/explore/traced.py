@@ -23,6 +23,7 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad.device import on_device_of, xp
+from minigrad.functional.attention import join_heads
 
 from transformer.model import Residual
 
@@ -107,7 +108,15 @@ class AttentionTrace:
     def is_whole(self) -> bool:
         """Whether it is known from X and M to Y, and heads share nothing; else the core is what is explained."""
         known = self.projections.keys() == PROJECTIONS.keys() and all(tap in self for tap in TAPS)
-        return known and all(self._shape(tap)[1] == self.num_heads for tap in PER_HEAD.values())
+        return known and self.joined and all(self._shape(tap)[1] == self.num_heads for tap in PER_HEAD.values())
+
+    @property
+    def joined(self) -> bool:
+        """Whether C is known, and is the O of all heads side by side."""
+        if "concatenated" not in self:
+            return False
+        expected, found = join_heads(self.context._data), self.value("concatenated")._data
+        return expected.shape == found.shape and bool(((expected == found) | (found != found)).all())  # NaN, too
 
     @property
     def kind(self) -> str:

@@ -243,6 +243,20 @@ def test_heads_that_share_a_key_have_one_gradient_of_it():
     assert check.error < 1e-7
 
 
+def test_what_is_tapped_as_joined_heads_and_is_something_else():
+    """It is there with its gradient, and no step of the explanation."""
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return mg.tap("concatenated", 2.0 * F.scaled_dot_product_attention(x, x, x))
+
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)), requires_grad=True)
+    with trace(Scaled()) as t:
+        (t.model(x) ** 3).sum().backward()
+    assert "concatenated" in t["Scaled"]
+    assert not {"C", "dC"} & steps_of(t["Scaled"]).keys()
+    assert steps_of(t["Scaled"])["dO"].formula == "dO, from the module"
+
+
 # ------------------------------------------------------------------ which attention it is
 
 
