@@ -16,6 +16,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 LONG = 2048  # terms one after the other, above which a sum is taken in blocks
 BLOCK, SHORT = 256, 64  # terms; of a running sum, each of whose additions rounds a number of the size of the total
+BLOCK_OF_BLAS = 1024  # terms, as the BLAS adds up several at a time
 NARROW, IN_CACHE = 96, 2**23  # columns and bytes, up to which the BLAS is quicker than NumPy with a block
 
 
@@ -32,6 +33,8 @@ def loses_digits(x: Any, axis: Any) -> bool:
     """Whether NumPy, summing the host array x over `axis`, adds more than `LONG` terms one after the other."""
     if type(x) is not np.ndarray or x.size <= LONG or x.dtype.char not in "efd":
         return False
+    if x.flags.forc if axis is None else type(axis) is int and -x.ndim <= axis < x.ndim and x.shape[axis] <= LONG:
+        return False  # the usual cases, in no time
     try:
         axes = reduced_axes(x, axis)
     except (TypeError, ValueError):  # the sum will say what is wrong with it
@@ -73,13 +76,15 @@ def wide_sum_over(x: Any, axis: Any, keepdims: bool = False) -> Any:
     return out.reshape([1 if a in axes else n for a, n in enumerate(x.shape)]) if keepdims else out
 
 
-def sums_of_blocks(x: Any, axis: int, size: int = BLOCK) -> tuple[Any, Any]:
+def sums_of_blocks(x: Any, axis: int, size: int = 0) -> tuple[Any, Any]:
     """x with the sums of its blocks along `axis` in place of their terms; and the terms that fill no block."""
+    columns = math.prod(x.shape[axis + 1:])
+    by_blas = x.flags.c_contiguous and (columns < NARROW or x.nbytes <= IN_CACHE)
+    size = size or (BLOCK_OF_BLAS if by_blas else BLOCK)
     blocks, left = in_blocks(x, axis, size)
-    before, columns = x.shape[:axis], math.prod(x.shape[axis + 1:])
-    if x.flags.c_contiguous and (columns < NARROW or x.nbytes <= IN_CACHE):
-        sums = np.ones(size, x.dtype) @ blocks.reshape(*before, -1, size, columns)
-        return sums.reshape(*before, -1, *x.shape[axis + 1:]), left
+    if by_blas:
+        sums = np.ones(size, x.dtype) @ blocks.reshape(*blocks.shape[:axis + 2], columns)
+        return sums.reshape(*blocks.shape[:axis + 1], *blocks.shape[axis + 2:]), left
     return blocks.sum(axis=axis + 1), left
 
 

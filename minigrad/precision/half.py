@@ -87,7 +87,7 @@ def matmul_gradient_y(g, x, y_shape):
 
 
 def einsum_in_single(*xs, subscripts):
-    return np.einsum(subscripts, *xs, dtype=SINGLE).astype(HALF)
+    return einsum._einsum.forward(*[x.astype(SINGLE) for x in xs], subscripts=subscripts).astype(HALF)
 
 
 def einsum_gradient(g, xs, subscripts, needs):

@@ -1,6 +1,7 @@
-"""Sums, running sums, means and variances of many terms, in blocks; float16 adds up in float32 (`minigrad.device.sums`).
+"""Sums, running sums, means and variances of many terms, in blocks; float16 adds up in float32.
 
-They are more precise than the definitions, and so run where a gradient is recorded, too.
+`minigrad.device.sums` says how. They are more precise than the definitions; so they run where a gradient is recorded,
+too.
 """
 
 from __future__ import annotations
