@@ -15,24 +15,27 @@ MANY = 8  # values for an element, from which on a copy of the array in float64 
 def add_at(array: Any, index: Any, values: Any) -> None:
     """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
 
-    In host memory float16 is added up in float64 and rounded once, and so is float32 where there are many values for an
+    float16 is added up in float64 and rounded once; so is float32 in host memory, where there are many values for an
     element. On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits.
     There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
     """
-    kind, many = array.dtype.char, np.size(values) > max(LONG, MANY * array.size)
-    add = add_on_gpu if not is_host(array) else add_in_double if kind == "e" or (kind == "f" and many) else np.add.at
+    kind, host = array.dtype.char, is_host(array)
+    many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
+    add = add_in_double if kind == "e" or many else np.add.at if host else add_on_gpu
     add(array, index, values)
 
 
 def add_in_double(array: Any, index: Any, values: Any) -> None:
     """`add_at` by way of a copy of the array in float64."""
-    wide = array.astype(np.float64)
-    np.add.at(wide, index, np.asarray(values, np.float64))  # in two dtypes NumPy takes forty times as long
-    array[...] = wide
+    namespace = xp(array)
+    with on_device_of(array):
+        wide = array.astype(np.float64)
+        namespace.add.at(wide, index, namespace.asarray(values, np.float64))  # of two dtypes it takes 20 times as long
+        array[...] = wide
 
 
 def add_on_gpu(array: Any, index: Any, values: Any) -> None:
-    """`add_at` where the array is."""
+    """`add_at` of an array on a GPU."""
     namespace = xp(array)
     with on_device_of(array):
         if array.dtype == np.int64:  # CuPy adds to uint64: the same, modulo 2⁶⁴

@@ -185,6 +185,16 @@ def test_into_places(name, dtype, rows, definitions):
         near(INTO_PLACES[name](x, ids), exact, dtype)
 
 
+def test_into_places_on_every_device(device):
+    """2,048 is the largest number to which float16 can add 1."""
+    ids, ones = np.zeros(3000, int), Tensor(np.ones((3000, 2), np.float16), device=device)
+    table = Tensor(np.zeros((2, 2), np.float16), device=device, requires_grad=True)
+    mg.take(table, ids, axis=0).backward(ones)
+    for sums in (table.grad[0], mg.index_add(table, 0, ids, ones)[0], mg.cumsum(ones, 0)[-1],
+                 mg.scatter_add(table, 0, columns_of(ids)[:, :2], ones)[0]):
+        np.testing.assert_array_equal(host(sums), [3000, 3000])
+
+
 def test_passes_that_add_to_one_row_of_float16_again_and_again():
     """Within one operation they are added in float32; the gradients of several operations in float16, as in PyTorch."""
     table = Tensor(np.zeros((2, 1), np.float16), requires_grad=True)
