@@ -43,6 +43,6 @@ def einsum(subscripts: str, *xs: Any) -> Any:
 
 
 def inner(letters: str, x: Any) -> str:
-    """The letter of the axis of x with the smallest stride; "" if it has a single element."""
-    strides = [(abs(stride), c) for stride, c, n in zip(x.strides, letters, x.shape, strict=True) if n > 1]
+    """The letter of the axis of x with the smallest stride; "" if it is one element, broadcast."""
+    strides = [(abs(stride), c) for stride, c, n in zip(x.strides, letters, x.shape, strict=True) if n > 1 and stride]
     return min(strides)[1] if strides else ""

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 LONG = 2048  # terms one after the other, above which a sum is taken in blocks
-BLOCK, SHORT = 256, 64  # terms; of a running sum, each of whose additions rounds a number of the size of the total
-BLOCK_OF_BLAS = 1024  # terms, as the BLAS adds up several at a time
+BLOCK, BLOCK_OF_BLAS = 64, 256  # terms: the BLAS has several totals for each
 NARROW, IN_CACHE = 96, 2**23  # columns and bytes, up to which the BLAS is quicker than NumPy with a block
 
 
@@ -43,9 +42,9 @@ def loses_digits(x: Any, axis: Any) -> bool:
     if terms <= LONG:
         return False
     stride = None  # that of the next axis that would be part of the inner loop
-    for a in sorted(range(x.ndim), key=lambda a: abs(x.strides[a])):
+    for a in sorted(range(x.ndim), key=lambda a: abs(x.strides[a]) or math.inf):  # what is broadcast is outermost
         if x.shape[a] > 1:
-            if a not in axes or stride not in (None, x.strides[a]):
+            if a not in axes or x.strides[a] == 0 or stride not in (None, x.strides[a]):
                 break
             terms, stride = terms // x.shape[a], x.strides[a] * x.shape[a]
     return terms > LONG
@@ -69,8 +68,10 @@ def wide_sum_over(x: Any, axis: Any, keepdims: bool = False) -> Any:
         y = y.reshape([math.prod(y.shape[i:j]) for i, j in zip(starts, [*starts[1:], y.ndim], strict=True)])
         reduced = [reduced[i] for i in starts]
     over = tuple([i for i, gone in enumerate(reduced) if gone])
-    sums, left = sums_of_blocks(y, max(over, key=lambda i: y.shape[i]))
-    out = sums.sum(axis=over, dtype=np.float64) + left.sum(axis=over, dtype=np.float64)
+    longest = max(over, key=lambda i: y.shape[i])
+    sums, left = sums_of_blocks(y, longest)
+    parts = [left, *sums_of_blocks(sums, longest)]  # of blocks of blocks: float64 takes NumPy five times as long
+    out = np.asarray(sum(part.sum(axis=over, dtype=np.float64) for part in parts))
     kept = [a for a in order if a not in axes]
     out = out.reshape([x.shape[a] for a in kept]).transpose([kept.index(a) for a in sorted(kept)])
     return out.reshape([1 if a in axes else n for a, n in enumerate(x.shape)]) if keepdims else out
@@ -99,10 +100,10 @@ def running_sums(x: Any, axis: int) -> Any:
     """``x.cumsum(axis)`` of a host array, by blocks: to the first term of each is added, in float64, all before it."""
     axis %= x.ndim
     place, out = (slice(None),) * axis, x.copy()
-    starts = out[(*place, slice(SHORT, None, SHORT))]
-    sums, _ = sums_of_blocks(x, axis, SHORT)
+    starts = out[(*place, slice(BLOCK, None, BLOCK))]
+    sums, _ = sums_of_blocks(x, axis, BLOCK)
     starts += sums.cumsum(axis=axis, dtype=np.float64)[(*place, slice(starts.shape[axis]))]
-    blocks, left = in_blocks(out, axis, SHORT)
+    blocks, left = in_blocks(out, axis, BLOCK)
     np.cumsum(blocks, axis=axis + 1, out=blocks)
     np.cumsum(left, axis=axis, out=left)
     return out
