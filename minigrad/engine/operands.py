@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
+from minigrad.device.sums import sum_over
 from minigrad.engine.node import Array, TensorBase
 
 NUMERIC = frozenset("biuf")  # the kinds of dtypes that tensors have
@@ -92,8 +93,6 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     """Sum `gradient` over the axes along which `shape` was broadcast to its own: the transpose of broadcasting."""
     extra = gradient.ndim - len(shape)
     axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
-    if axes and type(gradient) is np.ndarray and gradient.dtype == np.float16:  # NumPy would add up in float16
-        gradient = gradient.sum(axis=axes, dtype=np.float32).astype(np.float16)
-    elif axes:
-        gradient = gradient.sum(axis=axes)
+    if axes:
+        gradient = sum_over(gradient, axes)
     return gradient if gradient.shape == shape else gradient.reshape(shape)

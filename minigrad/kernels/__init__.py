@@ -87,5 +87,5 @@ def compile_time() -> CompileTime:
 def install() -> None:
     """Register the bodies that run by default."""
     for name in ("attention", "dropout", "embedding", "indexing", "linear", "linear_cross_entropy", "loss", "matrices",
-                 "normalization", "selection", "softmax"):
+                 "normalization", "reduction", "selection", "softmax"):
         importlib.import_module(f"minigrad.kernels.host.{name}")

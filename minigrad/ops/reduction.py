@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.exponential import exp
@@ -32,7 +33,7 @@ def expand_reduced(x, shape, axis, keepdims):
     return xp(x).broadcast_to(x, shape)
 
 
-expand_reduced.gradient(x=lambda g, axis, keepdims: sum(g, axis, keepdims))
+expand_reduced.gradient(x=lambda g, axis, keepdims: sum_over(g, axis, keepdims))
 
 
 def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
@@ -115,7 +116,7 @@ def logsumexp(x, axis=None, keepdims=False):
         return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
-    total = namespace.exp(x - top).sum(axis=axis, keepdims=True)
+    total = sum_over(namespace.exp(x - top), axis, True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
     logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
     out = logarithm + top

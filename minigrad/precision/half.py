@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.operands import sum_to
 from minigrad.kernels.bodies import add_body
+from minigrad.kernels.host.reduction import cumsum_gradient, cumsum_of, mean_of, var_gradient, var_of
 from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.linalg import batched_matmul
 from minigrad.ops.more import einsum
 from minigrad.ops.more.reduction import var
-from minigrad.ops.reduction import expand_reduced, keep_reduced, logsumexp, max, mean, min, reduced_size, sum
+from minigrad.ops.more.scan import cumsum
+from minigrad.ops.reduction import expand_reduced, keep_reduced, logsumexp, max, mean, min, reduced_size
 from minigrad.ops.selection import where
 from minigrad.ops.shape import rows
 
@@ -59,13 +62,6 @@ def product(x: Any, y: Any, out: Any = None) -> Any:
     return out
 
 
-def total(x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """``x.sum(axis, keepdims=keepdims)`` of a raw array or a tensor."""
-    if not is_half(x):
-        return x.sum(axis=axis, keepdims=keepdims)
-    return x.sum(axis=axis, keepdims=keepdims, dtype=SINGLE).astype(HALF)
-
-
 def divide_by_count(g: Any, count: Any) -> Any:
     """``g / count`` in the dtype of g, also where that is float16 and the count, above 65504, is not."""
     return as_narrow(widened(g) / count, g)
@@ -91,7 +87,7 @@ def matmul_gradient_y(g, x, y_shape):
 
 
 def einsum_in_single(*xs, subscripts):
-    return np.einsum(subscripts, *xs, dtype=SINGLE).astype(HALF)
+    return einsum._einsum.forward(*[x.astype(SINGLE) for x in xs], subscripts=subscripts).astype(HALF)
 
 
 def einsum_gradient(g, xs, subscripts, needs):
@@ -107,17 +103,24 @@ def mean_gradient(g, x_shape, axis, keepdims):
 
 
 def var_in_single(x, axis, correction, keepdims):
-    return var.forward(x.astype(SINGLE), axis, correction, keepdims).astype(HALF)
+    return var_of(x.astype(SINGLE), axis, correction, keepdims).astype(HALF)
 
 
-def var_gradient(g, x, x_shape, axis, correction, keepdims):
-    return divide_by_count(expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True)),
-                           (reduced_size(x_shape, axis) - correction) / 2)
+def var_gradient_in_single(g, x, axis, correction, keepdims):
+    return var_gradient(g.astype(SINGLE), x.astype(SINGLE), axis, correction, keepdims).astype(HALF)
+
+
+def cumsum_in_single(x, axis):
+    return cumsum_of(x.astype(SINGLE), axis).astype(HALF)
+
+
+def cumsum_gradient_in_single(g, axis):
+    return cumsum_gradient(g.astype(SINGLE), axis).astype(HALF)
 
 
 def share_among_ties(g, x, out, axis, keepdims):
     attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
-    ties = sum(attains.astype(SINGLE), axis, True)
+    ties = sum_over(attains.astype(SINGLE), axis, True)
     return where(attains, divide_by_count(keep_reduced(g, x.shape, axis, keepdims), ties), 0.0)
 
 
@@ -127,7 +130,7 @@ def logsumexp_in_single(x, axis, keepdims):
         return logsumexp.forward(x, axis, keepdims)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
-    total = namespace.exp(x - top).astype(SINGLE).sum(axis=axis, keepdims=True)
+    total = sum_over(namespace.exp(x - top).astype(SINGLE), axis, True)
     logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
     out = (logarithm + top).astype(HALF)
     return out if keepdims else out.sum(axis=axis)
@@ -144,9 +147,9 @@ def install() -> None:
              x=matmul_gradient_x, y=matmul_gradient_y)
     add_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single,
              "precise").joint_gradient("xs")(einsum_gradient)
-    add_body(sum, lambda x, axis, keepdims: is_half(x), total, "precise")
-    add_body(mean, takes_halves, kind="precise", x=mean_gradient)
-    add_body(var, takes_halves, var_in_single, "precise", x=var_gradient)
+    add_body(mean, takes_halves, mean_of, "precise", x=mean_gradient)
+    add_body(var, takes_halves, var_in_single, "precise", x=var_gradient_in_single)
     add_body(max, takes_halves, kind="precise", x=share_among_ties)
     add_body(min, takes_halves, kind="precise", x=share_among_ties)
     add_body(logsumexp, takes_halves, logsumexp_in_single, "precise")
+    add_body(cumsum, takes_halves, cumsum_in_single, "precise", x=cumsum_gradient_in_single)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention, attention_of_heads, join_heads, split_heads
 from minigrad.functional.linear import check_shapes as check_shapes_of_linear
@@ -23,7 +24,7 @@ from minigrad.functional.softmax import log_softmax, maximum, softmax
 from minigrad.kernels.bodies import add_body
 from minigrad.kernels.host.softmax import exponentials, shifted_exponentials
 from minigrad.ops.shape import rows
-from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, takes_halves, total
+from minigrad.precision.half import HALF, SINGLE, is_half_anywhere, product, takes_halves
 
 # --------------------------------------------------------------------------- softmax
 
@@ -67,7 +68,7 @@ def linear_forward(input, weight, bias=None):
 LINEAR_RULES: dict[str, Any] = {
     "input": lambda g, weight: product(rows(g), weight).reshape((*g.shape[:-1], weight.shape[1])),
     "weight": lambda g, input: product(rows(g).mT, rows(input)),
-    "bias": lambda g: total(rows(g), 0),
+    "bias": lambda g: sum_over(rows(g), 0),
 }
 
 
@@ -148,7 +149,7 @@ def layer_norm_gradient(g, input, weight, saved):
     normalized = input - saved.mean
     normalized *= saved.rstd
     along = g * normalized
-    grad_bias, grad_weight = total(rows(g), 0), total(rows(along), 0)
+    grad_bias, grad_weight = sum_over(rows(g), 0), sum_over(rows(along), 0)
     grad_input = g.copy() if weight is None else g * weight
     grad_input -= grad_input.mean(axis=-1, keepdims=True)
     normalized *= (along if weight is None else along * weight).mean(axis=-1, keepdims=True)
@@ -168,7 +169,7 @@ def rms_norm_forward(input, weight, eps):
 
 def rms_norm_gradient(g, input, weight, saved):
     normalized = input * saved.scale
-    grad_weight = total(rows(g * normalized), 0)
+    grad_weight = sum_over(rows(g * normalized), 0)
     grad_normalized = g if weight is None else g * weight
     normalized *= row_dot(grad_normalized, normalized) / input.shape[-1]
     grad_input = grad_normalized - normalized
@@ -198,7 +199,7 @@ def conv1d_gradient_weight(g, input, weight_shape, stride, padding, dilation, gr
 CONV1D_RULES: dict[str, Any] = {
     "input": conv1d_gradient_input,
     "weight": conv1d_gradient_weight,
-    "bias": lambda g: total(g, (*range(len(g.shape) - 2), -1)),
+    "bias": lambda g: sum_over(g, (*range(len(g.shape) - 2), -1)),
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.device import asarray_on
+from minigrad.device.sums import sum_over
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 from minigrad.ops.more.windows import add_windows, count_windows, sliding_windows
@@ -100,7 +101,7 @@ def side_by_side(x: Any) -> Any:
 
 _conv1d.gradient(input=conv1d_gradient_input,
                  weight=conv1d_gradient_weight,
-                 bias=lambda g: g.sum(axis=(*range(len(g.shape) - 2), -1)))
+                 bias=lambda g: sum_over(g, (*range(len(g.shape) - 2), -1)))
 
 
 @public

@@ -11,6 +11,8 @@ from minigrad.kernels.compiled.kernel import Matrix, Number, OutMatrix, OutVecto
 from minigrad.kernels.compiled.operands import are_dense, compiled_body, dense
 from minigrad.ops.shape import rows
 
+BLOCK = 256  # rows, whose share of a gradient of the parameters is summed in their dtype
+
 
 def suits(input, weight, bias, eps):
     """It takes float32 and float64 rows in host memory, C-contiguous and not empty, with a weight and a bias."""
@@ -37,9 +39,9 @@ def layer_norm_rows(x: Matrix, weight: Vector, bias: Vector, eps: Number, out: O
 
 @kernel
 def layer_norm_rows_gradient(g: Matrix, x: Matrix, weight: Vector, mean: Vector, rstd: Vector, grad: OutMatrix,
-                             grad_weight: OutVector, grad_bias: OutVector):
+                             grad_weight: OutMatrix, grad_bias: OutMatrix):
     # forward: x̂ = (x - mean) · rstd, out = x̂ · weight + bias      so here, with dx̂ = g · weight:
-    # dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),  dweight = Σ g x̂,  dbias = Σ g
+    # dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),  dweight = Σ g x̂,  dbias = Σ g, a row for each BLOCK of rows
     count = x.dtype.type(x.shape[1])
     for i in range(x.shape[0]):
         center, scale = mean[i], rstd[i]
@@ -53,9 +55,9 @@ def layer_norm_rows_gradient(g: Matrix, x: Matrix, weight: Vector, mean: Vector,
             normalized = (x[i, j] - center) * scale
             grad[i, j] = scale * (g[i, j] * weight[j] - shift - normalized * slope)
         for j in range(x.shape[1]):
-            grad_weight[j] += g[i, j] * ((x[i, j] - center) * scale)
+            grad_weight[i // BLOCK, j] += g[i, j] * ((x[i, j] - center) * scale)
         for j in range(x.shape[1]):
-            grad_bias[j] += g[i, j]
+            grad_bias[i // BLOCK, j] += g[i, j]
 
 
 @compiled_body(layer_norm_in_numpy, suits)
@@ -69,8 +71,8 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
 
 @layer_norm.joint_gradient("input", "weight", "bias")
 def layer_norm_gradient(g, input, weight, saved, needs):
-    grad_input = np.empty_like(input)
-    grad_weight, grad_bias = np.zeros_like(weight), np.zeros_like(weight)
-    layer_norm_rows_gradient(rows(dense(g)), rows(input), weight, saved.mean, saved.rstd, rows(grad_input), grad_weight,
+    grad_input, x = np.empty_like(input), rows(input)
+    grad_weight, grad_bias = (np.zeros((len(x) // BLOCK + 1, weight.size), weight.dtype) for _ in range(2))
+    layer_norm_rows_gradient(rows(dense(g)), x, weight, saved.mean, saved.rstd, rows(grad_input), grad_weight,
                              grad_bias)
-    return grad_input, grad_weight, grad_bias
+    return grad_input, *(sums.sum(axis=0, dtype=np.float64).astype(x.dtype) for sums in (grad_weight, grad_bias))

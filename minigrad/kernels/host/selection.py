@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.device.sums import sum_over
 from minigrad.kernels.bodies import add_body, on_host
 from minigrad.ops.reduction import keep_reduced, max, min
 from minigrad.ops.selection import clip, maximum, minimum, nan_to_num, relu, where
@@ -44,7 +45,7 @@ def share(g: Any, loses: Any, ties: Any) -> Any:
 
 def share_among_ties(g, x, out, axis, keepdims):
     attains = (x == keep_reduced(out, x.shape, axis, keepdims)) | np.isnan(x)
-    ties = np.sum(attains, axis, g.dtype, keepdims=True)
+    ties = sum_over(attains.astype(g.dtype), axis, True)
     return keep_where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties)
 
 

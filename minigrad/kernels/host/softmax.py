@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.device.sums import sum_over
 from minigrad.functional.softmax import log_softmax as log_softmax_definition
 from minigrad.functional.softmax import softmax as softmax_definition
 from minigrad.kernels.bodies import faster_body, on_host
@@ -34,7 +35,7 @@ def log_softmax(x, axis=-1):
         return log_softmax_definition.forward(x, axis)
     top = x.max(axis=axis, keepdims=True)
     out = x - np.where(top == -math.inf, x.dtype.type(0), top)  # first: both may be large and cancel
-    total = np.exp(out).sum(axis=axis, keepdims=True)
+    total = sum_over(np.exp(out), axis, True)
     out -= np.log(np.where(total == 0, x.dtype.type(1), total))
     return out
 
@@ -80,7 +81,7 @@ def shifted_exponentials(x: Any, axis: int = -1, out: Any = None) -> tuple[Any, 
     top = np.where(top == -math.inf, x.dtype.type(0), top)
     out = np.subtract(x, top, out=out)
     np.exp(out, out=out)
-    total = row_sums(out) if axis == -1 else out.sum(axis=axis, keepdims=True)
+    total = row_sums(out) if axis == -1 else sum_over(out, axis, True)
     return out, np.where(total == 0, x.dtype.type(1), total), top
 
 

@@ -51,6 +51,8 @@ def std(x: Any, axis: Axis = None, correction: int = 0, keepdims: bool = False) 
 
     Where it is 0, and its slope infinite, its gradient is 0: the constant element has no direction to move in first.
     """
+    if getattr(x, "dtype", None) == np.float16:  # a variance is beyond 65504 long before its root is
+        return std(x.astype(np.float32), axis, correction, keepdims).astype(np.float16)
     return root(var(x, axis, correction, keepdims))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import is_array, to_numpy, xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
 from minigrad.ops.shape import broadcast_to, require_arrays, reshape, swapaxes, transpose
@@ -120,7 +121,7 @@ def repeat_each(x, times, axis):
 
 # forward: (…, n, …) → (…, n·times, …), the repeats of one element beside each other      so here: summed
 repeat_each.gradient(x=lambda g, x_shape, times, axis:
-                      reshape(g, (*x_shape[:axis + 1], times, *x_shape[axis + 1:])).sum(axis=axis + 1))
+                      sum_over(reshape(g, (*x_shape[:axis + 1], times, *x_shape[axis + 1:])), axis + 1))
 
 
 @public
@@ -174,7 +175,7 @@ def tile_gradient(g, x_shape, reps):
     # forward: along each axis `reps` copies of x, one after the other      so here: (reps, n) for each axis, summed
     shape = (1,) * (len(reps) - len(x_shape)) + x_shape
     apart = reshape(g, tuple(n for pair in zip(reps, shape, strict=True) for n in pair))
-    return reshape(apart.sum(axis=tuple(range(0, 2 * len(reps), 2))), x_shape)
+    return reshape(sum_over(apart, tuple(range(0, 2 * len(reps), 2))), x_shape)
 
 
 _tile.gradient(x=tile_gradient)
