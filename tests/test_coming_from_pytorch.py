@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,9 @@ def pytorchs(code):
     import torch.utils.checkpoint  # not loaded by torch itself
 
     namespace = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "optim": torch.optim}
-    return result_of(code, namespace, torch.tensor, torch.nn.Parameter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PyTorch's transforms warn of its own functions
+        return result_of(code, namespace, torch.tensor, torch.nn.Parameter)
 
 
 def plain(value):

@@ -21,6 +21,7 @@ NARROW, IN_CACHE = 96, 2**23  # columns and bytes, up to which the BLAS is quick
 
 def sum_over(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype; float16 rounds once."""
+    axis = axis if x.ndim else None  # CuPy knows no axis of a number
     if loses_digits(x, axis):
         return wide_sum_over(x, axis, keepdims).astype(x.dtype)
     if type(x) is np.ndarray and x.dtype.char == "e":

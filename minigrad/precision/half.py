@@ -141,14 +141,19 @@ def takes_halves(x, *others):
     return is_half_anywhere(x)
 
 
+def takes_axes_of_halves(x, *others):
+    """It takes float16 arrays with axes; the definitions reduce numbers."""
+    return is_half_anywhere(x) and x.ndim > 0
+
+
 def install() -> None:
     """Register the bodies."""
     add_body(batched_matmul, lambda x, y: is_half(x) and is_half(y), matmul_in_single, "precise",
              x=matmul_gradient_x, y=matmul_gradient_y)
     add_body(einsum._einsum, lambda xs, subscripts: all(is_half(x) for x in xs), einsum_in_single,
              "precise").joint_gradient("xs")(einsum_gradient)
-    add_body(mean, takes_halves, mean_of, "precise", x=mean_gradient)
-    add_body(var, takes_halves, var_in_single, "precise", x=var_gradient_in_single)
+    add_body(mean, takes_axes_of_halves, mean_of, "precise", x=mean_gradient)
+    add_body(var, takes_axes_of_halves, var_in_single, "precise", x=var_gradient_in_single)
     add_body(max, takes_halves, kind="precise", x=share_among_ties)
     add_body(min, takes_halves, kind="precise", x=share_among_ties)
     add_body(logsumexp, takes_halves, logsumexp_in_single, "precise")

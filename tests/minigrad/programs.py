@@ -31,8 +31,8 @@ def weigh(x):
 
 
 def names():
-    """What a program may call: all operations and functionals, and the two functions above."""
-    public = [(ops, name) for name in ops.__all__] + [(functional, name) for name in functional.__all__]
+    """What a program may call: all functionals and operations, which win over them, and the two functions above."""
+    public = [(functional, name) for name in functional.__all__] + [(ops, name) for name in ops.__all__]
     return {name: getattr(module, name) for module, name in public} | {"cosines": cosines, "weigh": weigh}
 
 

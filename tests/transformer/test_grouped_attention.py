@@ -135,7 +135,7 @@ def test_the_queries_are_the_last_of_the_keys():
     found = [module(x[:, 3:], x[:, start:], x[:, start:], causal_mask(2, KEYS - start)).numpy() for start in (0, 2)]
     np.testing.assert_allclose(found[0], module(x, x, x, causal_mask(KEYS)).numpy()[:, 3:], rtol=0, atol=1e-13)
     window = np.tri(2, KEYS, 3, bool) & (np.arange(KEYS) >= 2)  # the same tokens, at positions that are 2 more
-    np.testing.assert_allclose(found[1], module(x[:, 3:], x, x, window).numpy(), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found[1], module(x[:, 3:], x, x, window[None, None]).numpy(), rtol=0, atol=1e-13)
 
 
 def test_a_later_beginning_changes_nothing():

@@ -20,7 +20,7 @@ from minigrad.ops.reduction import expand_reduced, mean, reduced_size, sum
 
 def suits(x, axis, keepdims):
     """It takes float16 in host memory, and sums in which NumPy would add more than 2048 terms one after the other."""
-    return type(x) is np.ndarray and (x.dtype.char == "e" or (x.size > LONG and loses_digits(x, axis)))
+    return type(x) is np.ndarray and x.ndim > 0 and (x.dtype.char == "e" or (x.size > LONG and loses_digits(x, axis)))
 
 
 def mean_of(x: Any, axis: Any, keepdims: bool) -> Any:

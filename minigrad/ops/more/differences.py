@@ -94,17 +94,20 @@ def _slope(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     if n < edge_order + 1:
         raise ValueError(f"gradient: needs at least {edge_order + 1} elements along axis {axis} of shape "
                          f"{tuple(x.shape)}, for edge_order {edge_order}")
+    before, after = _slice(x, axis, None, -1), _slice(x, axis, 1, None)
     slopes, share = diff(x, axis=axis), 0.5  # share: of the way between two neighbours, how much is on the left
     if _is_several(spacing):
         distances = _distances(spacing, x, axis)
-        left, right = distances[_slice(x, axis, None, -1)], distances[_slice(x, axis, 1, None)]
-        slopes, share = slopes / distances, left / (left + right)
+        slopes, share = slopes / distances, distances[before] / (distances[before] + distances[after])
     else:
         slopes = slopes / spacing
-    before, after = slopes[_slice(x, axis, None, -1)], slopes[_slice(x, axis, 1, None)]
-    bend = after - before
-    inner, head, tail = before + share * bend, _slice(x, axis, None, 1), _slice(x, axis, -1, None)
+    bend = slopes[after] - slopes[before]
+    head, tail = _slice(x, axis, None, 1), _slice(x, axis, -1, None)
     first, last = slopes[head], slopes[tail]
+    if _is_several(spacing):
+        inner = slopes[before] + share * bend
+    else:  # without the element between the neighbours, which may be NaN or infinite
+        inner = (x[_slice(x, axis, 2, None)] - x[_slice(x, axis, None, -2)]) / (2 * spacing)
     if edge_order == 2:  # the slope of the parabola through the three points at either end
         first, last = first - (share * bend)[head], last + ((1 - share) * bend)[tail]
     return concatenate([first, inner, last], axis)

@@ -18,8 +18,10 @@ INF, NAN = math.inf, math.nan
 
 # --- Every operation, against its reference --------------------------------------------------------
 
-# References that are formulas, which meet ∞ - ∞ elsewhere or sort otherwise; and what counts, which NaN cannot be.
-OTHERWISE = ("lerp", "sort descending", "topk", "argsort None", "argsort descending", "bincount")
+# References that are formulas, which meet ∞ - ∞ elsewhere or sort otherwise; what counts, which NaN cannot be; and what
+# compares two arrays made of one.
+OTHERWISE = ("lerp", "sort descending", "topk", "argsort None", "argsort descending", "bincount", "allclose",
+             "gradient ([", "gradient along all axes", "gradient by coordinates")
 
 
 def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
