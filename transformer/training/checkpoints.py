@@ -29,6 +29,7 @@ from transformer.training.progress import Progress
 from transformer.training.run_folder import RunError, checkpoint_names, remove, resolve
 
 FORMAT = 1
+NUMERICS = 2  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 MOST_POSITIONS = 2**20  # of a model: the table of sinusoids is computed, and so not bounded by the files
@@ -45,6 +46,7 @@ class Run:
         data: the source of the examples, as JSON values.
         training: the training options, as JSON values.
         progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
+        numerics: the `NUMERICS` of the version that computed it. Updates have the same bits within one of them.
 
     Raises:
         ValueError: a vocabulary is larger than the model's, or there are more than `MOST_POSITIONS`.
@@ -56,6 +58,7 @@ class Run:
     data: dict[str, Any]
     training: dict[str, Any]
     progress: dict[str, Any] = field(default_factory=dict)
+    numerics: int = NUMERICS
 
     def __post_init__(self) -> None:
         if self.config.max_length > MOST_POSITIONS:
@@ -68,7 +71,8 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
         shared = self.source_tokenizer is self.target_tokenizer
-        return {"format": FORMAT, "model": self.config.to_json(), "source_tokenizer": self.source_tokenizer.to_json(),
+        return {"format": FORMAT, "numerics": self.numerics, "model": self.config.to_json(),
+                "source_tokenizer": self.source_tokenizer.to_json(),
                 "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
                 "training": self.training, "progress": self.progress}
 
@@ -83,7 +87,7 @@ class Run:
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
-                   values["progress"])
+                   values["progress"], values.get("numerics", 1))
 
 
 def run_json(values: dict[str, Any]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from transformer.finite import NotFinite
-from transformer.training.checkpoints import Contents, load_checkpoint, load_run, one_line, others
+from transformer.training.checkpoints import NUMERICS, Contents, load_checkpoint, load_run, one_line, others
 from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
 from transformer.training.progress import Progress
@@ -36,6 +36,9 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
     except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}") from error
     trainer.log.read()  # RunError if it cannot be cut
+    if contents[0].numerics != NUMERICS:
+        note(f"{name} was computed by a version that rounds sums otherwise (numerics {contents[0].numerics}, here "
+             f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
     for pointer, wanted in (("latest", name), ("best", best)):
         if wanted is not None and pointed(out, pointer) != wanted:
             point(out, pointer, wanted)

@@ -15,7 +15,7 @@ import minigrad
 
 from tests.transformer import runs
 from transformer.training import signals
-from transformer.training.checkpoints import load_run
+from transformer.training.checkpoints import NUMERICS, load_run
 from transformer.training.run_folder import is_run
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +44,15 @@ def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
     runs.interrupted(tmp_path, step, **AVERAGED)
     assert load_run(tmp_path, "latest")[0].progress["step"] == step
     runs.run(tmp_path, resume=True, **AVERAGED)
+    assert runs.contents(tmp_path) == whole
+
+
+def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monkeypatch, capsys):
+    runs.interrupted(tmp_path, 4, **AVERAGED)
+    with monkeypatch.context() as patch:
+        patch.setattr("transformer.training.restoring.NUMERICS", NUMERICS + 1)
+        runs.run(tmp_path, resume=True, **AVERAGED)
+    assert capsys.readouterr().err.count(f"(numerics {NUMERICS}, here {NUMERICS + 1})") == 1
     assert runs.contents(tmp_path) == whole
 
 
