@@ -54,10 +54,9 @@ class Arriving:
             self.entries[id(target)] = [value, fresh, target]
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
-        elif type(value) is ndarray:
-            add_to(entry, value)
         else:
-            add_on_device(entry, value)
+            with on_device_of(value):  # `to_device` sends gradients to other devices than the current one
+                add_to(entry, value)
 
     def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
         """The sum so far for `target`, an array that we own, into which the rule has added."""
@@ -98,12 +97,6 @@ def add_to(entry: list[Any], value: Array) -> None:
         entry[0], entry[1] = entry[0] + value, True
     elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
         entry[0] += value
-
-
-def add_on_device(entry: list[Any], value: Any) -> None:
-    """The same where the value is, which need not be the current device: `to_device` sends gradients to another."""
-    with on_device_of(value):
-        add_to(entry, value)
 
 
 class ArrivingTensors(Arriving):

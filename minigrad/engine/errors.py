@@ -14,8 +14,7 @@ from typing import Any
 from minigrad.device import is_array
 from minigrad.engine.node import TensorBase
 
-# What NumPy says -> the same, so that it can be understood.
-PLAINER = {
+PLAINER = {  # what NumPy says -> the same in words that name no type of C, and the remedy
     "Python int too large to convert to C long": "an integer has more than 64 bits",
     "'list' object cannot be interpreted as an integer":
         "expected an int, or a tuple of ints where several axes are allowed, not a list",

@@ -43,6 +43,7 @@ class InnerCall:
         for position in positions:
             given = args[position] if self.outside else tree_map(detached, args[position])
             fresh[position] = tree_map(lambda leaf: _input(leaf, operation), given)
+        # In lists and dictionaries of our own, since the function may change those that it is given.
         self.given = [tree_map(lambda leaf: leaf, fresh[position]) for position in positions]
         self.inputs = tree_leaves(self.given)
         self.own = {id(tensor): tensor for tensor in self.inputs if tensor.is_leaf}

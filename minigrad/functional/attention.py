@@ -16,11 +16,13 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import check_probability, public, whole_number
-from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
+from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
+from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import softmax
 
 # --------------------------------------------------------------------------- in small steps
@@ -165,7 +167,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.
         enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
-            (see `fold`).
+            (see `minigrad.functional.more.grouped_queries`).
         dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
         return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
 
@@ -274,25 +276,10 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}")
-    if raw.shape[:-1] == shape[:1] == shape[-2:-1] != (1,) and len(shape) > 2:  # a row for each example, or query?
+    if raw.shape[:-1] == shape[:1] != (1,) and len(shape) > 2:  # a row for each query, or for each example?
         refuse_ambiguous(raw, shape, operation)
     device = device_of(query._data if isinstance(query, TensorBase) else query)
     return mask if isinstance(mask, TensorBase) else to_device(mask, device)
-
-
-def refuse_ambiguous(mask: Any, shape: tuple[int, ...], operation: str) -> None:
-    """ValueError for a raw mask (T, S) of a batch of B = T, which may be meant as one of padding, (B, S).
-
-    Not for one whose rows are equal, which means the same both ways, nor for a causal one. Masks on a GPU are not read.
-    """
-    def is_causal(later: int) -> Any:
-        return (mask == np.tri(mask.shape[0], mask.shape[1], later, dtype=bool)).all()
-
-    if is_host(mask) and not ((mask == mask[:1]).all() or is_causal(0) or is_causal(shape[-1] - shape[-2])):
-        ones = "None, " * (len(shape) - 2)
-        raise ValueError(f"{operation}: a mask of shape {tuple(mask.shape)} for a batch of {shape[0]} with as many "
-                         "queries may have a row for each example or one for each query; give "
-                         f"mask[:, {ones}:] for the former, as padding is, or mask[{ones[:-2]}] for the latter")
 
 
 def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:
@@ -312,58 +299,3 @@ def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]
         raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
                          f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
                          "several heads of queries share a head of keys and values") from None
-
-
-# --------------------------------------------------------------------------- grouped queries
-
-
-def fold(queries: Any, group: int) -> Any:
-    """The G heads of queries that share a head of keys and values, as G·T queries of one head.
-
-    Grouped-query attention (Ainslie et al. 2023, arXiv:2305.13245): head h of the queries attends to head ``h // G`` of
-    the keys, as if each key head stood G times in a row. Nothing is repeated: a key does not depend on which head a
-    query is from, so attention to the folded queries is ordinary. The gradients of keys and values sum over the group.
-    """
-    *lead, heads, length, width = queries.shape
-    return queries.reshape((*lead, heads // group, group * length, width))  # (…, H, T, n) -> (…, H/G, G·T, n)
-
-
-def unfold(queries: Any, group: int) -> Any:
-    """What `fold` did, undone."""
-    note("group", group)
-    *lead, shared, length, width = queries.shape
-    return queries.reshape((*lead, shared * group, length // group, width))  # (…, H/G, G·T, n) -> (…, H, T, n)
-
-
-def fold_mask(mask: Any, group: int, length: int) -> Any:
-    """A mask that broadcasts to (…, H, T, S) as one that broadcasts to (…, H/G, G·T, S), for queries of `length` T."""
-    if mask is None or mask.ndim < 2:
-        return mask
-    lead, heads = (mask.shape[:-3], mask.shape[-3]) if mask.ndim > 2 else ((), 1)
-    rows, keys = mask.shape[-2:]
-    if heads == rows == 1:
-        return mask  # it looks at the keys alone
-    with on_device_of(mask._data if isinstance(mask, TensorBase) else mask):
-        split = (heads // group, group, rows, keys) if heads > 1 else (1, 1, rows, keys)
-        full = (*lead, split[0], group, length, keys)
-        whole = ops.broadcast_to(ops.reshape(mask, (*lead, *split)), full)
-        return whole.reshape((*lead, split[0], group * length, keys))  # (…, H/G, G, T, S) -> (…, H/G, G·T, S)
-
-
-def group_size(query: Any, key: Any, value: Any) -> int:
-    """G, the heads of queries (…, H, T, d) to each head of keys and values (…, H/G, S, d).
-
-    Raises ValueError unless the keys have as many heads as the values, and the queries a multiple of that.
-    """
-    shapes = f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
-    if min(query.ndim, key.ndim, value.ndim) < 3:
-        raise ValueError("scaled_dot_product_attention: enable_gqa needs an axis of heads, query (…, H, T, d) and key "
-                         f"and value (…, H/G, S, d), {shapes}")
-    heads, shared = query.shape[-3], key.shape[-3]
-    if value.shape[-3] != shared:
-        raise ValueError(f"scaled_dot_product_attention: key has {shared} heads and value {value.shape[-3]}; they need "
-                         f"as many, {shapes}")
-    if not shared or heads % shared:
-        raise ValueError(f"scaled_dot_product_attention: the {heads} heads of the query cannot share the {shared} "
-                         f"heads of key and value; enable_gqa needs a multiple, {shapes}")
-    return int(heads // shared)

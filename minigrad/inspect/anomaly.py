@@ -5,8 +5,7 @@ and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`,
 whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
 fault if the gradient that it was given is finite and the one that it returns is not.
 
-And the arrays that changed between forward and backward: a rule needs what it has saved as it was. The tape sees that a
-tensor is changed in place, but not who writes into a raw array. Here what is saved has a checksum.
+Arrays that changed between forward and backward are found by `SavedValues`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import functools
 import inspect
 import threading
 import weakref
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +26,7 @@ from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.modules import ModuleWatcher
+from minigrad.inspect.saved import SavedValues, names_of_saved
 from minigrad.inspect.table import shape_text
 
 
@@ -76,31 +75,6 @@ def is_finite(array: Array) -> bool:
         return bool(xp(array).isfinite(array).all())
 
 
-def checksum(array: Array) -> int:
-    """A number that changes with the values of an array. Synchronises."""
-    return zlib.crc32(to_numpy(array).tobytes())
-
-
-def arrays_in(value: Any) -> list[Array]:
-    """The raw arrays in an argument: itself, or its parts."""
-    if isinstance(value, (tuple, list)):
-        return [array for part in value for array in arrays_in(part)]
-    return [value] if is_array(value) else []
-
-
-def saved_arrays(node: Node) -> list[tuple[str, Array]]:
-    """The operands and the output that `node` has saved, and what they are called in an error.
-
-    Of a checkpoint, which is computed again, they are the arrays among its arguments.
-    """
-    if node.primitive.recomputes:
-        segment = node.saved[0]
-        return [("an argument", array) for array in arrays_in([*segment.args, *segment.kwargs.values()])]
-    return [("the output" if kind == "out" else f"the operand {name!r}", array)
-            for (kind, _), name, value in zip(node.plan.keep, _names(node), node.saved, strict=True)
-            if kind in ("value", "out") for array in arrays_in(value)]
-
-
 class _Place(NamedTuple):
     """Where an operation ran: the line of the program, and the path of the module."""
 
@@ -130,7 +104,7 @@ class _Detector(ModuleWatcher):
         super().__init__()
         self._forward, self._infinities = forward, infinities
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
-        self._checksums: weakref.WeakKeyDictionary[Node, list[int]] = weakref.WeakKeyDictionary()
+        self._saved = SavedValues()
         self._firing = _Firing()
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
@@ -141,7 +115,7 @@ class _Detector(ModuleWatcher):
         place = _Place(current_line(), "" if call is None else call.path)
         if output._node is not None:
             self._places[output._node] = place
-            self._checksums[output._node] = [checksum(array) for _, array in saved_arrays(output._node)]
+            self._saved.remember(output._node)
         if op.recomputes:  # what runs in it has been checked
             if output._node is not None:
                 self.calls.keep(output._node)
@@ -150,7 +124,9 @@ class _Detector(ModuleWatcher):
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
-        self._check_saved(node)
+        changed = self._saved.changed(node)
+        if changed is not None:
+            raise RuntimeError(f"{changed}\n    {self._places[node].describe()}")
         self._firing.names.append(node.primitive.name)
         try:
             with self.calls.inside(node):
@@ -162,16 +138,6 @@ class _Detector(ModuleWatcher):
                 if gradient is not None:
                     self._check_gradient(node, name, _raw(gradient))
         return gradients
-
-    def _check_saved(self, node: Node) -> None:
-        if node not in self._checksums:  # it ran outside of the block
-            return
-        for (name, array), before in zip(saved_arrays(node), self._checksums[node], strict=True):
-            if checksum(array) != before:
-                raise RuntimeError(
-                    f"{node.primitive.name}: {name}, of shape {shape_text(array.shape)}, has changed since the "
-                    "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or "
-                    f"give a raw array as Tensor(array), which copies it\n    {self._places[node].describe()}")
 
     def _check_output(self, op: Primitive, args: Sequence[Any], data: Array, place: _Place) -> None:
         if data.dtype.kind != "f" or is_finite(data):
@@ -191,7 +157,7 @@ class _Detector(ModuleWatcher):
         place = self._places.get(node)
         made = place.describe() if place is not None else (
             "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
-        saved = dict(zip(_names(node), node.saved, strict=True))
+        saved = dict(zip(names_of_saved(node), node.saved, strict=True))
         _raise(node.primitive.name, "backward", name, index, value, place or _Place(None, ""), [
             f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
             f"first at index {index} of shape {shape_text(gradient.shape)}: {value} ({counted})", made,
@@ -210,11 +176,6 @@ class _Detector(ModuleWatcher):
 
 def _raw(gradient: Array | TensorBase) -> Array:
     return gradient._data if isinstance(gradient, TensorBase) else gradient
-
-
-def _names(node: Node) -> list[str]:
-    parameters = node.primitive.parameters
-    return [parameters[position] if kind == "value" else kind for kind, position in node.plan.keep]
 
 
 def _a(kind: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from minigrad.namespace import Answers
 
@@ -23,3 +23,15 @@ def refuse_foreign(name: str, function: Callable[..., Any], keywords: Iterable[s
     if told is not None:
         several = "s" if len(lacking) > 1 else ""
         raise TypeError(f"{name}: unexpected keyword argument{several} {', '.join(map(repr, lacking))}; {told}")
+
+
+class KeywordsOfOurs:
+    """What a `Module` is, so that an argument of PyTorch's is refused in words before its ``__init__`` runs.
+
+    It is a class of its own because the signature of a module is then, in `inspect`, that of its ``__init__``.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """An instance of this class; TypeError for an argument of PyTorch's that ``__init__`` lacks."""
+        refuse_foreign(cls.__name__, cls.__init__, kwargs)
+        return super().__new__(cls)

@@ -6,7 +6,6 @@ a `Module` is a child, and the names given to `register_buffer` are buffers. The
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
@@ -17,14 +16,14 @@ from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
 from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
-from minigrad.nn.keywords import refuse_foreign
+from minigrad.nn.keywords import KeywordsOfOurs, refuse_foreign
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
 from minigrad.tensor.hooks import RemovableHandle
 
 
-class Module:
+class Module(KeywordsOfOurs):
     """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     ```python
@@ -40,14 +39,6 @@ class Module:
 
     _hooks: ModuleHooks | None = None  # made for the first hook
     _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """A module of this class; TypeError for an argument of PyTorch's that `__init__` lacks."""
-        refuse_foreign(cls.__name__, cls.__init__, kwargs)
-        return super().__new__(cls)
-
-    # By which the signature of a class is that of its ``__init__``, also where this one is inherited with it.
-    vars(__new__)["__signature__"] = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])
 
     def __init__(self) -> None:
         self._buffers = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from minigrad.device import xp
@@ -19,7 +20,7 @@ Axis = int | tuple[int, ...] | None
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
-    return x.sum(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.sum(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
@@ -60,9 +61,9 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     return tuple(normal)
 
 
-def axes_of_number(axis: Axis) -> tuple[int, ...]:
-    """The axes to reduce a number over, which has none, for `axis` 0, -1 or None; IndexError for another."""
-    return normalize_axes(axis, 0)
+def axis_in(x: Any, axis: Axis) -> Axis:
+    """`axis`; of a number, which has no axes, () for 0, -1 and None, which CuPy refuses, and IndexError for another."""
+    return axis if x.ndim else normalize_axes(axis, 0)
 
 
 def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
@@ -73,7 +74,7 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return x.mean(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.mean(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
@@ -83,7 +84,7 @@ mean.gradient(x=lambda g, x_shape, axis, keepdims:
 @primitive(fresh=True)
 def max(x, axis=None, keepdims=False):
     """The maximum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
-    return x.max(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.max(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
@@ -92,7 +93,7 @@ max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 @primitive(fresh=True)
 def min(x, axis=None, keepdims=False):
     """The minimum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
-    return x.min(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.min(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
@@ -111,7 +112,7 @@ def logsumexp(x, axis=None, keepdims=False):
 
     All -inf gives -inf, gradient 0, and so does an empty axis. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
     """
-    namespace, axis = xp(x), axis if x.ndim else axes_of_number(axis)
+    namespace, axis = xp(x), axis_in(x, axis)
     if not x.size:  # Σ eˣ over no elements is 0
         return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
     top = x.max(axis=axis, keepdims=True)
@@ -132,35 +133,38 @@ def logsumexp_gradient(g, x, out, axis, keepdims):
 logsumexp.gradient(x=logsumexp_gradient)
 
 
-def _keep_axis(indices: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
-    """Put the axis that a search went along back, with length 1, if `keepdims`."""
+def _search(found: Callable[..., Any], x: Any, axis: Axis, keepdims: bool) -> Any:
+    """``x.argmax`` or ``x.argmin`` along `axis`, which is put back with length 1 if `keepdims`."""
+    if not x.ndim:
+        axis = axis_in(x, axis) or None
+    indices = found(axis=axis)
     if not keepdims:
         return indices
-    return indices.reshape((1,) * x.ndim) if axis is None or not x.ndim else xp(x).expand_dims(indices, axis)
+    return indices.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(indices, axis)
 
 
 @primitive
 def argmax(x, axis=None, keepdims=False):
     """The index of the (first) maximum along `axis`, int64. Has no gradient."""
-    return _keep_axis(x.argmax(axis=axis if x.ndim else axes_of_number(axis) or None), x, axis, keepdims)
+    return _search(x.argmax, x, axis, keepdims)
 
 
 @primitive
 def argmin(x, axis=None, keepdims=False):
     """The index of the (first) minimum along `axis`, int64. Has no gradient."""
-    return _keep_axis(x.argmin(axis=axis if x.ndim else axes_of_number(axis) or None), x, axis, keepdims)
+    return _search(x.argmin, x, axis, keepdims)
 
 
 @primitive
 def any(x, axis=None, keepdims=False):
     """Whether any element is true. Has no gradient."""
-    return x.any(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.any(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 @primitive
 def all(x, axis=None, keepdims=False):
     """Whether all elements are true. Has no gradient."""
-    return x.all(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.all(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 for _index in (argmax, argmin, any, all):

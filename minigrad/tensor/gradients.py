@@ -41,10 +41,15 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False, rece
 def arrive(entries: Iterable[list[Any]]) -> None:
     """Fill ``.grad`` of the targets of these entries ``[gradient, owned, target]``, after the hooks of all leaves."""
     for gradient, owned, target in [arrived(e) if e[2]._hooks or interpreters() else e for e in entries]:
-        if type(target) is not Node:
-            deliver(target, gradient, owned)
-        elif (tensor := target.retained()) is not None:  # the tensor on which retain_grad() was called is alive
-            deliver(tensor, gradient, False)
+        leaf = target.retained() if type(target) is Node else target  # or the tensor on which retain_grad() was called
+        if leaf is None:
+            continue  # that tensor is gone
+        if leaf._grad is None:  # memory of its own the first time, added to in place afterwards
+            leaf._grad = wrap(gradient if owned and leaf is target else copy(gradient))
+        else:
+            leaf._grad._version[0] += 1
+            with on_device_of(gradient):
+                leaf._grad._data += gradient
 
 
 def arrived(entry: list[Any]) -> list[Any]:
@@ -56,16 +61,6 @@ def arrived(entry: list[Any]) -> list[Any]:
         for interpreter in interpreters():
             interpreter.leaf_reached(leaf, gradient)
     return [gradient, owned, leaf]
-
-
-def deliver(leaf: Any, value: Any, owned: bool) -> None:
-    """Put a gradient into ``leaf.grad``: memory of its own the first time, added in place afterwards."""
-    if leaf._grad is None:
-        leaf._grad = wrap(value if owned else copy(value))
-    else:
-        leaf._grad._version[0] += 1
-        with on_device_of(value):
-            leaf._grad._data += value
 
 
 def copy(array: Array) -> Array:

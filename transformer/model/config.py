@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from minigrad import Tensor
+from minigrad.nn.keywords import refuse_foreign
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -169,6 +168,35 @@ Config = TransformerConfig | LayerConfig
 _SIZES = ("d_model", "num_heads", "d_ff")  # the fields of LayerConfig without a default
 
 
+def config_of(layer: object, config: Config | None, given: dict[str, Any], *options: str) -> Config:
+    """The configuration that `layer` is made from: `config`, or in its place one of the values `given` by name.
+
+    Args:
+        layer: named in errors.
+        options: the fields of `LayerConfig` that the layer reads; by default all.
+
+    Raises:
+        TypeError: an unknown or a missing name; a configuration and a field of it; a `config` that is none.
+    """
+    name, options = type(layer).__name__, options or tuple(field.name for field in fields(LayerConfig))
+    refuse_foreign(name, LayerConfig.__init__, given)
+    unknown = sorted(given.keys() - {*options})
+    if unknown:
+        raise TypeError(f"{name}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")
+    if config is not None and given:
+        raise TypeError(f"{name}: a config has its own {', '.join(given)}; give either a config or options, or change "
+                        "the config by dataclasses.replace")
+    if config is not None and not isinstance(config, Config):
+        raise TypeError(f"{name}: config must be a TransformerConfig or a LayerConfig, got {type(config).__name__}; "
+                        "sizes are given by name, such as d_model=64")
+    sizes = [size for size in _SIZES if size in options]
+    missing = [size for size in sizes if size not in given]
+    if config is None and missing:
+        raise TypeError(f"{name}: {', '.join(missing)} missing; a layer is made from a config or from "
+                        f"{', '.join(sizes)}")
+    return config or LayerConfig(**dict.fromkeys(_SIZES, 1) | given)  # a size that the layer does not read is 1
+
+
 def _check_fields(config: Config) -> None:
     """The type and the range of each field, whichever of the two classes has it; TypeError or ValueError names it."""
     values = {field.name: getattr(config, field.name) for field in fields(config)}
@@ -191,58 +219,3 @@ def _check_fields(config: Config) -> None:
     for name, allowed in _CHOICES.items():
         if isinstance(values.get(name), str) and values[name] not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {values[name]!r}")
-
-
-def configured(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let ``__init__(self, config)`` of a layer take, in place of `config`, fields of `LayerConfig` by name.
-
-    ``FeedForward(d_model=64, d_ff=256)`` is then ``FeedForward(LayerConfig(d_model=64, d_ff=256, …))``. Keyword-only
-    parameters of ``__init__`` itself stay beside either.
-
-    Args:
-        options: the fields that the layer reads; by default all.
-
-    The constructor raises TypeError for an unknown or a missing name, and for a configuration and a field of it.
-    """
-
-    def decorate(init: Callable[..., None]) -> Callable[..., None]:
-        layer = init.__qualname__.partition(".")[0]
-        own = list(inspect.signature(init).parameters.values())
-        fields_of_config = [parameter for name, parameter in inspect.signature(LayerConfig).parameters.items()
-                            if name in options or not options]
-
-        @functools.wraps(init)
-        def construct(self: Any, config: Config | None = None, **given: Any) -> None:
-            rest = {parameter.name: given.pop(parameter.name) for parameter in own[2:] if parameter.name in given}
-            init(self, _config_from(config, given, [parameter.name for parameter in fields_of_config], layer), **rest)
-
-        optional = [parameter if parameter.default is not parameter.empty else
-                    parameter.replace(default=None, annotation=f"{parameter.annotation} | None")
-                    for parameter in fields_of_config]
-        config = own[1].replace(default=None, annotation=f"{own[1].annotation} | None")
-        construct.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [own[0], config, *optional, *own[2:]], return_annotation=None)
-        return construct
-
-    return decorate
-
-
-def _config_from(config: Config | None, given: dict[str, Any], options: list[str], layer: str) -> Config:
-    """The configuration of a layer: `config`, or one made from the values `given` by name."""
-    unknown = sorted(given.keys() - options)
-    if unknown:
-        raise TypeError(f"{layer}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")
-    if config is not None:
-        if given:
-            raise TypeError(f"{layer}: a config has its own {', '.join(given)}; give either a config or options, "
-                            "or change the config by dataclasses.replace")
-        if not isinstance(config, Config):
-            raise TypeError(f"{layer}: config must be a TransformerConfig or a LayerConfig, got "
-                            f"{type(config).__name__}; sizes are given by name, such as d_model=64")
-        return config
-    sizes = [name for name in _SIZES if name in options]
-    missing = [name for name in sizes if name not in given]
-    if missing:
-        raise TypeError(f"{layer}: {', '.join(missing)} missing; a layer is made from a config or from "
-                        f"{', '.join(sizes)}")
-    return LayerConfig(**dict.fromkeys(_SIZES, 1) | given)  # a size that the layer does not read is 1

@@ -10,7 +10,7 @@ from minigrad import functional as F
 from minigrad.nn import init
 
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.config import Activation, Config, configured
+from transformer.model.config import Activation, Config, config_of
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
@@ -25,12 +25,12 @@ class Residual(nn.Module):
 
     Args:
         config: says whether the norm comes first or last, and the width, the dropout and the options of the norm.
-        d_model, norm, dropout, norm_bias, layer_norm_eps: the same by name, in place of `config`.
+        options: in place of `config`, by name: d_model, and norm, dropout, norm_bias, layer_norm_eps of `LayerConfig`.
     """
 
-    @configured("d_model", "norm", "dropout", "norm_bias", "layer_norm_eps")
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config | None = None, **options: Any) -> None:
         super().__init__()
+        config = config_of(self, config, options, "d_model", "norm", "dropout", "norm_bias", "layer_norm_eps")
         self.pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
         self.dropout = nn.Dropout(config.dropout)
@@ -48,12 +48,12 @@ class FeedForward(nn.Module):
 
     Args:
         config: has the widths `d_model` and `d_ff`, the activation, the dropout after it, and whether there are biases.
-        d_model, d_ff, activation, dropout, bias: the same by name, in place of `config`.
+        options: in place of `config`, by name: d_model, d_ff, and activation, dropout, bias of `LayerConfig`.
     """
 
-    @configured("d_model", "d_ff", "activation", "dropout", "bias")
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config | None = None, **options: Any) -> None:
         super().__init__()
+        config = config_of(self, config, options, "d_model", "d_ff", "activation", "dropout", "bias")
         self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
         self.dropout = nn.Dropout(config.dropout)
@@ -73,17 +73,16 @@ class EncoderLayer(nn.Module):
 
     Args:
         config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
-        d_model, num_heads, d_ff, dropout, norm, activation, bias, norm_bias, layer_norm_eps: the same by name, in place
-            of `config`, see `LayerConfig`.
+        options: in place of `config`, the fields of a `LayerConfig` by name: d_model, num_heads, d_ff, and any others.
 
     Any module takes the place of a part by assignment: ``layer.self_attention = GroupedQueryAttention(64, 4, 2)``.
     """
 
     self_attention: Any  # a MultiHeadAttention, or what is called like one
 
-    @configured()
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config | None = None, **options: Any) -> None:
         super().__init__()
+        config = config_of(self, config, options)
         self.self_attention = _attention(config)
         self.self_attention_residual = Residual(config)
         self.feed_forward = FeedForward(config)
@@ -100,19 +99,18 @@ class DecoderLayer(nn.Module):
 
     Args:
         config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
-        d_model, num_heads, d_ff, dropout, norm, activation, bias, norm_bias, layer_norm_eps: the same by name, in place
-            of `config`, see `LayerConfig`.
+        options: in place of `config`, the fields of a `LayerConfig` by name: d_model, num_heads, d_ff, and any others.
         cross_attention: False for the layer of a decoder without encoder: ``layer(x, mask=mask)``. The attributes
-            `cross_attention` and `cross_attention_residual` are then None, and a memory is not looked at.
+            `cross_attention` and `cross_attention_residual` are then None, and it ignores a memory.
     """
 
     self_attention: Any  # a MultiHeadAttention, or what is called like one
     cross_attention: Any
     cross_attention_residual: Any
 
-    @configured()
-    def __init__(self, config: Config, *, cross_attention: bool = True) -> None:
+    def __init__(self, config: Config | None = None, *, cross_attention: bool = True, **options: Any) -> None:
         super().__init__()
+        config = config_of(self, config, options)
         self.self_attention = _attention(config)
         self.self_attention_residual = Residual(config)
         self.cross_attention = _attention(config) if cross_attention else None

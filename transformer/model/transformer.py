@@ -172,11 +172,11 @@ class Transformer(nn.Module):
             ValueError: another shape than (batch, length).
             IndexError: an id outside the vocabulary; ids that are on a GPU already are not read back to check them.
         """
-        return _ids_on(self.device, ids, self.config.source_vocab_size, "source")
+        return ids_on(self.device, ids, self.config.source_vocab_size, "source")
 
     def target_ids(self, ids: Any) -> Any:
         """Target ids as a raw integer array (B, T) on the model's device; errors as in `source_ids`."""
-        return _ids_on(self.device, ids, self.config.target_vocab_size, "target")
+        return ids_on(self.device, ids, self.config.target_vocab_size, "target")
 
     @property
     def device(self) -> str:
@@ -192,7 +192,7 @@ def shift_right(labels: Any, bos_id: int) -> Any:
         return xp(labels).pad(labels, ((0, 0), (1, 0)), constant_values=bos_id)[:, :-1]
 
 
-def _ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
+def ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
     """`ids` as a raw array on `device`, checked before they leave the host: on a GPU, what is out of range wraps."""
     raw = ids._data if isinstance(ids, TensorBase) else ids
     raw = raw if is_array(raw) else np.asarray(raw)

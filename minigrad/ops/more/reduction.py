@@ -16,7 +16,7 @@ from minigrad.ops.more.scan import cumprod, delay
 from minigrad.ops.more.shape import flip
 from minigrad.ops.reduction import (
     Axis,
-    axes_of_number,
+    axis_in,
     expand_reduced,
     keep_reduced,
     max,
@@ -36,7 +36,7 @@ def var(x, axis=None, correction=0, keepdims=False):
     if number(correction, "correction", "var") >= reduced_size(x.shape, axis):
         raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
                          f"{tuple(x.shape)}")
-    return x.var(axis=axis if x.ndim else axes_of_number(axis), ddof=correction, keepdims=keepdims)
+    return x.var(axis=axis_in(x, axis), ddof=correction, keepdims=keepdims)
 
 
 # d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
@@ -65,7 +65,7 @@ def root(x: Any) -> Any:
 @primitive(fresh=True)
 def prod(x, axis=None, keepdims=False):
     """The product over `axis`. Its gradient divides by nothing, and so is right beside zeros, to every order."""
-    return x.prod(axis=axis if x.ndim else axes_of_number(axis), keepdims=keepdims)
+    return x.prod(axis=axis_in(x, axis), keepdims=keepdims)
 
 
 def prod_gradient(g, x, axis, keepdims):

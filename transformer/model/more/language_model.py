@@ -8,14 +8,15 @@ from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.nn import init
 
+from transformer.model.config import LayerConfig
 from transformer.model.layers import DecoderLayer
 from transformer.model.masks import causal_mask
 from transformer.model.more.grouped_attention import GroupedQueryAttention
 from transformer.model.more.rotary import RotaryPositions
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
-from transformer.model.transformer import _ids_on
+from transformer.model.transformer import ids_on
 
-POSITIONS = ("learned", "sinusoidal", "rotary")
+POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions, "rotary": None}
 
 
 class LanguageModel(nn.Module):
@@ -26,12 +27,10 @@ class LanguageModel(nn.Module):
         d_model, num_heads, num_layers, d_ff: sizes; `d_ff` is 4 · d_model by default.
         num_kv_heads: heads of keys and values of a `GroupedQueryAttention`; None: ordinary attention.
         max_length: the longest text in tokens; no limit with rotary positions.
-        dropout: probability of dropping, on embeddings, attention weights, feed-forward activations and residuals.
-        norm: "pre", as in GPT-2, or "post"; with "pre" a last norm precedes the projection.
-        activation: of the feed-forward layers: as for `DecoderLayer`; GPT-2's is "gelu_tanh".
+        dropout, norm, activation, layer_norm_eps: as in `LayerConfig`; GPT-2's activation is "gelu_tanh". With
+            norm="pre", as in GPT-2, a last norm precedes the projection.
         positions: "learned" (GPT-2's), "sinusoidal", or "rotary", in every attention (see `RotaryPositions`).
         bias: whether projections, feed-forward layers and norms have biases.
-        layer_norm_eps: added to the variance in every norm.
         tie_output: project with the embedding's weights (GPT-2), or with those of a layer of its own, without a bias.
         pad_id: the id of padding, which follows the tokens of a shorter text; None: there is none.
     """
@@ -43,18 +42,17 @@ class LanguageModel(nn.Module):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
-        rotary = RotaryPositions() if positions == "rotary" else None
+        added, rotary = POSITIONS[positions], RotaryPositions() if positions == "rotary" else None
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
         self.table = nn.Embedding(vocab_size, d_model)
         init.normal_(self.table.weight, std=d_model ** -0.5)
-        self.positions = (LearnedPositions(max_length, d_model) if positions == "learned" else
-                          SinusoidalPositions(max_length, d_model) if positions == "sinusoidal" else None)
+        self.positions = None if added is None else added(max_length, d_model)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleList([
-            DecoderLayer(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
-                         dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
-                         layer_norm_eps=layer_norm_eps, cross_attention=False) for _ in range(num_layers)])
+        config = LayerConfig(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
+                             dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
+                             layer_norm_eps=layer_norm_eps)
+        self.layers = nn.ModuleList([DecoderLayer(config, cross_attention=False) for _ in range(num_layers)])
         if rotary or num_kv_heads is not None:
             for layer in self.layers:
                 layer.self_attention = GroupedQueryAttention(d_model, num_heads, num_kv_heads, dropout=dropout,
@@ -69,11 +67,11 @@ class LanguageModel(nn.Module):
             ids: a tensor, an array or nested lists.
             past: the number of tokens before `ids`, whose keys and values a `transformer.decode.KeyValueCache` has.
         """
-        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         length = ids.shape[1]
         x = self.table(ids) * self.scale  # (B, T, D)
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
-        mask = causal_mask(length, past + length, self.device)
+        mask = causal_mask(length, past + length, x.device)
         for layer in self.layers:
             x = layer(x, mask=mask)
         x = x if self.norm is None else self.norm(x)
@@ -86,11 +84,6 @@ class LanguageModel(nn.Module):
             ids: texts, each with padding at its end.
             label_smoothing, reduction: as for `minigrad.functional.cross_entropy`.
         """
-        ids = _ids_on(self.device, ids, self.vocab_size, "LanguageModel:")
+        ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         ignored = -1 if self.pad_id is None else self.pad_id
         return F.cross_entropy(self(ids[:, :-1]), ids[:, 1:], None, ignored, reduction, label_smoothing)
-
-    @property
-    def device(self) -> str:
-        """Where the parameters are."""
-        return self.table.weight.device
