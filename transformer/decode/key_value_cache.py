@@ -190,7 +190,7 @@ class _Call(Interpreter):
         """Whether the keys of a call of an attention are not made of what its queries are made of."""
         keys, queries = self.inputs[number, "key"], self.inputs.get((number, "query"))
         # A visitor of `tap` may have given the attention a copy for each.
-        return queries is None or keys is not queries and not same_values(keys._data, queries._data)
+        return queries is None or (keys is not queries and not same_values(keys._data, queries._data))
 
 
 def projections(model: nn.Module) -> dict[int, str] | str:

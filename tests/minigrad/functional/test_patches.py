@@ -63,7 +63,8 @@ def test_pad_by_less_than_nothing_cuts_off():
 
 
 @pytest.mark.parametrize(("mode", "expected"), [
-    ("replicate", [2, 3, 4, 5, 5, 5, 5, 5]), ("circular", [2, 3, 4, 5, 2, 3, 4, 5]), ("reflect", [2, 3, 4, 5, 4, 3, 2, 1]),
+    ("replicate", [2, 3, 4, 5, 5, 5, 5, 5]), ("circular", [2, 3, 4, 5, 2, 3, 4, 5]),
+    ("reflect", [2, 3, 4, 5, 4, 3, 2, 1]),
 ])
 def test_what_is_cut_off_is_reflected_and_not_repeated(mode, expected):
     """As in PyTorch, whose modes differ here."""
