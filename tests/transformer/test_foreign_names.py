@@ -263,7 +263,7 @@ def test_a_map_that_cannot_be(rename, message):
     with pytest.raises(TypeError, match=r"Fused: names must be a tuple, got 'a'; transposed\('a'\)"):
         Fused("a")
     for parts, heads in (((), None), (("a", "b"), 0)):
-        with pytest.raises(ValueError, match="Fused: .* got"):
+        with pytest.raises(ValueError, match=r"Fused: .* got"):
             Fused(parts, heads=heads)
     with pytest.raises(TypeError, match="names of a state must be strings, got 1"):
         load_pytorch(module, {1: np.zeros(4, np.float32)})
