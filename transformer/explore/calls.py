@@ -112,8 +112,8 @@ class Calls:
         """
         module = self[name].module
         mover = _Mover(module, set(callers(self.model)), number, tap, change)
-        own = vars(module).get("forward")
-        forward = module.forward
+        attributes, forward = vars(module), module.forward
+        own = {name: value for name, value in attributes.items() if name == "forward"}
 
         @functools.wraps(forward)
         def moved(*args: Any, **kwargs: Any) -> Any:
@@ -122,13 +122,12 @@ class Calls:
 
         with random.fork(), no_grad():
             random.set_state(self._state)
-            module.forward = moved
+            attributes["forward"] = moved
             try:
                 value = float(loss())
             finally:
-                del module.forward
-                if own is not None:
-                    module.forward = own
+                del attributes["forward"]
+                attributes.update(own)
         if not mover.moved:
             raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
                              "was traced, with that tensor")

@@ -389,7 +389,7 @@ def test_finite_differences_put_every_setting_back_after_an_error():
     expected = abs(t["inner"].gradient("weights").numpy()).sum()
     assert t.finite_difference(loss, "inner", "weights", direction) == pytest.approx(expected, rel=1e-6)
     module.recovers = False
-    with pytest.raises(ValueError, match="matmul|linear"):
+    with pytest.raises(ValueError, match=r"matmul|linear"):
         t.finite_difference(loss, "inner", "weights", direction)
     assert (interpreters(), mg.is_grad_enabled()) == ((), True)
     assert "forward" not in vars(module.inner)
