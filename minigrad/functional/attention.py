@@ -161,8 +161,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         key: (…, S, d)
         value: (…, S, d_v)
         attn_mask: boolean, True = may attend, broadcastable to (…, T, S); a NumPy array is sent to where the query is.
-            Two axes are not enough where there are as many examples as queries, but for a causal mask: with heads,
-            ``mask[:, None, None, :]`` has a row for each example, ``mask[None, None]`` one for each query.
+            Two axes are not enough where there are as many examples as queries, but for a causal mask or a window: with
+            heads, ``mask[:, None, None, :]`` has a row for each example, ``mask[None, None]`` one for each query.
         dropout_p: probability of zeroing a weight; applied whenever it is not 0, as in PyTorch.
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.

@@ -248,7 +248,9 @@ def test_what_the_map_says_has_no_counterpart():
     ({"h.{}": "norm"}, "'h.{}' and 'norm' must have equally many {}"),
     ({"qkv": Fused(("norm", "table"))}, "qkv.bias would hold table.bias, which a Block lacks"),
     ({"qkv.{}": Fused(QKV, heads=3)}, "Fused: 3 heads do not divide the rows of layers.0.self_attention.query.weight"),
-], ids=["{}", "absent", "heads"])
+    ({"qkv.0.weight": Fused(("layers.0.self_attention.query.weight", "norm.weight"))},
+     "Fused: layers.0.self_attention.query.weight, norm.weight cannot be stacked, with shapes (4, 4), (4,)"),
+], ids=["{}", "absent", "heads", "widths"])
 def test_a_map_that_cannot_be(rename, message):
     module = Block()
     for call in (lambda: to_pytorch(module, rename=rename), lambda: load_pytorch(module, to_pytorch(module) | {
@@ -260,6 +262,11 @@ def test_a_map_that_cannot_be(rename, message):
             load_pytorch(module, {}, rename=wrong)
     with pytest.raises(TypeError, match=r"Fused: names must be a tuple, got 'a'; transposed\('a'\)"):
         Fused("a")
+    for parts, heads in (((), None), (("a", "b"), 0)):
+        with pytest.raises(ValueError, match=r"Fused: .* got"):
+            Fused(parts, heads=heads)
+    with pytest.raises(TypeError, match="names of a state must be strings, got 1"):
+        load_pytorch(module, {1: np.zeros(4, np.float32)})
 
 
 # --- Strictness, dtypes, gradients --------------------------------------------------------------------------

@@ -224,6 +224,9 @@ class Wrong(nn.Module):
     ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
     ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
     ({"never": [-1]}, IndexError, "the token -1"),
+    ({"never": 3}, TypeError, "never must be a sequence of tokens, got int 3"),
+    ({"never": range(11)}, ValueError, "never excludes all 11 tokens"),
+    ({"end_id": 1.5}, TypeError, "end_id .* float 1.5"),
     ({"model": Wrong()}, ValueError, r"logits of shape .* got \(1, 11\) for ids of shape \(1, 1\)"),
 ], ids=str)
 def test_mistakes(arguments, error, message):

@@ -10,7 +10,7 @@ from minigrad import Tensor, nn, no_grad
 
 from tests.transformer.test_language_model import language_model
 from tests.transformer.tiny import jitter, tiny_config
-from transformer import MultiHeadAttention
+from transformer import MultiHeadAttention, trace
 from transformer.decode import KeyValueCache
 from transformer.model import DecoderLayer, causal_mask
 
@@ -66,6 +66,35 @@ def test_attention_to_a_memory_keeps_the_keys_and_values_of_the_first_call():
     cache.select(rows)
     expected = model(np.concatenate([IDS, IDS[:, :2]], axis=1)[rows], memory[np.array(rows)]).numpy()[:, -2:]
     np.testing.assert_allclose(cache(IDS[rows, :2], memory[np.array(rows)]).numpy(), expected, rtol=0, atol=1e-12)
+
+
+def test_another_memory_is_an_error():
+    """Its keys and values would be those of the first one. The same numbers in another tensor are the same memory."""
+    model, numbers = captions(), np.random.default_rng(1).normal(size=(3, 7, 8))
+    cache = KeyValueCache(model)
+    cache(IDS[:, :4], Tensor(numbers))
+    cache(IDS[:, 4:5], Tensor(numbers))
+    for another in (numbers + 1, numbers[:, :5]):
+        with pytest.raises(ValueError, match="than in the first call; `clear` begins anew with another memory"):
+            cache(IDS[:, 5:], Tensor(another))
+    cache.select([2, 0])
+    np.testing.assert_allclose(cache(IDS[[2, 0], 5:], Tensor(numbers[[2, 0]])).numpy(),
+                               model(IDS[[2, 0]], Tensor(numbers[[2, 0]])).numpy()[:, 5:], rtol=0, atol=1e-12)
+
+
+def test_under_a_trace():
+    """It gives each projection a copy of the input; self-attention is still known as such."""
+    model = language_model().eval()
+    with trace(model), no_grad():
+        np.testing.assert_allclose(in_pieces(KeyValueCache(model), IDS), model(IDS).numpy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [[True, False, True], [0.0, 1.0], 1, [[0, 1]]], ids=str)
+def test_rows_that_are_no_indices_are_an_error(rows):
+    cache = KeyValueCache(language_model().eval())
+    cache(IDS)
+    with pytest.raises(TypeError, match="rows must be a list of indices"):
+        cache.select(rows)
 
 
 def test_rows_are_chosen_and_the_tokens_forgotten():

@@ -74,6 +74,7 @@ def test_an_option_that_a_layer_does_not_read_is_refused(layer):
     (lambda: EncoderLayer(**SIZES, norm="middle"), ValueError, "norm must be one of pre, post, got 'middle'"),
     (lambda: FeedForward(d_model=8, d_ff=12, activation="swish"), ValueError, "activation must be one of relu"),
     (lambda: FeedForward(d_model=8, d_ff=12, activation=3), TypeError, "activation must be of type"),
+    (lambda: EncoderLayer(**SIZES, activation=nn.ReLU), TypeError, "activation must be of type"),
     (lambda: LayerConfig(**SIZES, dropout=1.0), ValueError, r"dropout must be in \[0, 1\), got 1.0"),
     (lambda: DecoderLayer(**SIZES)(features(2, 3)), TypeError, "DecoderLayer: cross-attention needs the memory"),
 ])
@@ -94,6 +95,14 @@ def test_a_layer_without_cross_attention_is_an_encoder_layer_under_a_causal_mask
     out = layer(x, mask=mask)
     np.testing.assert_array_equal(out.numpy(), encoder(x, mask).numpy())
     np.testing.assert_array_equal(layer(x, features(2, 5), mask).numpy(), out.numpy())  # as in a Decoder
+
+
+def test_a_mask_in_the_place_of_the_memory_is_an_error():
+    """Without cross-attention it would not be looked at, and the layer would attend to later tokens."""
+    layer = DecoderLayer(**SIZES, cross_attention=False)
+    for mask in (causal_mask(4), Tensor(causal_mask(4))):
+        with pytest.raises(TypeError, match=r"got a mask; .* layer\(x, mask=mask\)"):
+            layer(features(2, 4), mask)
 
 
 def test_a_configuration_of_a_model_makes_layers_without_cross_attention():

@@ -154,9 +154,26 @@ def test_masks_that_mean_one_thing_alone_are_not(attention):
         np.testing.assert_array_equal(attend(x, mask).numpy(), attend(x, mask[ALL[axes][1]]).numpy())
 
 
+@pytest.mark.parametrize("mask", [causal_mask(4) & ~np.tri(4, k=-2, dtype=bool),
+                                  np.kron(np.eye(2), np.ones((2, 2))) > 0], ids=["window", "blocks"])
+def test_windows_and_blocks_along_the_diagonal_are_no_padding(mask):
+    x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
+    for attend, axes in ATTENTIONS.values():
+        np.testing.assert_array_equal(attend(x, mask).numpy(), attend(x, mask[ALL[axes][1]]).numpy())
+
+
+@pytest.mark.parametrize("lengths", [[3, 4, 3, 4], [2, 2, 4, 4], [4, 3, 3, 4]], ids=str)
+@pytest.mark.parametrize("left", [True, False])
+def test_every_padding_is_refused_even_where_it_leaves_the_diagonal(lengths, left):
+    mask = np.arange(4) < np.array(lengths)[:, None]
+    with pytest.raises(ValueError, match=r"each example .* each query"):
+        ATTENTIONS["module"][0](Tensor(np.ones((4, 4, 4))), mask[::-1, ::-1] if left else mask)
+
+
 def test_the_last_queries_of_more_keys_have_a_causal_mask_too():
     q, k = Tensor(np.ones((2, 1, 2, 4))), Tensor(np.ones((2, 1, 5, 4)))
-    assert F.scaled_dot_product_attention(q, k, k, causal_mask(2, 5)).shape == q.shape
+    for mask in (causal_mask(2, 5), causal_mask(2, 5) & ~np.tri(2, 5, 1, dtype=bool)):
+        assert F.scaled_dot_product_attention(q, k, k, mask).shape == q.shape
 
 
 def test_a_mask_on_a_gpu_is_not_read(stand_in):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -50,7 +50,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     Raises:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
             or a beam and sampling at once; a model that returns another shape.
-        TypeError: prompts that are no integers.
+        TypeError: prompts or tokens that are no integers.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
@@ -108,8 +108,11 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
 def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
            never: Sequence[int]) -> Steps:
     """The steps that continue `prompts`, ids (B, T)."""
-    special = [*never] if end_id is None else [*never, end_id]
-    return Steps(model, Continuation(model, prompts, special), prompts[:, -1:], [max_new_tokens] * len(prompts),
+    if not isinstance(never, Iterable):
+        raise TypeError(f"generate: never must be a sequence of tokens, got {type(never).__name__} {never!r}")
+    never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
+    end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
+    return Steps(model, Continuation(model, prompts, never, end_id), prompts[:, -1:], [max_new_tokens] * len(prompts),
                  -1 if end_id is None else end_id, never)
 
 

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 from minigrad import Tensor, nn, no_grad
-from minigrad.device import on_device_of
+from minigrad.device import device_of, is_host, on_device_of
 from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreting
 from minigrad.engine.primitive import Primitive
 from minigrad.functional.linear import linear
+from minigrad.nn.state import same_values
 from minigrad.tensor import as_tensor
 
 from transformer.decode.kv_cache import Rows, select_rows, with_room
@@ -42,8 +45,8 @@ class KeyValueCache:
       the last T of the tokens that its keys and values stand for. `MultiHeadAttention` and `GroupedQueryAttention` are
       such attentions.
 
-    Where an attention projects another tensor for its keys than for its queries, as attention to a memory does, the
-    keys and values of the first call serve in all later ones.
+    Where an attention projects other numbers for its keys than for its queries, as attention to a memory does, the keys
+    and values of the first call serve in all later ones, which have the same memory.
 
     Args:
         model: as above. It runs in the mode that it has; decode in evaluation mode (`nn.evaluating`).
@@ -68,7 +71,7 @@ class KeyValueCache:
         """Forget all tokens."""
         self.length = 0
         self.kept: dict[Place, Any] = {}  # keys or values, (B, 1, room, features)
-        self.fixed: set[Place] = set()  # those that stay as in the first call
+        self.memories: dict[Place, Any] = {}  # what those are made of that stay as in the first call, (B, S, D)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """``model(*args, **kwargs, past=length)``: with ids (B, T), the logits of the new tokens, (B, T, V).
@@ -76,8 +79,11 @@ class KeyValueCache:
         A call that raises leaves the cache as it was.
 
         Raises:
-            ValueError: another batch than before; an attention that does not meet the conditions above.
+            ValueError: another batch or another memory than before; an attention that does not meet the conditions
+                above. The numbers of a memory that is another tensor on a GPU are not checked.
         """
+        if self.length == 0:
+            self.clear()  # of what a first call left that raised
         call = _Call(self)
         with no_grad(), interpreting(call):
             out = self.model(*args, **kwargs, past=self.length)
@@ -85,11 +91,23 @@ class KeyValueCache:
         return out
 
     def select(self, rows: Any) -> None:
-        """Make these rows, in this order, the batch; `rows`: indices on the host, possibly repeated."""
-        sent = rows if isinstance(rows, Rows) else Rows(rows)
+        """Make these rows, in this order, the batch; `rows`: indices on the host, possibly repeated.
+
+        Raises:
+            TypeError: rows that are no indices, such as a boolean mask.
+            IndexError: there is no such row.
+        """
+        indices = np.asarray(rows)
+        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
+            raise TypeError(f"KeyValueCache: rows must be a list of indices, got {rows!r}; those of a boolean mask are "
+                            "numpy.flatnonzero(mask)")
+        sent = Rows(indices.astype(np.int64))
         for place, buffer in self.kept.items():
-            used = buffer.shape[2] if place in self.fixed else self.length
+            used = buffer.shape[2] if place in self.memories else self.length
             self.kept[place] = select_rows(buffer, sent, used)
+        for place, memory in self.memories.items():
+            with on_device_of(memory):
+                self.memories[place] = memory[sent.on(device_of(memory))[0]]
 
 
 class _Call(Interpreter):
@@ -118,8 +136,8 @@ class _Call(Interpreter):
         self.inputs[place] = operands.args[0]
         if role == "query":
             return proceed(operands)
-        if place in self.cache.fixed:
-            return as_tensor(self.earlier(place, len(operands.args[0]))[:, 0])
+        if place in self.cache.memories:
+            return as_tensor(self.of_memory(place, operands.args[0]._data))
         return as_tensor(self.joined(place, proceed(operands).data))
 
     def joined(self, place: Place, new: Any) -> Any:
@@ -135,6 +153,15 @@ class _Call(Interpreter):
         self.new[place] = new.shape[1]
         return buffer[:, 0, :end]
 
+    def of_memory(self, place: Place, memory: Any) -> Any:
+        """The keys or values of a memory, (B, S, n), having checked that it is that of the first call."""
+        earlier, before = self.earlier(place, len(memory)), self.cache.memories[place]
+        if memory is not before and (memory.shape != before.shape or
+                                     (is_host(memory) and not same_values(memory, before))):
+            raise ValueError("KeyValueCache: an attention projects another tensor for its keys or values than for its "
+                             "queries, and another one than in the first call; `clear` begins anew with another memory")
+        return earlier[:, 0]
+
     def earlier(self, place: Place, batch: int) -> Any:
         """What the cache holds at `place`, (B, 1, room, n)."""
         held = self.cache.kept.get(place)
@@ -147,17 +174,23 @@ class _Call(Interpreter):
 
     def end(self) -> None:
         """Count the new tokens, after a call that has not raised."""
-        cache, inputs = self.cache, self.inputs
+        cache, memories = self.cache, self.cache.memories
         if cache.length == 0:
-            cache.fixed = {(number, role) for number, role in self.new
-                           if inputs[number, "key"] is not inputs.get((number, "query"))}
-            for place in cache.fixed:
-                cache.kept[place] = cache.kept[place][:, :, :self.new.pop(place)]
-        lengths = {self.new.get(place, 0) for place in cache.kept.keys() - cache.fixed}
+            memories = {place: self.inputs[place]._data for place in self.new if self.reads_memory(place[0])}
+        lengths = {self.new.get(place, 0) for place in cache.kept.keys() - memories.keys()}
         if len(lengths) != 1:
             raise ValueError("KeyValueCache: the self-attentions of the model do not read the same tokens, or there "
                              "are none")
+        if cache.length == 0:
+            cache.memories = memories
+            cache.kept |= {place: cache.kept[place][:, :, :self.new[place]] for place in memories}
         cache.length += lengths.pop()
+
+    def reads_memory(self, number: int) -> bool:
+        """Whether the keys of a call of an attention are not made of what its queries are made of."""
+        keys, queries = self.inputs[number, "key"], self.inputs.get((number, "query"))
+        # A visitor of `tap` may have given the attention a copy for each.
+        return queries is None or (keys is not queries and not same_values(keys._data, queries._data))
 
 
 def projections(model: nn.Module) -> dict[int, str] | str:

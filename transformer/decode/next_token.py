@@ -150,12 +150,14 @@ class Continuation(_Prefixes):
     Args:
         model: a model in evaluation mode.
         prompt: ids (B, T); the first call of this object gets the last of them.
-        special: tokens that the vocabulary must have.
+        never: tokens that no text contains.
+        end: the token that ends a text, or None; the vocabulary must have both.
     """
 
-    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], special: Sequence[int]) -> None:
+    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], never: Sequence[int], end: int | None
+                 ) -> None:
         super().__init__(prompt[:, None, :-1])
-        self.model, self.special = model, special
+        self.model, self.never, self.end = model, set(never), end
         declined = projections(model)
         self.cache = None if isinstance(declined, str) else KeyValueCache(model)
         if isinstance(declined, str):
@@ -179,10 +181,13 @@ class Continuation(_Prefixes):
         if logits.ndim != 3 or tuple(logits.shape[:2]) != ids.shape:
             raise ValueError(f"generate: the model must return logits of shape (batch, length, vocabulary), got "
                              f"{tuple(logits.shape)} for ids of shape {ids.shape}")
-        unknown = [token for token in self.special if not 0 <= token < logits.shape[2]]
+        special = self.never if self.end is None else {*self.never, self.end}
+        unknown = [token for token in special if not 0 <= token < logits.shape[2]]
         if unknown:
             raise IndexError(f"generate: the token {unknown[0]} of end_id and never is outside the vocabulary of "
                              f"{logits.shape[2]}")
+        if len(self.never) == logits.shape[2]:
+            raise ValueError(f"generate: never excludes all {logits.shape[2]} tokens of the vocabulary")
         return logits.data[:, -1].copy()
 
     def select(self, rows: NDArray[np.int64]) -> None:

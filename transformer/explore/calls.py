@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -112,24 +112,22 @@ class Calls:
         """
         module = self[name].module
         mover = _Mover(module, set(callers(self.model)), number, tap, change)
-        runs: list[contextlib.ExitStack] = []
+        attributes, forward = vars(module), module.forward
+        own = {name: value for name, value in attributes.items() if name == "forward"}
 
-        def begin(module: nn.Module, args: Any) -> None:
-            runs.append(blocks.enter_context(contextlib.ExitStack()))
-            runs[-1].enter_context(interpreting(mover))
-            runs[-1].enter_context(tapping(mover.tensor))
+        @functools.wraps(forward)
+        def moved(*args: Any, **kwargs: Any) -> Any:
+            with interpreting(mover), tapping(mover.tensor):
+                return forward(*args, **kwargs)
 
-        def end(module: nn.Module, args: Any, output: Any) -> None:
-            runs.pop().close()
-
-        with contextlib.ExitStack() as blocks, random.fork(), no_grad():
+        with random.fork(), no_grad():
             random.set_state(self._state)
-            handles = [module.register_forward_pre_hook(begin), module.register_forward_hook(end)]
+            attributes["forward"] = moved
             try:
                 value = float(loss())
             finally:
-                for handle in handles:
-                    handle.remove()
+                del attributes["forward"]
+                attributes.update(own)
         if not mover.moved:
             raise ValueError(f"finite_difference: the loss did not come by {tap} of {name}; it must compute again what "
                              "was traced, with that tensor")

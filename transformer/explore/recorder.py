@@ -81,7 +81,7 @@ class Recorder(Interpreter):
         if name in INPUTS:
             seen[f"{name} given"] = tensor
         if name in COPIED:
-            tensor = _own(tensor)
+            tensor = _own(tensor, discarded=bool(self._checkpoints))
         if tensor.requires_grad:
             tensor.retain_grad()
         seen[name] = tensor
@@ -195,8 +195,11 @@ def _is_map(linear: nn.Linear, x: Any, y: Any) -> bool:
         return not bool(abs(expected - y).max() > rounding * abs(expected).max())
 
 
-def _own(tensor: Tensor) -> Tensor:
-    """A copy whose gradient is that of one path alone; it requires a gradient even if `tensor` does not."""
-    if tensor.requires_grad or not is_grad_enabled():
+def _own(tensor: Tensor, discarded: bool) -> Tensor:
+    """A copy whose gradient is that of one path alone; it requires a gradient even if `tensor` does not.
+
+    Not in a checkpoint, which discards it: the backward computes another one, and would miss a leaf of the first time.
+    """
+    if tensor.requires_grad or discarded or not is_grad_enabled():
         return tensor.clone()
     return Tensor(tensor, requires_grad=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import minigrad
 from minigrad import Tensor
+from minigrad.arguments import whole_number
 from minigrad.device import on_device_of
 
 
@@ -33,10 +34,17 @@ class Fused:
         if isinstance(self.names, str):
             raise TypeError(f"Fused: names must be a tuple, got {self.names!r}; transposed({self.names!r}) is for a "
                             "matrix that only stands the other way round")
+        if not self.names:
+            raise ValueError("Fused: needs the name of a parameter here, got none")
+        if self.heads is not None:
+            whole_number(self.heads, "heads", "Fused")
 
     def shape(self, parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """The shape of their tensor, given those of the parameters."""
         joined = (sum(part[0] for part in parts), *parts[0][1:]) if len(parts) > 1 else tuple(parts[0])
+        if len({part[1:] for part in parts}) > 1:
+            raise ValueError(f"Fused: {', '.join(self.names)} cannot be stacked, with shapes "
+                             f"{', '.join(map(str, parts))}")
         if self.heads is not None and (len({part[0] for part in parts}) > 1 or parts[0][0] % self.heads):
             raise ValueError(f"Fused: {self.heads} heads do not divide the rows of {', '.join(self.names)}, of shapes "
                              f"{', '.join(map(str, parts))}")

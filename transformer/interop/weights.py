@@ -131,6 +131,8 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str
 
 
 def _array(name: str, value: Any) -> Any:
+    if not isinstance(name, str):
+        raise TypeError(f"load_pytorch: the names of a state must be strings, got {name!r}")
     if isinstance(value, Tensor):
         return value.data
     if is_array(value):

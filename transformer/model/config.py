@@ -202,7 +202,8 @@ def _check_fields(config: Config) -> None:
     values = {field.name: getattr(config, field.name) for field in fields(config)}
     for field in fields(config):
         value, kind = values[field.name], str(field.type)
-        if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and "bool" not in kind):
+        if not isinstance(value, _KINDS[kind]) or isinstance(value, type) or (
+                isinstance(value, bool) and "bool" not in kind):
             raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
     for name in _AT_LEAST_1:
         if values.get(name, 1) < 1:

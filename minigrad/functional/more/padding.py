@@ -16,7 +16,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
     Args:
         input: any shape.
-        pad: (before, after) of the last axis, then those of the last but one, and so on; negative ones cut off.
+        pad: (before, after) of the last axis, then those of the last but one, and so on; negative ones cut off,
+            before anything is repeated; but ``"reflect"`` reflects what is cut off at the other side, too.
         mode: ``"constant"``, ``"reflect"``, ``"replicate"``, ``"circular"``, or another of `minigrad.pad`.
         value: what ``"constant"`` puts there; None is 0.
 
@@ -30,11 +31,17 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
                          "minigrad.pad takes a pair for every axis, the first axis first")
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (input.ndim - len(pairs)) + pairs
-    kept = []
-    for (before, after), n in zip(pairs, input.shape, strict=True):
-        if n + min(before, 0) + min(after, 0) < 0:
-            raise ValueError(f"pad: {tuple(pad)} cuts off more than there is, of shape {input.shape}")
-        kept.append(slice(max(0, -before), n + min(after, 0)))
-    cut = input[tuple(kept)] if min(widths, default=0) < 0 else input
     added = [(max(0, before), max(0, after)) for before, after in pairs]
-    return ops.pad(cut, added, mode, 0 if value is None else value)
+    value = 0 if value is None else value
+    if mode == "reflect":
+        return _cut(ops.pad(input, added, mode), pairs, pad)
+    return ops.pad(_cut(input, pairs, pad), added, mode, value)
+
+
+def _cut(x: Any, pairs: Sequence[tuple[int, int]], widths: Sequence[int]) -> Any:
+    """x without what the negative widths of each axis cut off."""
+    for (before, after), n in zip(pairs, x.shape, strict=True):
+        if n + min(before, 0) + min(after, 0) < 0:
+            raise ValueError(f"pad: {tuple(widths)} cuts off more than there is, of shape {x.shape}")
+    kept = tuple(slice(max(0, -before), n + min(after, 0)) for (before, after), n in zip(pairs, x.shape, strict=True))
+    return x[kept] if min(widths, default=0) < 0 else x

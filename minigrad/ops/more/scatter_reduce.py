@@ -15,7 +15,7 @@ import numpy as np
 from minigrad.arguments import public
 from minigrad.device import is_host, on_device_of, xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import equal
+from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.indexing import along, put_into_zeros, raw, take
 from minigrad.ops.more.places import index_and_source
 from minigrad.ops.selection import maximum, minimum, where
@@ -74,8 +74,11 @@ def _owners(index: Any, axis: int, shape: tuple[int, ...], include_self: bool) -
         return namespace.concatenate([own, sent])
 
 
-def _last_of_each(members: Any, owners: Any, count: int, combine: Callable[[Any, Any], Any]) -> Any:
-    """The members of each of `count` owners combined. Members and owners are sorted, then scanned in doubling steps."""
+def _last_of_each(members: Any, owners: Any, count: int, combine: Callable[[Any, Any, Any], Any]) -> Any:
+    """The members of each of `count` owners combined. Members and owners are sorted, then scanned in doubling steps.
+
+    ``combine(x, y, joined)`` gives x where it has another owner than y, whatever y is: NaN, too.
+    """
     with on_device_of(owners):
         namespace = xp(owners)
         order = namespace.argsort(owners, kind="stable")
@@ -87,18 +90,19 @@ def _last_of_each(members: Any, owners: Any, count: int, combine: Callable[[Any,
             joined = owners[reach:] == owners[:-reach]
         if is_host(joined) and not joined.any():
             break
-        found = concatenate([found[:reach], where(joined, combine(found[reach:], found[:-reach]), found[reach:])])
+        found = concatenate([found[:reach], combine(found[reach:], found[:-reach], joined)])
         reach *= 2
     return found[ends]
 
 
-def _product(x: Any, y: Any) -> Any:
-    return x * y
+def _product(x: Any, y: Any, joined: Any) -> Any:
+    return x * where(joined, y, y.dtype.type(1))
 
 
 @primitive(fresh=True)
 def _extreme(members, owners, count, largest):
-    return _last_of_each(members, owners, count, maximum if largest else minimum)
+    better = maximum if largest else minimum
+    return _last_of_each(members, owners, count, lambda x, y, joined: where(joined, better(x, y), x))
 
 
 def extreme_gradient(g, members, out, owners, count):
@@ -106,7 +110,7 @@ def extreme_gradient(g, members, out, owners, count):
     with on_device_of(owners):
         own = xp(owners).minimum(owners, count - 1)  # the element left out has no owner
         kept = owners < count
-    attains = equal(members, take(out, own)) & kept
+    attains = (equal(members, take(out, own)) | isnan(members)) & kept
     ties = put_into_zeros(attains.astype(g.dtype), own, (count,))
     return where(attains, take(g / ties, own), 0.0)
 

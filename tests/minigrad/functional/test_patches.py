@@ -60,3 +60,12 @@ def test_pad_by_less_than_nothing_cuts_off():
     x = RNG.normal(size=(2, 5))
     np.testing.assert_array_equal(F.pad(x, (-1, 1), value=7).numpy(), np.pad(x[:, 1:], ((0, 0), (0, 1)),
                                                                             constant_values=7))
+
+
+@pytest.mark.parametrize(("mode", "expected"), [
+    ("replicate", [2, 3, 4, 5, 5, 5, 5, 5]), ("circular", [2, 3, 4, 5, 2, 3, 4, 5]),
+    ("reflect", [2, 3, 4, 5, 4, 3, 2, 1]),
+])
+def test_what_is_cut_off_is_reflected_and_not_repeated(mode, expected):
+    """As in PyTorch, whose modes differ here."""
+    np.testing.assert_array_equal(F.pad(np.arange(1.0, 6), (-1, 4), mode).numpy(), expected)

@@ -135,6 +135,17 @@ def test_nan_counts_as_the_largest(device):
     assert mg.median(x[2:]).item() == 1.5
 
 
+@pytest.mark.parametrize(("reduce", "of_x", "of_sent"), [
+    ("prod", [math.nan, 4], [5, 6, 12]), ("amax", [0, 2], [1, 0, 0]), ("amin", [0, 0], [1, 0, 2]),
+])
+def test_nan_in_one_place_does_not_reach_the_gradient_of_another(reduce, of_x, of_sent, device):
+    x, sent = leaf([5.0, 3.0], device), leaf([math.nan, 2.0, 1.0], device)
+    out = mg.scatter_reduce(x, 0, [0, 1, 1], sent, reduce)
+    gradients = mg.grad(out, [x, sent], leaf([1.0, 2.0], device))
+    np.testing.assert_array_equal(host(gradients[0]), of_x)
+    np.testing.assert_array_equal(host(gradients[1]), of_sent)
+
+
 def test_sorting_hardly_anything(device):
     assert mg.sort(leaf(np.zeros((0, 3)), device), axis=0).shape == (0, 3)
     assert mg.sort(leaf(2.0, device), axis=None).tolist() == [2]

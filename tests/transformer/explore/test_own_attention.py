@@ -6,6 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import func, nn
 from minigrad import functional as F
+from minigrad.engine.interpreters import interpreters
 
 from tests.transformer.tiny import jitter, tiny_config
 from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, trace
@@ -338,6 +339,60 @@ def test_a_checkpoint_inside_the_module_that_calls():
         gradient = attention.gradient(tap).numpy()
         numeric = t.finite_difference(loss, "Checkpointed", tap, np.sign(gradient))
         assert numeric == pytest.approx(abs(gradient).sum(), rel=1e-6), tap
+
+
+def test_a_checkpoint_of_what_requires_no_gradient():
+    """Only parameters are learnt: the inputs get gradients for the trace alone."""
+    attention = MultiHeadAttention(WIDTH, HEADS).to(dtype=np.float64)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)))
+    module = nn.Sequential(attention)
+
+    def loss():
+        return (func.checkpoint(lambda x: attention(x, x, x), x) ** 2).sum()
+
+    with trace(module) as t:
+        loss().backward()
+    for tap in ("query_input", "weights", "output"):
+        gradient = t["0"].gradient(tap).numpy()
+        numeric = t.finite_difference(loss, "0", tap, np.sign(gradient))
+        assert numeric == pytest.approx(abs(gradient).sum(), rel=1e-6), tap
+
+
+class Trying(nn.Module):
+    """It recovers from an attention that fails, or does not."""
+
+    def __init__(self, recovers=True):
+        super().__init__()
+        self.inner, self.recovers = MultiHeadAttention(WIDTH, HEADS), recovers
+
+    def forward(self, x):
+        try:
+            with mg.fused(False):
+                return self.inner(x, x, x[..., :1])
+        except ValueError:
+            if not self.recovers:
+                raise
+        return self.inner(x, x, x)
+
+
+def test_finite_differences_put_every_setting_back_after_an_error():
+    """The blocks of a call that failed were left after those around it, whose values were then mixed up."""
+    module = Trying().to(dtype=np.float64)
+    x = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH)))
+
+    def loss():
+        return (module(x) ** 2).sum()
+
+    with trace(module) as t:
+        loss().backward()
+    direction = np.sign(t["inner"].gradient("weights").numpy())
+    expected = abs(t["inner"].gradient("weights").numpy()).sum()
+    assert t.finite_difference(loss, "inner", "weights", direction) == pytest.approx(expected, rel=1e-6)
+    module.recovers = False
+    with pytest.raises(ValueError, match=r"matmul|linear"):
+        t.finite_difference(loss, "inner", "weights", direction)
+    assert (interpreters(), mg.is_grad_enabled()) == ((), True)
+    assert "forward" not in vars(module.inner)
 
 
 def test_returned_weights_in_the_loss_of_a_module_of_ones_own():
