@@ -151,11 +151,13 @@ class Continuation(_Prefixes):
         model: a model in evaluation mode.
         prompt: ids (B, T); the first call of this object gets the last of them.
         special: tokens that the vocabulary must have.
+        memory: (B, S, D), for a model with cross-attention, ``model(ids, memory=memory)``; None: there is none.
     """
 
-    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], special: Sequence[int]) -> None:
+    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], special: Sequence[int],
+                 memory: Tensor | None = None) -> None:
         super().__init__(prompt[:, None, :-1])
-        self.model, self.special = model, special
+        self.model, self.special, self.memory = model, special, memory
         declined = projections(model)
         self.cache = None if isinstance(declined, str) else KeyValueCache(model)
         if isinstance(declined, str):
@@ -167,12 +169,13 @@ class Continuation(_Prefixes):
         """The logits of the token after each of `tokens`, see `AsWritten`."""
         hypotheses = self.prefix.shape[1]
         ids = self.extend(tokens, parents)
+        more = {} if self.memory is None else {"memory": self.memory[np.arange(len(ids)) // tokens.shape[1]]}
         if self.cache is None:
-            return self.last(self.model(ids), ids)
+            return self.last(self.model(ids, **more), ids)
         if parents is not None and self.cache.length:
             self.cache.select((np.arange(len(parents))[:, None] * hypotheses + parents).ravel())
         ids = ids[:, self.cache.length:]
-        return self.last(self.cache(ids), ids)
+        return self.last(self.cache(ids, **more), ids)
 
     def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
         """The logits of the last token, a raw array (rows, V), from (rows, T, V); ValueError for another shape."""
@@ -189,6 +192,7 @@ class Continuation(_Prefixes):
         """Make these prompts, in this order, the batch; a prompt may occur several times."""
         hypotheses = self.prefix.shape[1]
         super().select(rows)
+        self.memory = None if self.memory is None else self.memory[rows]
         if self.cache is not None and self.cache.length:
             self.cache.select((rows[:, None] * hypotheses + np.arange(hypotheses)).ravel())
 
