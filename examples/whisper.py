@@ -20,8 +20,8 @@ class Whisper(nn.Module):
         super().__init__()
         sizes = {"d_model": d_model, "num_heads": num_heads, "d_ff": 4 * d_model, "activation": "gelu"}
         self.conv1, self.conv2 = nn.Conv1d(mels, d_model, 3, 1, 1), nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
-        self.positions, self.norm, self.gelu = nn.Embedding(1500, d_model), nn.LayerNorm(d_model), nn.GELU()
-        self.layers = nn.Sequential(*(EncoderLayer(**sizes) for _ in range(num_layers)))
+        self.positions, self.norm = nn.Embedding(1500, d_model).requires_grad_(False), nn.LayerNorm(d_model)
+        self.layers, self.gelu = nn.Sequential(*(EncoderLayer(**sizes) for _ in range(num_layers))), nn.GELU()
         self.decoder = LanguageModel(vocab_size, num_layers=num_layers, max_length=448, cross_attention=True, **sizes)
         for attention in (module for module in self.modules() if isinstance(module, MultiHeadAttention)):
             attention.key.bias = None  # it would add the same to all scores of a query

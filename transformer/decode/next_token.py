@@ -155,7 +155,7 @@ class Continuation(_Prefixes):
     """
 
     def __init__(self, model: nn.Module, prompt: NDArray[np.int64], special: Sequence[int],
-                 memory: Tensor | None = None) -> None:
+                 memory: Any = None) -> None:
         super().__init__(prompt[:, None, :-1])
         self.model, self.special, self.memory = model, special, memory
         declined = projections(model)
@@ -169,13 +169,17 @@ class Continuation(_Prefixes):
         """The logits of the token after each of `tokens`, see `AsWritten`."""
         hypotheses = self.prefix.shape[1]
         ids = self.extend(tokens, parents)
-        more = {} if self.memory is None else {"memory": self.memory[np.arange(len(ids)) // tokens.shape[1]]}
+        more = {} if self.memory is None else {"memory": self._memory_of(*tokens.shape)}
         if self.cache is None:
             return self.last(self.model(ids, **more), ids)
         if parents is not None and self.cache.length:
             self.cache.select((np.arange(len(parents))[:, None] * hypotheses + parents).ravel())
         ids = ids[:, self.cache.length:]
         return self.last(self.cache(ids, **more), ids)
+
+    def _memory_of(self, batch: int, hypotheses: int) -> Any:
+        """The memory of each hypothesis, (B · K, S, D)."""
+        return self.memory if hypotheses == 1 else self.memory[np.repeat(np.arange(batch), hypotheses)]
 
     def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
         """The logits of the last token, a raw array (rows, V), from (rows, T, V); ValueError for another shape."""
