@@ -57,7 +57,7 @@ def weights_of(case):
 
 
 def gradients_by_their_names(model, weights, rename):
-    """A state of numbers in place of the weights tells which name is whose; GPT-2's map leads back by itself."""
+    """GPT-2's map leads back by itself; for pairs, a state of numbers in place of the weights tells which is whose."""
     if isinstance(rename, dict):
         return to_pytorch(model, rename=rename, gradients=True)
     values = {name: p.data.copy() for name, p in model.named_parameters()}
