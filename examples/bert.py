@@ -6,17 +6,11 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from minigrad import nn, tanh
-from minigrad.checkpoint import load_tensors
 
 from transformer import EncoderLayer, padding_mask
-from transformer.interop import load_pytorch
+from transformer.interop import HUGGING_FACE, load_pytorch
 
-LAYER = {f"attention.self.{name}": f"self_attention.{name}" for name in ("query", "key", "value")} | {
-    "attention.output.dense": "self_attention.output", "attention.output.LayerNorm": "norm1",
-    "intermediate.dense": "linear1", "output.dense": "linear2", "output.LayerNorm": "norm2"}
-NAMES = {f"encoder.layer.{{}}.{theirs}": f"layers.{{}}.{ours}" for theirs, ours in LAYER.items()} | {
-    "embeddings.word_embeddings": "words", "embeddings.position_embeddings": "positions", "pooler.dense": "pooler",
-    "embeddings.token_type_embeddings": "segments", "embeddings.LayerNorm": "norm", "embeddings.position_ids": None}
+NAMES = [*HUGGING_FACE, (r"^(bert\.|embeddings\.|encoder\.)+", ""), (r"_embeddings|\.dense", ""), ("cls|_ids", None)]
 
 
 class Bert(nn.Module):
@@ -24,31 +18,22 @@ class Bert(nn.Module):
 
     def __init__(self, vocab_size=30522, d_model=768, num_heads=12, d_ff=3072, num_layers=12, max_length=512):
         super().__init__()
-        self.words, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(max_length, d_model)
-        self.segments, self.norm = nn.Embedding(2, d_model), nn.LayerNorm(d_model, 1e-12)
-        self.layers = nn.ModuleList(EncoderLayer(d_model=d_model, num_heads=num_heads, d_ff=d_ff, norm="post",
-                                                 activation="gelu", layer_norm_eps=1e-12) for _ in range(num_layers))
-        self.pooler = nn.Linear(d_model, d_model)
+        self.word, self.position, self.token_type = (nn.Embedding(n, d_model) for n in (vocab_size, max_length, 2))
+        self.norm, self.pooler = nn.LayerNorm(d_model, 1e-12), nn.Linear(d_model, d_model)
+        self.layer = nn.ModuleList(EncoderLayer(d_model=d_model, num_heads=num_heads, d_ff=d_ff, norm="post",
+                                                activation="gelu", layer_norm_eps=1e-12) for _ in range(num_layers))
 
-    def forward(self, ids, segments):
+    def forward(self, ids, segments=0):
         """Ids and segments (B, T) → a vector for each token (B, T, D), and one for each text (B, D)."""
-        x = self.norm(self.words(ids) + self.positions.weight[:ids.shape[1]] + self.segments(segments))
-        for layer in self.layers:
+        x = self.norm(self.word(ids) + self.position.weight[:ids.shape[1]] + self.token_type.weight[segments])
+        for layer in self.layer:
             x = layer(x, padding_mask(ids))
         return x, tanh(self.pooler(x[:, 0]))
 
 
-def main(weights: str, tokenizer: str, *texts: str) -> None:
-    """Print how the vectors of each two texts correlate."""
-    state = {name.replace("gamma", "weight").replace("beta", "bias"): array  # what the norms' were called at first
-             for name, array in load_tensors(weights)[0].items()}
-    load_pytorch(model := Bert().eval(), state, prefix="bert", rename=NAMES)
-    tokens = Tokenizer.from_file(tokenizer)
-    tokens.enable_padding()
-    ids = np.array([encoding.ids for encoding in tokens.encode_batch(list(texts))])
-    vectors = model(ids, np.zeros_like(ids))[1].numpy()
-    print(np.corrcoef(vectors))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    load_pytorch(model := Bert().eval(), sys.argv[1], rename=NAMES)
+    tokens = Tokenizer.from_file(sys.argv[2])
+    tokens.enable_padding()
+    ids = np.array([encoding.ids for encoding in tokens.encode_batch(sys.argv[3:])])
+    print(np.corrcoef(model(ids)[1].numpy()))  # how the vectors of each two texts correlate

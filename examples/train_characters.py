@@ -3,7 +3,6 @@
     python examples/train_characters.py FILE
 """
 
-import math
 from pathlib import Path
 
 import click
@@ -21,7 +20,7 @@ from transformer.data.vocabulary import SPECIALS
 from transformer.decode import stream
 
 DOCS = Path(__file__).parents[1] / "docs"
-BIT = math.log(2)  # in nats
+BIT = np.log(2)  # in nats
 
 
 @click.command(cls=Command)
@@ -79,11 +78,10 @@ def read(files: list[Path]) -> str:
 
 def validate(model: LanguageModel, ids: np.ndarray, length: int) -> float:
     """The mean loss of a character, in bits, over passages of `length` one after the other."""
-    starts = np.arange(0, len(ids) - length, length)[:, None]
-    passages = ids[starts + np.arange(length + 1)]
+    passages = ids[np.arange(0, len(ids) - length, length)[:, None] + np.arange(length + 1)]
     with nn.evaluating(), no_grad():
-        total = sum(model.loss(passages[first:first + 64], reduction="sum").item()
-                    for first in range(0, len(passages), 64))
+        parts = np.split(passages, range(64, len(passages), 64))
+        total = sum(model.loss(part, reduction="sum").item() for part in parts)
     return total / (len(passages) * length) / BIT
 
 

@@ -6,68 +6,34 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from minigrad import Tensor, nn
-from minigrad import functional as F
 
-from transformer import DecoderLayer, EncoderLayer, MultiHeadAttention, causal_mask
-from transformer.interop import load_pytorch
-from transformer.model import sinusoid
+from transformer import EncoderLayer, LanguageModel, MultiHeadAttention, generate
+from transformer.interop import HUGGING_FACE, load_pytorch
 
-PROJECTIONS = {"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"}
-LAYER = {f"{theirs}.{part}": f"{ours}.{name}" for part, name in PROJECTIONS.items()
-         for theirs, ours in (("self_attn", "self_attention"), ("encoder_attn", "cross_attention"))} | {
-    "self_attn_layer_norm": "self_attention_residual.norm", "encoder_attn_layer_norm": "cross_attention_residual.norm",
-    "fc1": "feed_forward.inner", "fc2": "feed_forward.outer", "final_layer_norm": "feed_forward_residual.norm"}
-NAMES = {f"{stack}.layers.{{}}.{theirs}": f"{stack}.{{}}.{ours}" for stack in ("encoder", "decoder")
-         for theirs, ours in LAYER.items()} | {
-    "encoder.conv1": "conv1", "encoder.conv2": "conv2", "encoder.embed_positions.weight": "frames",
-    "encoder.layer_norm": "memory_norm", "decoder.embed_tokens": "words", "decoder.embed_positions": "positions",
-    "decoder.layer_norm": "norm"}
-START, END = (50258, 50259, 50359, 50363), 50257  # start, English, transcribe, no times; the end
+NAMES = [*HUGGING_FACE, (r"^(model\.)?(encoder\.)?", ""), ("^proj_out", "decoder.table")]
 
 
 class Whisper(nn.Module):
-    """Log-mel features → memory → logits; 30 seconds are 3,000 features and a memory of 1,500."""
+    """An encoder of speech, and a decoder that attends to its output; the tiny model by default."""
 
-    def __init__(self, vocab_size=51865, d_model=384, num_heads=6, d_ff=1536, num_layers=4, mels=80, frames=1500,
-                 max_length=448):
+    def __init__(self, vocab_size=51865, d_model=384, num_heads=6, num_layers=4, mels=80):
         super().__init__()
-        sizes = {"d_model": d_model, "num_heads": num_heads, "d_ff": d_ff, "activation": "gelu"}
-        self.conv1 = nn.Conv1d(mels, d_model, 3, padding=1)
-        self.conv2 = nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
-        self.register_buffer("frames", Tensor(sinusoid(frames, d_model, "halves"), dtype=np.float32))
-        self.encoder = nn.ModuleList(EncoderLayer(**sizes) for _ in range(num_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(**sizes) for _ in range(num_layers))
-        for module in self.modules():
-            if isinstance(module, MultiHeadAttention):
-                module.key.bias = None  # it would not change the weights of attention
-        self.memory_norm, self.norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.words, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(max_length, d_model)
+        sizes = {"d_model": d_model, "num_heads": num_heads, "d_ff": 4 * d_model, "activation": "gelu"}
+        self.conv1, self.conv2 = nn.Conv1d(mels, d_model, 3, 1, 1), nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
+        self.positions, self.norm = nn.Embedding(1500, d_model).requires_grad_(False), nn.LayerNorm(d_model)
+        self.layers, self.gelu = nn.Sequential(*(EncoderLayer(**sizes) for _ in range(num_layers))), nn.GELU()
+        self.decoder = LanguageModel(vocab_size, num_layers=num_layers, max_length=448, cross_attention=True, **sizes)
+        for attention in (module for module in self.modules() if isinstance(module, MultiHeadAttention)):
+            attention.key.bias = None  # it would add the same to all scores of a query
 
     def encode(self, features):
-        """(B, mels, 2S) → (B, S, D)."""
-        x = F.gelu(self.conv2(F.gelu(self.conv1(features)))).swapaxes(1, 2)
-        x = x + self.frames[:x.shape[1]]
-        for layer in self.encoder:
-            x = layer(x)
-        return self.memory_norm(x)
-
-    def forward(self, memory, ids):
-        """(B, S, D) and ids (B, T) → the logits of the token after each, (B, T, V)."""
-        x, mask = self.words(ids) + self.positions.weight[:ids.shape[1]], causal_mask(ids.shape[1])
-        for layer in self.decoder:
-            x = layer(x, memory, mask)
-        return F.linear(self.norm(x), self.words.weight)
-
-
-def main(weights: str, tokenizer: str, log_mel: str) -> None:
-    """Print the most probable text, of at most 40 tokens."""
-    load_pytorch(model := Whisper().eval(), weights, prefix="model", rename=NAMES)
-    memory = model.encode(Tensor(np.load(log_mel)[None]))
-    ids = list(START)
-    while len(ids) < 44 and ids[-1] != END:
-        ids.append(int(model(memory, np.array([ids]))[0, -1].argmax()))
-    print(Tokenizer.from_file(tokenizer).decode(ids))
+        """Log-mel features, (B, mels, 3000) for 30 seconds → (B, 1500, D)."""
+        x = self.gelu(self.conv2(self.gelu(self.conv1(features)))).swapaxes(1, 2)
+        return self.norm(self.layers(x + self.positions.weight[:x.shape[1]]))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    load_pytorch(model := Whisper().eval(), sys.argv[1], rename=NAMES)
+    memory = model.encode(Tensor(np.load(sys.argv[3])[None]))  # below: start, English, transcribe, no times; the end
+    [found] = generate(model.decoder, [[50258, 50259, 50359, 50363]], 40, end_id=50257, memory=memory)
+    print(Tokenizer.from_file(sys.argv[2]).decode(found.ids))

@@ -48,7 +48,7 @@ def whisper_shapes():
     mels = 3
     shapes = {"model.encoder.conv1.weight": (D, mels, 3), "model.encoder.conv1.bias": (D,),
               "model.encoder.conv2.weight": (D, D, 3), "model.encoder.conv2.bias": (D,),
-              "model.encoder.embed_positions.weight": (LENGTH, D), "model.decoder.embed_positions.weight": (LENGTH, D),
+              "model.encoder.embed_positions.weight": (1500, D), "model.decoder.embed_positions.weight": (448, D),
               "model.decoder.embed_tokens.weight": (WORDS, D)}
     for stack, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "encoder_attn"])):
         shapes |= norm(f"model.{stack}.layer_norm")
@@ -56,7 +56,7 @@ def whisper_shapes():
             for a in (f"{h}.{name}" for name in attentions):
                 shapes |= linear(f"{a}.q_proj") | linear(f"{a}.k_proj", bias=False) | linear(f"{a}.v_proj")
                 shapes |= linear(f"{a}.out_proj") | norm(f"{a}_layer_norm")
-            shapes |= norm(f"{h}.final_layer_norm") | linear(f"{h}.fc1", 3 * D) | linear(f"{h}.fc2", D, 3 * D)
+            shapes |= norm(f"{h}.final_layer_norm") | linear(f"{h}.fc1", 4 * D) | linear(f"{h}.fc2", D, 4 * D)
     return shapes
 
 

@@ -9,8 +9,17 @@ import minigrad
 from minigrad import Tensor, nn
 from minigrad.device import to_numpy
 
-from transformer import Encoder, MultiHeadAttention, Transformer, TransformerConfig
-from transformer.interop import Fused, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch, transposed
+from transformer import Encoder, LanguageModel, MultiHeadAttention, Transformer, TransformerConfig
+from transformer.interop import (
+    HUGGING_FACE,
+    Fused,
+    ModelNames,
+    load_pytorch,
+    pytorch_names,
+    save_pytorch,
+    to_pytorch,
+    transposed,
+)
 from transformer.model import DecoderLayer, EncoderLayer, LearnedPositions
 
 SIZES = {"d_model": 4, "num_heads": 2, "d_ff": 3}
@@ -235,11 +244,33 @@ def test_a_function_leads_from_their_names_to_those_here(name):
         to_pytorch(module, rename=FUNCTIONS[name])
 
 
+def test_the_names_of_llama():
+    """Each tensor has values of its own; the published examples hold the other names of `HUGGING_FACE`."""
+    model = LanguageModel(7, 8, 4, 1, 6, num_kv_heads=2, positions="rotary", bias=False, tie_output=False)
+    here = {"model.embed_tokens": "table", "model.norm": "norm", "lm_head": "projection",
+            "model.layers.0.input_layernorm": "layers.0.self_attention_residual.norm",
+            "model.layers.0.post_attention_layernorm": "layers.0.feed_forward_residual.norm",
+            "model.layers.0.mlp.up": "layers.0.feed_forward.inner",
+            "model.layers.0.mlp.down": "layers.0.feed_forward.outer"}
+    here |= {f"model.layers.0.self_attn.{part}_proj": f"layers.0.self_attention.{name}"
+             for part, name in (("q", "query"), ("k", "key"), ("v", "value"), ("o", "output"))}
+    given = snapshot(fill(model, 1))
+    state = {f"{theirs}.weight": given[f"{ours}.weight"] for theirs, ours in here.items()}
+    more = [("^model.", ""), ("lm_head", "projection"), ("mlp.up", "feed_forward.inner"),
+            ("mlp.down", "feed_forward.outer")]
+    assert load_pytorch(fill(model, 2), state, rename=[*HUGGING_FACE, *more]) == ([], [])
+    assert same(snapshot(model), given)
+
+
 def test_what_the_map_says_has_no_counterpart():
     module = nn.Linear(2, 3)
     state = {**to_pytorch(module, rename={"h.0.c": ""}), "h.0.bias": np.ones(1), "h.1.bias.x": np.ones(1)}
     assert load_pytorch(module, state, rename={"h.0.c": "", "h.{}.bias": None}) == ([], [])
     assert load_pytorch(module, state, rename=lambda n: n.removeprefix("h.0.c.") if ".c." in n else None) == ([], [])
+    pairs = [(r"^h\.\d\.bias", None), (r"h\.0\.c\.", "")]
+    assert load_pytorch(module, state, rename=pairs) == ([], [])
+    with pytest.raises(ValueError, match=r"unexpected: h\.1\.bias\.x"):
+        load_pytorch(module, state, rename=[(r"h\.0\.bias", None), *pairs[1:]])
     with pytest.raises(ValueError, match=r"unexpected: h\.1\.bias\.x"):
         load_pytorch(module, state, rename={"h.0.c": "", "h.{}.bias.y": None, "h.0.bias": None})
 

@@ -36,8 +36,8 @@ class WithoutPast(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, ids):
-        return self.model(ids)
+    def forward(self, ids, **memory):
+        return self.model(ids, **memory)
 
 
 def following(model, ids):
@@ -147,6 +147,28 @@ def test_a_narrow_beam_is_the_same_with_and_without_a_cache(options, device):
     assert len({len(h.ids) for h in ways[0]}) > 1
 
 
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"temperature": 1.0}], ids=str)
+def test_each_prompt_attends_to_its_own_memory(options, device):
+    """In batches of prompts of unequal lengths that leave at different times, as alone; with a cache and without."""
+    model = peaked(sharpness=1.5, cross_attention=True).to(device)
+    memory = minigrad.Tensor(np.random.default_rng(3).normal(size=(8, 5, 8)) * 3, device=device)
+
+    def found(each, rows):
+        with minigrad.random.fork(2):
+            return [whole(h) for h in generate(each, [(PROMPTS[::2] + PROMPTS)[row] for row in rows], 15, end_id=END,
+                                               memory=memory[np.array(rows)], **options)]
+
+    together = found(model, range(8))
+    assert len({len(ids) for ids in together}) > 1
+    assert together == found(WithoutPast(model), range(8))
+    if "temperature" in options:  # the draws of the first rows do not depend on the others
+        assert together[:3] == found(model, range(3))
+    else:
+        assert together == [ids for row in range(8) for ids in found(model, [row])]
+    with pytest.raises(ValueError, match=r"a row for each of the 2 prompts, got shape \(8, 5, 8\)"):
+        generate(model, PROMPTS[:2], 3, memory=memory)
+
+
 # --- Sampling -------------------------------------------------------------------------------------
 
 
@@ -196,6 +218,11 @@ def test_a_stream_has_the_tokens_of_generate(options):
             assert token == other
             assert minigrad.is_grad_enabled()
             assert model.training
+
+
+def test_a_stream_attends_to_a_memory():
+    model, memory = peaked(cross_attention=True), minigrad.Tensor(np.random.default_rng(3).normal(size=(1, 5, 8)))
+    assert [*stream(model, PROMPTS[0], 10, memory=memory)] == generate(model, PROMPTS[:1], 10, memory=memory)[0].ids
 
 
 # --- Mistakes -------------------------------------------------------------------------------------

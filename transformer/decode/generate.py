@@ -25,7 +25,8 @@ Prompt = NDArray[np.int64]  # (T,)
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
              top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, length_penalty: str = "gnmt",
-             alpha: float = 0.6, end_id: int | None = None, never: Sequence[int] = ()) -> list[Hypothesis]:
+             alpha: float = 0.6, end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None
+             ) -> list[Hypothesis]:
     """Continue each prompt with the tokens that the model predicts.
 
     By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
@@ -43,13 +44,14 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         beam_size, length_penalty, alpha: as for `beam_search`; |Y| counts the new tokens.
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.
+        memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
 
     Returns:
         For each prompt a hypothesis, whose `ids` are the new tokens.
 
     Raises:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
-            or a beam and sampling at once; a model that returns another shape.
+            or a beam and sampling at once; a model that returns another shape; a memory of another batch.
         TypeError: prompts or tokens that are no integers.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
@@ -58,13 +60,17 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
     score = scoring(length_penalty, alpha, "generate")
     choice_of = _choice("generate", max_new_tokens, len(prompts), temperature, top_k, top_p)
+    if memory is not None and len(memory) != len(prompts):
+        raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
+                         f"{tuple(memory.shape)}")
     if beam_size > 1 and choice_of is not _greedy:
         raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
                          "and top_p")
 
     def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
         with decoding(model):
-            steps = _steps(model, np.stack([prompts[row] for row in rows]), max_new_tokens, end_id, never)
+            batch = np.stack([prompts[row] for row in rows])
+            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows])
             if beam_size > 1:
                 return [best for [best] in search(steps, beam_size, 1, score)]
             return completed(steps, choice_of(rows))
@@ -76,12 +82,13 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
 def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
            top_k: int | None = None, top_p: float | None = None, end_id: int | None = None,
-           never: Sequence[int] = ()) -> Iterator[int]:
+           never: Sequence[int] = (), memory: Tensor | None = None) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
         model, max_new_tokens, temperature, top_k, top_p, end_id, never: as for `generate`.
+        memory: for a model with cross-attention, (1, S, D).
 
     Returns:
         An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
@@ -92,7 +99,7 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
     """
     batch = np.stack(_prompts(model, [prompt], max_new_tokens, "stream"))
     choose = _choice("stream", max_new_tokens, 1, temperature, top_k, top_p)(np.zeros(1, np.int64))
-    following = follow(_steps(model, batch, max_new_tokens, end_id, never), choose)
+    following = follow(_steps(model, batch, max_new_tokens, end_id, never, memory), choose)
 
     def tokens() -> Iterator[int]:
         while True:
@@ -106,13 +113,14 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
 
 
 def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
-           never: Sequence[int]) -> Steps:
+           never: Sequence[int], memory: Tensor | None) -> Steps:
     """The steps that continue `prompts`, ids (B, T)."""
     if not isinstance(never, Iterable):
         raise TypeError(f"generate: never must be a sequence of tokens, got {type(never).__name__} {never!r}")
     never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
     end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
-    return Steps(model, Continuation(model, prompts, never, end_id), prompts[:, -1:], [max_new_tokens] * len(prompts),
+    return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts[:, -1:],
+                 [max_new_tokens] * len(prompts),
                  -1 if end_id is None else end_id, never)
 
 

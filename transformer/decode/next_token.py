@@ -152,12 +152,13 @@ class Continuation(_Prefixes):
         prompt: ids (B, T); the first call of this object gets the last of them.
         never: tokens that no text contains.
         end: the token that ends a text, or None; the vocabulary must have both.
+        memory: (B, S, D), for a model with cross-attention, ``model(ids, memory=memory)``; None: there is none.
     """
 
-    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], never: Sequence[int], end: int | None
-                 ) -> None:
+    def __init__(self, model: nn.Module, prompt: NDArray[np.int64], never: Sequence[int], end: int | None,
+                 memory: Any = None) -> None:
         super().__init__(prompt[:, None, :-1])
-        self.model, self.never, self.end = model, set(never), end
+        self.model, self.never, self.end, self.memory = model, set(never), end, memory
         declined = projections(model)
         self.cache = None if isinstance(declined, str) else KeyValueCache(model)
         if isinstance(declined, str):
@@ -169,12 +170,17 @@ class Continuation(_Prefixes):
         """The logits of the token after each of `tokens`, see `AsWritten`."""
         hypotheses = self.prefix.shape[1]
         ids = self.extend(tokens, parents)
+        more = {} if self.memory is None else {"memory": self._memory_of(*tokens.shape)}
         if self.cache is None:
-            return self.last(self.model(ids), ids)
+            return self.last(self.model(ids, **more), ids)
         if parents is not None and self.cache.length:
             self.cache.select((np.arange(len(parents))[:, None] * hypotheses + parents).ravel())
         ids = ids[:, self.cache.length:]
-        return self.last(self.cache(ids), ids)
+        return self.last(self.cache(ids, **more), ids)
+
+    def _memory_of(self, batch: int, hypotheses: int) -> Any:
+        """The memory of each hypothesis, (B · K, S, D)."""
+        return self.memory if hypotheses == 1 else self.memory[np.repeat(np.arange(batch), hypotheses)]
 
     def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
         """The logits of the last token, a raw array (rows, V), from (rows, T, V); ValueError for another shape."""
@@ -194,6 +200,7 @@ class Continuation(_Prefixes):
         """Make these prompts, in this order, the batch; a prompt may occur several times."""
         hypotheses = self.prefix.shape[1]
         super().select(rows)
+        self.memory = None if self.memory is None else self.memory[rows]
         if self.cache is not None and self.cache.length:
             self.cache.select((rows[:, None] * hypotheses + np.arange(hypotheses)).ravel())
 

@@ -80,7 +80,8 @@ def transposed(name: str) -> Fused:
     return Fused((name,), transpose=True)
 
 
-Rename = Mapping[str, str | Fused | None] | Callable[[str], str | None] | Sequence[tuple[str, str]]
+Pairs = Sequence[tuple[str, str | None]]  # of a regular expression and its replacement
+Rename = Mapping[str, str | Fused | None] | Callable[[str], str | None] | Pairs
 Entry = tuple[str, Fused]  # a name of theirs, and the parameters here that it holds
 Rule = tuple[str, Fused]  # the same for templates of names
 
@@ -138,11 +139,19 @@ def is_ignored(name: str, rename: Rename | None) -> bool:
     return rename is not None and as_function(rename)(name) is None
 
 
-def as_function(rename: Callable[[str], str | None] | Sequence[tuple[str, str]]) -> Callable[[str], str | None]:
+def as_function(rename: Callable[[str], str | None] | Pairs) -> Callable[[str], str | None]:
     """A function, or pairs of a regular expression and its replacement, applied one after the other: as a function."""
     if callable(rename):
         return rename
-    return lambda name: reduce(lambda text, pair: re.sub(pair[0], pair[1], text), rename, name)
+
+    def renamed(name: str) -> str | None:
+        for pattern, replacement in rename:
+            if replacement is None and re.search(pattern, name):
+                return None
+            name = re.sub(pattern, replacement or "", name)
+        return name
+
+    return renamed
 
 
 def _match(template: str, name: str) -> re.Match[str] | None:

@@ -33,17 +33,20 @@ class LanguageModel(nn.Module):
         bias: whether projections, feed-forward layers and norms have biases.
         tie_output: project with the embedding's weights (GPT-2), or with those of a layer of its own, without a bias.
         pad_id: the id of padding, which follows the tokens of a shorter text; None: there is none.
+        cross_attention: whether each layer also attends to a memory, the output of an encoder of any kind.
     """
 
     def __init__(self, vocab_size: int, d_model: int = 256, num_heads: int = 8, num_layers: int = 4,
                  d_ff: int | None = None, num_kv_heads: int | None = None, max_length: int = 256, dropout: float = 0.1,
                  norm: str = "pre", activation: str = "gelu", positions: str = "learned", bias: bool = True,
-                 layer_norm_eps: float = 1e-5, tie_output: bool = True, pad_id: int | None = None) -> None:
+                 layer_norm_eps: float = 1e-5, tie_output: bool = True, pad_id: int | None = None,
+                 cross_attention: bool = False) -> None:
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
         added, rotary = POSITIONS[positions], RotaryPositions() if positions == "rotary" else None
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
+        self.cross_attention = cross_attention
         self.table = nn.Embedding(vocab_size, d_model)
         init.normal_(self.table.weight, std=d_model ** -0.5)
         self.positions = None if added is None else added(max_length, d_model)
@@ -52,7 +55,7 @@ class LanguageModel(nn.Module):
         config = LayerConfig(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
                              dropout=dropout, norm=norm, activation=activation, bias=bias, norm_bias=bias,
                              layer_norm_eps=layer_norm_eps)
-        self.layers = nn.ModuleList([DecoderLayer(config, cross_attention=False) for _ in range(num_layers)])
+        self.layers = nn.ModuleList([DecoderLayer(config, cross_attention=cross_attention) for _ in range(num_layers)])
         if rotary or num_kv_heads is not None:
             for layer in self.layers:
                 layer.self_attention = GroupedQueryAttention(d_model, num_heads, num_kv_heads, dropout=dropout,
@@ -60,30 +63,40 @@ class LanguageModel(nn.Module):
         self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
         self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
 
-    def forward(self, ids: Any, past: int = 0) -> Tensor:
+    def forward(self, ids: Any, past: int = 0, memory: Tensor | None = None) -> Tensor:
         """Ids (B, T) → the logits of the token after each, (B, T, V).
 
         Args:
             ids: a tensor, an array or nested lists.
             past: the number of tokens before `ids`, whose keys and values a `transformer.decode.KeyValueCache` has.
+            memory: for cross-attention, (B, S, D).
+
+        Raises:
+            TypeError: a memory, and no cross-attention, or the other way round; ids that are not integers.
+            ValueError: ids of another shape, or more than `max_length`.
+            IndexError: an id outside the vocabulary.
         """
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
+        if (memory is None) is self.cross_attention:
+            raise TypeError("LanguageModel: a memory belongs to a model with cross_attention=True, and to no other")
         length = ids.shape[1]
         x = self.table(ids) * self.scale  # (B, T, D)
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
         mask = causal_mask(length, past + length, x.device)
         for layer in self.layers:
-            x = layer(x, mask=mask)
+            x = layer(x, memory, mask)
         x = x if self.norm is None else self.norm(x)
         return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
 
-    def loss(self, ids: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
+    def loss(self, ids: Any, label_smoothing: float = 0.0, reduction: str = "mean", memory: Tensor | None = None
+             ) -> Tensor:
         """The cross-entropy of every token of ids (B, T) but the first, given those before it, without padding.
 
         Args:
             ids: texts, each with padding at its end.
             label_smoothing, reduction: as for `minigrad.functional.cross_entropy`.
+            memory: for cross-attention, (B, S, D).
         """
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         ignored = -1 if self.pad_id is None else self.pad_id
-        return F.cross_entropy(self(ids[:, :-1]), ids[:, 1:], None, ignored, reduction, label_smoothing)
+        return F.cross_entropy(self(ids[:, :-1], memory=memory), ids[:, 1:], None, ignored, reduction, label_smoothing)
