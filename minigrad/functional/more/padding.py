@@ -17,7 +17,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     Args:
         input: any shape.
         pad: (before, after) of the last axis, then those of the last but one, and so on; negative ones cut off.
-        mode: ``"constant"``, ``"reflect"``, ``"replicate"``, ``"circular"``, or another of `minigrad.pad`.
+        mode: ``"constant"``, ``"reflect"``, ``"replicate"``, ``"circular"``, or another of `minigrad.pad`. What is cut
+            off comes back where the rest is reflected, but not where it goes around.
         value: what ``"constant"`` puts there; None is 0.
 
     Raises:
@@ -30,11 +31,18 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
                          "minigrad.pad takes a pair for every axis, the first axis first")
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (input.ndim - len(pairs)) + pairs
-    kept = []
-    for (before, after), n in zip(pairs, input.shape, strict=True):
-        if n + min(before, 0) + min(after, 0) < 0:
-            raise ValueError(f"pad: {tuple(pad)} cuts off more than there is, of shape {input.shape}")
-        kept.append(slice(max(0, -before), n + min(after, 0)))
-    cut = input[tuple(kept)] if min(widths, default=0) < 0 else input
+    if any(n + min(before, 0) + min(after, 0) < 0 for (before, after), n in zip(pairs, input.shape, strict=True)):
+        raise ValueError(f"pad: {tuple(pad)} cuts off more than there is, of shape {input.shape}")
     added = [(max(0, before), max(0, after)) for before, after in pairs]
-    return ops.pad(cut, added, mode, 0 if value is None else value)
+    value = 0 if value is None else value
+    if mode in ("circular", "wrap"):
+        return ops.pad(_cut(input, pairs), added, mode, value)
+    return _cut(ops.pad(input, added, mode, value), pairs)
+
+
+def _cut(x: Any, pairs: list[tuple[int, int]]) -> Any:
+    """x without what the negative widths name."""
+    if all(width >= 0 for pair in pairs for width in pair):
+        return x
+    return x[tuple([slice(max(0, -before), n + min(after, 0)) for (before, after), n in zip(pairs, x.shape,
+                                                                                            strict=True)])]

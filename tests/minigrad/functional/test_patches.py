@@ -60,3 +60,14 @@ def test_pad_by_less_than_nothing_cuts_off():
     x = RNG.normal(size=(2, 5))
     np.testing.assert_array_equal(F.pad(x, (-1, 1), value=7).numpy(), np.pad(x[:, 1:], ((0, 0), (0, 1)),
                                                                             constant_values=7))
+
+
+@pytest.mark.parametrize(("mode", "found"), [("constant", "bc00"), ("reflect", "bcba"), ("replicate", "bccc"),
+                                             ("circular", "bcbc")])
+def test_what_is_cut_off_is_reflected_but_does_not_go_around(mode, found):
+    letters = Tensor([ord(c) for c in "abc"])
+    assert "".join(map(chr, F.pad(letters, (-1, 2), mode, ord("0")).tolist())) == found
+
+
+def test_an_axis_that_is_cut_off_whole_may_be_padded_again():
+    assert F.pad(Tensor([[1.0, 2, 3]]), (2, -3), "replicate").tolist() == [[1, 1]]
