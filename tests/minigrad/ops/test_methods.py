@@ -80,10 +80,11 @@ def same(found, expected, x):
         np.testing.assert_array_equal(*(host(mg.grad(out.sum(), x)) for out in (found, expected)))
 
 
-def test_operators_whose_first_operand_is_no_tensor():
+def test_operators_that_have_no_rows():
     """Those of arithmetic have rows in the table of operations."""
     x = Tensor(X, requires_grad=True)
     same([1.0, 2.0] @ x, Tensor([1.0, 2.0]) @ x, x)
+    same(+x, x, x)
     same(True & (x > 1), x > 1, x)
     same(False | (x > 1), x > 1, x)
     same(True ^ (x > 1), x <= 1, x)
