@@ -58,7 +58,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
     if mode not in MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}; a number to put "
                          "there is value=")
-    if mode == "constant":
+    if mode == "constant" and pairs:
         return pad_constant(x, pairs, value)
     for axis, pair in enumerate(pairs):
         if pair != (0, 0):
@@ -69,7 +69,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
 def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     """A pair (before, after) for each axis."""
     try:
-        pairs = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2))
+        pairs = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else []
     except ValueError:
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got "
                          f"{widths}") from None
