@@ -69,7 +69,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
 def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     """A pair (before, after) for each axis."""
     try:
-        pairs = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else []
+        pairs: Any = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else ()
     except ValueError:
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got "
                          f"{widths}") from None
