@@ -10,7 +10,8 @@ from minigrad.engine.errors import Spelling
 # PyTorch's or NumPy's spelling of an argument -> ours, which means the same
 TORCH_NAMES = {"dim": "axis", "keepdim": "keepdims", "start_dim": "start_axis", "end_dim": "end_axis",
                "dimension": "axis", "dims": "axes", "pad_width": "widths", "constant_values": "value",
-               "condlist": "conditions", "choicelist": "choices"}
+               "condlist": "conditions", "choicelist": "choices", "ddof": "correction", "a_min": "min",
+               "a_max": "max"}
 # Arguments that are not understood -> what takes their place here: the first of these that the function has
 OURS = {
     "p": ("ord",),
@@ -23,9 +24,6 @@ OURS = {
     "split_size_or_sections": ("sizes",),
     "indices_or_sections": ("sizes",),
     "size": ("shape",),
-    "a_min": ("min",),
-    "a_max": ("max",),
-    "ddof": ("correction",),
     "unbiased": ("correction",),
     "need_weights": ("return_weights",),
 }

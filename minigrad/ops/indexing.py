@@ -61,7 +61,7 @@ def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
     IndexError for an axis that x lacks and for an index out of range, naming it; TypeError for what is no integer.
     Indices that come on a GPU are not read back for the range.
     """
-    shape, values, device = tuple(x.shape), raw(indices), device_of(raw(x))
+    shape, values, device = tuple(x.shape) or (1,), raw(indices), device_of(raw(x))  # a number has axis 0
     single_axis(axis, shape, operation)
     if is_host(indices) or not is_array(values):  # a copy: an array may change before the backward pass
         values = np.array(values, dtype=None if is_array(values) or np.size(values) else np.int64)
@@ -90,8 +90,8 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     A negative index counts from the end. Raises IndexError for one that is out of range (on the host) and for an axis
     that x lacks, TypeError for indices that are not integers.
     """
-    if axis is None:
-        x, axis = reshape(x, (-1,)), 0
+    if axis is None or not len(x.shape):
+        x, axis = reshape(x, (-1,)), axis or 0
     indices = indices_on_device(indices, x, axis, "take")
     return _take(x, indices, axis)
 
@@ -106,7 +106,7 @@ def require_axis(axis: Any, operation: str, order: str) -> None:
 def along(indices: Any, axis: int) -> tuple[Any, ...]:
     """The index that picks, for each place in `indices`, the element at ``indices[place]`` along `axis`."""
     namespace, ndim = xp(indices), indices.ndim
-    axis %= ndim
+    axis %= ndim or 1
     return tuple(indices if i == axis else namespace.arange(n).reshape((1,) * i + (n,) + (1,) * (ndim - i - 1))
                  for i, n in enumerate(indices.shape))
 
@@ -124,11 +124,14 @@ gather_at.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, along(i
 def gather(input: Any, axis: int, index: Any) -> Any:
     """``out[i][j] = input[index[i][j]][j]`` for axis 0, and so on: PyTorch's gather, NumPy's take_along_axis.
 
-    `index` has as many dimensions as the input and is not longer along any axis but `axis`. Errors are those of `take`,
+    `index` has as many dimensions as the input and is not longer along any axis but `axis`; a number counts as one
+    element along axis 0, and its index may have one dimension or none. Errors are those of `take`,
     and ValueError for a shape that does not fit.
     """
     require_axis(axis, "gather", "input, axis, index")
     index = indices_on_device(index, input, axis, "gather")
+    if not len(input.shape):
+        input = reshape(input, (1,) * len(index.shape))
     check_fit(index.shape, input.shape, axis, "gather")
     return gather_at(input, index, axis)
 

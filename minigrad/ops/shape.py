@@ -75,7 +75,7 @@ def expand_dims(x: Any, axis: int) -> Any:
 @public
 def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
-    shape = x.shape
+    shape = x.shape or (1,)  # a number has axis 0, as in NumPy
     if axis is None:
         return reshape(x, tuple(n for n in shape if n != 1))
     axes = axis if isinstance(axis, tuple) else (axis,)

@@ -23,7 +23,7 @@ from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.linalg import batched_matmul
 from minigrad.ops.more import einsum
 from minigrad.ops.more.reduction import var
-from minigrad.ops.more.scan import cumsum
+from minigrad.ops.more.scan import _cumsum
 from minigrad.ops.reduction import expand_reduced, keep_reduced, logsumexp, max, mean, min, reduced_size
 from minigrad.ops.selection import where
 from minigrad.ops.shape import rows
@@ -157,4 +157,4 @@ def install() -> None:
     add_body(max, takes_halves, kind="precise", x=share_among_ties)
     add_body(min, takes_halves, kind="precise", x=share_among_ties)
     add_body(logsumexp, takes_halves, logsumexp_in_single, "precise")
-    add_body(cumsum, takes_halves, cumsum_in_single, "precise", x=cumsum_gradient_in_single)
+    add_body(_cumsum, takes_halves, cumsum_in_single, "precise", x=cumsum_gradient_in_single)

@@ -119,12 +119,11 @@ def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cp
 @public
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
              requires_grad: bool = False) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,).
+    """`num` evenly spaced numbers from `start` to `stop`, both included: (num,), computed in float64.
 
     `dtype`, `device` and `requires_grad` are as for `Tensor`.
     """
-    for bound in (start, stop):
-        numeric(np.asarray(bound), "linspace")
+    start, stop = (numeric(np.asarray(bound), "linspace").item() for bound in (start, stop))
     return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
 
 

@@ -195,6 +195,9 @@ class Tensor(ArrayLike, Methods["Tensor"]):
     def __neg__(self) -> Tensor:
         return ops.neg(self)
 
+    def __pos__(self) -> Tensor:
+        return self
+
     def __abs__(self) -> Tensor:
         return ops.absolute(self)
 

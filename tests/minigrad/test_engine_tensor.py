@@ -134,6 +134,8 @@ def test_eye_and_linspace(device):
     assert_is(mg.eye(2, 3, dtype=np.int64, device=device), [[1, 0, 0], [0, 1, 0]], np.int64, there)
     assert_is(mg.linspace(0, 1, 5), [0, 0.25, 0.5, 0.75, 1], np.float32)
     assert_is(mg.linspace(2.0, -2.0, 3, dtype=np.float64, device=device), [2, 0, -2], np.float64, there)
+    of_float32 = mg.linspace(Tensor(-3.0), np.float32(1), 50, dtype=np.float64)
+    np.testing.assert_allclose(of_float32.numpy(), np.linspace(-3, 1, 50), rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])

@@ -16,9 +16,9 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
     Args:
         input: any shape.
-        pad: (before, after) of the last axis, then those of the last but one, and so on; negative ones cut off,
-            before anything is repeated; but ``"reflect"`` reflects what is cut off at the other side, too.
-        mode: ``"constant"``, ``"reflect"``, ``"replicate"``, ``"circular"``, or another of `minigrad.pad`.
+        pad: (before, after) of the last axis, then those of the last but one, and so on; negative ones cut off.
+        mode: ``"constant"``, ``"reflect"``, ``"replicate"``, ``"circular"``, or another of `minigrad.pad`. What is cut
+            off comes back where the rest is reflected, but not where it goes around.
         value: what ``"constant"`` puts there; None is 0.
 
     Raises:
@@ -31,17 +31,18 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
                          "minigrad.pad takes a pair for every axis, the first axis first")
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (input.ndim - len(pairs)) + pairs
+    if any(n + min(before, 0) + min(after, 0) < 0 for (before, after), n in zip(pairs, input.shape, strict=True)):
+        raise ValueError(f"pad: {tuple(pad)} cuts off more than there is, of shape {input.shape}")
     added = [(max(0, before), max(0, after)) for before, after in pairs]
     value = 0 if value is None else value
-    if mode == "reflect":
-        return _cut(ops.pad(input, added, mode), pairs, pad)
-    return ops.pad(_cut(input, pairs, pad), added, mode, value)
+    if mode in ("circular", "wrap"):
+        return ops.pad(_cut(input, pairs), added, mode, value)
+    return _cut(ops.pad(input, added, mode, value), pairs)
 
 
-def _cut(x: Any, pairs: Sequence[tuple[int, int]], widths: Sequence[int]) -> Any:
-    """x without what the negative widths of each axis cut off."""
-    for (before, after), n in zip(pairs, x.shape, strict=True):
-        if n + min(before, 0) + min(after, 0) < 0:
-            raise ValueError(f"pad: {tuple(widths)} cuts off more than there is, of shape {x.shape}")
-    kept = tuple(slice(max(0, -before), n + min(after, 0)) for (before, after), n in zip(pairs, x.shape, strict=True))
-    return x[kept] if min(widths, default=0) < 0 else x
+def _cut(x: Any, pairs: list[tuple[int, int]]) -> Any:
+    """x without what the negative widths name."""
+    if all(width >= 0 for pair in pairs for width in pair):
+        return x
+    return x[tuple([slice(max(0, -before), n + min(after, 0)) for (before, after), n in zip(pairs, x.shape,
+                                                                                            strict=True)])]

@@ -26,7 +26,7 @@ def normalize(input: Any, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> 
         IndexError: an axis that the input lacks.
     """
     input = as_tensor(input)
-    single_axis(axis, input.shape, "normalize")
+    single_axis(axis, input.shape or (1,), "normalize")
     return input / ops.maximum(ops.norm(input, p, axis, keepdims=True), positive(eps, input.dtype))
 
 
@@ -48,14 +48,14 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
         shape = np.broadcast_shapes(x1.shape, x2.shape)
     except ValueError:
         raise ValueError(f"cosine_similarity: x1 and x2 must broadcast, got {x1.shape} and {x2.shape}") from None
-    single_axis(axis, shape, "cosine_similarity")
+    single_axis(axis, shape or (1,), "cosine_similarity")
     x1, x2 = (x if x.shape == shape else ops.broadcast_to(x, shape) for x in (x1, x2))
     return (_scaled(x1, axis, eps) * _scaled(x2, axis, eps)).sum(axis=axis)
 
 
 def _scaled(x: Any, axis: int, eps: float) -> Any:
     """``x / max(‖x‖, eps)``; the squares in the length are of elements up to 1, and so neither overflow nor vanish."""
-    if not x.shape[axis]:
+    if not x.size:
         return x
     largest = ops.max(ops.absolute(x), axis, keepdims=True).detach()
     largest = ops.where((largest > 0) & ops.isfinite(largest), largest, 1.0)  # any number would do: it cancels

@@ -13,7 +13,7 @@ import numpy as np
 from minigrad.device.sums import LONG, loses_digits, running_sums, sum_over, wide_sum_over
 from minigrad.kernels.bodies import add_body
 from minigrad.ops.more.reduction import var
-from minigrad.ops.more.scan import cumsum
+from minigrad.ops.more.scan import _cumsum
 from minigrad.ops.more.shape import flip
 from minigrad.ops.reduction import expand_reduced, mean, reduced_size, sum
 
@@ -57,7 +57,7 @@ def suits_cumsum(x, axis):
 
 def cumsum_of(x: Any, axis: int) -> Any:
     """The running sums along `axis` of an array on any device."""
-    return running_sums(x, axis) if suits_cumsum(x, axis) else cumsum.forward(x, axis)
+    return running_sums(x, axis) if suits_cumsum(x, axis) else _cumsum.forward(x, axis)
 
 
 def cumsum_gradient(g: Any, axis: int) -> Any:
@@ -67,4 +67,4 @@ def cumsum_gradient(g: Any, axis: int) -> Any:
 add_body(sum, suits, sum_over, "precise")
 add_body(mean, suits, mean_of, "precise")
 add_body(var, suits_var, var_of, "precise", x=var_gradient)
-add_body(cumsum, suits_cumsum, running_sums, "precise", x=cumsum_gradient)
+add_body(_cumsum, suits_cumsum, running_sums, "precise", x=cumsum_gradient)

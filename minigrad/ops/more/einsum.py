@@ -43,8 +43,6 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
         right = "..." + "".join(sorted(c for c in set(joined) if joined.count(c) == 1))
     elif len(set(right) - {"."}) < len(right.replace(".", "")):
         raise ValueError(f"einsum: a letter stands twice in the output of {subscripts!r}")
-    elif dots and "..." not in right:
-        raise ValueError(f"einsum: the output of {subscripts!r} lacks the '...' that its operands have")
     return written, right.replace("...", dots)
 
 
@@ -120,9 +118,9 @@ def _onto_diagonals(gradient: Any, distinct: str, letters: str, sizes: dict[str,
 def einsum(subscripts: Any, *operands: Any) -> Any:
     """NumPy's einsum, with ``->`` or without, ``...``, repeated letters (diagonals) and letters that are summed over.
 
-    Axes under ``...`` broadcast. Of one operand it may be a view, as in NumPy. NumPy's other form has for each operand
-    the list of its axes, as numbers below 52 and Ellipsis, and may end in that of the output: ``einsum(x, [0, 1], y,
-    [1, 2], [0, 2])``.
+    Axes under ``...`` broadcast, and are summed over where the output lacks them, as in PyTorch. Of one operand it may
+    be a view, as in NumPy. NumPy's other form has for each operand the list of its axes, as numbers below 52 and
+    Ellipsis, and may end in that of the output: ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
 
     Raises ValueError for subscripts that do not fit the operands.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,8 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
     An element that stands in several places gets the sum of their gradients.
 
     Args:
-        widths: a pair (before, after) for each axis; one pair, or an int for both, holds for every axis.
+        widths: a pair (before, after) for each axis, or an int for both. One for all axes need not be repeated: an int,
+            ``(n,)``, ``(before, after)`` or ``((before, after),)``.
 
     Raises:
         ValueError: widths that do not fit or are negative, an unknown mode, an empty axis where the mode is not
@@ -58,7 +58,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
     if mode not in MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}; a number to put "
                          "there is value=")
-    if mode == "constant":
+    if mode == "constant" and pairs:
         return pad_constant(x, pairs, value)
     for axis, pair in enumerate(pairs):
         if pair != (0, 0):
@@ -68,12 +68,10 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
 
 def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     """A pair (before, after) for each axis."""
-    widths = widths.tolist() if hasattr(widths, "tolist") else widths  # of an array
-    if not isinstance(widths, Sequence):
-        widths = (widths, widths)
-    given = [widths] if len(widths) == 2 and not any(isinstance(w, Sequence) for w in widths) else list(widths)
-    given = given * ndim if len(given) == 1 else given
-    if len(given) != ndim or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in given):
-        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got {widths}")
-    return tuple((whole_number(before, "a width", "pad", least=0), whole_number(after, "a width", "pad", least=0))
-                 for before, after in given)
+    try:
+        pairs: Any = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else ()
+    except ValueError:
+        raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got "
+                         f"{widths}") from None
+    return tuple([(whole_number(before, "a width", "pad", least=0), whole_number(after, "a width", "pad", least=0))
+                  for before, after in pairs])

@@ -10,11 +10,12 @@ from minigrad.arguments import numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import broadcasts_to, numeric
+from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import (
     along,
     check_fit,
+    gather,
     gather_at,
     getitem,
     indices_on_device,
@@ -35,7 +36,7 @@ def index_select(input: Any, axis: int, index: Any) -> Any:
     if len(index.shape) != 1:
         raise ValueError(f"index_select: the index must have one dimension, got shape {tuple(index.shape)}; take has "
                          "any")
-    return take(input, index, axis)
+    return take(input, index, axis) if len(input.shape) else gather(input, axis, reshape(index, ()))
 
 
 def require_mask(mask: Any, operation: str) -> None:
@@ -136,6 +137,8 @@ def index_and_source(input: Any, axis: int, index: Any, src: Any, operation: str
     require_axis(axis, operation, "input, axis, index, src")
     require_arrays(operation, input, src)
     index = indices_on_device(index, input, axis, operation)
+    if not len(input.shape):
+        index, src = reshape(index, ()), reshape(src, ())
     shape, given = tuple(index.shape), tuple(src.shape)
     if len(shape) != len(given) or any(m > n for m, n in zip(shape, given, strict=True)):
         raise ValueError(f"{operation}: index {shape} must not be longer than src {given} along any axis")
@@ -154,6 +157,8 @@ def index_add(input: Any, axis: int, index: Any, source: Any) -> Any:
     require_axis(axis, "index_add", "input, axis, index, source")
     require_arrays("index_add", input, source)
     index = indices_on_device(index, input, axis, "index_add")
+    if not len(input.shape):
+        return input + reshape(source, ())
     axis %= len(input.shape)
     expected = (*input.shape[:axis], *index.shape, *input.shape[axis + 1:])
     if len(index.shape) != 1 or tuple(source.shape) != expected:
@@ -228,7 +233,7 @@ def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
 
 @public
 def masked_fill(x: Any, mask: Any, value: float) -> Any:
-    """x with `value` where the boolean `mask` (a tensor or an array that broadcasts to x) is true.
+    """x with `value` where the boolean `mask` (a tensor or an array) is true; x and the mask broadcast.
 
     A NumPy array is sent to the device of x.
     """
@@ -236,9 +241,6 @@ def masked_fill(x: Any, mask: Any, value: float) -> Any:
     require_mask(mask, "masked_fill")
     if not isinstance(value, (bool, int, float, np.generic)):
         require_arrays("masked_fill", value)
-    if not broadcasts_to(mask.shape, x.shape):
-        raise ValueError(f"masked_fill: the mask has shape {tuple(mask.shape)}, which does not broadcast to x's "
-                         f"{tuple(x.shape)}")
     return where(mask, value, x)
 
 

@@ -22,13 +22,12 @@ def outer(x: Any, y: Any) -> Any:
 
 @public
 def dot(x: Any, y: Any) -> Any:
-    """NumPy's dot: of vectors the inner, of matrices the matrix product, with a number x · y.
+    """NumPy's dot: of vectors the inner, of matrices the matrix product, with a number (also one of Python's) x · y.
 
     Of more dimensions it is the sum over the last axis of x and the last but one of y, ``out[i…, j…, m] =
     Σ_k x[i…, k] · y[j…, k, m]``. `matmul`, which goes by batches, is what networks need.
     """
-    require_arrays("dot", x, y)
-    if not len(x.shape) or not len(y.shape):
+    if _any_number("dot", x, y):
         return mul(x, y)
     if len(x.shape) <= 2 and len(y.shape) <= 2:
         return matmul(x, y)
@@ -38,10 +37,16 @@ def dot(x: Any, y: Any) -> Any:
 @public
 def inner(x: Any, y: Any) -> Any:
     """The sum over the last axes of both, ``out[i…, j…] = Σ_k x[i…, k] · y[j…, k]``; with a number x · y."""
-    require_arrays("inner", x, y)
-    if not len(x.shape) or not len(y.shape):
+    if _any_number("inner", x, y):
         return mul(x, y)
     return _contract(x, y, (-1,), (-1,), "inner")
+
+
+def _any_number(operation: str, *operands: Any) -> bool:
+    """Whether one of the operands has no dimensions; TypeError for one that is neither an array nor a number."""
+    arrays = [x for x in operands if not isinstance(x, (bool, int, float))]
+    require_arrays(operation, *arrays)
+    return len(arrays) < len(operands) or any(not len(x.shape) for x in arrays)
 
 
 @public

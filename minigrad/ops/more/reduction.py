@@ -32,17 +32,22 @@ from minigrad.ops.shape import inverse_permutation, require_arrays, reshape, tra
 
 @primitive(floating=True, fresh=True)
 def var(x, axis=None, correction=0, keepdims=False):
-    """The variance over `axis`, ``Σ(x - mean)² / (n - correction)``. NumPy's default: correction 0."""
-    if number(correction, "correction", "var") >= reduced_size(x.shape, axis):
-        raise ValueError(f"var: correction {correction} leaves no degree of freedom, for axis {axis} of shape "
-                         f"{tuple(x.shape)}")
+    """The variance over `axis`, ``Σ(x - mean)² / max(n - correction, 0)``. NumPy's default: correction 0.
+
+    Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
+    """
+    correction = number(correction, "correction", "var")
     return x.var(axis=axis_in(x, axis), ddof=correction, keepdims=keepdims)
 
 
 # d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
-var.gradient(x=lambda g, x, x_shape, axis, correction, keepdims:
-             expand_reduced(g, x_shape, axis, keepdims) * (x - mean(x, axis, True))
-             / ((reduced_size(x_shape, axis) - correction) / 2))
+def var_gradient(g, x, x_shape, axis, correction, keepdims):
+    degrees = reduced_size(x_shape, axis) - correction
+    slope = (x - mean(x, axis, True)) / (degrees / 2 if degrees > 0 else 0)
+    return expand_reduced(g, x_shape, axis, keepdims) * slope
+
+
+var.gradient(x=var_gradient)
 
 
 @public

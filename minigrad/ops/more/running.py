@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.arguments import public, single_axis
+from minigrad.arguments import public
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import gather_at
-from minigrad.ops.shape import require_arrays
+from minigrad.ops.more.one_axis import along_one_axis
 
 
 @primitive
@@ -34,21 +34,20 @@ _extreme_so_far.no_gradient()
 
 
 @public
-def cummax(x: Any, axis: int) -> Any:
+def cummax(x: Any, axis: int | None) -> Any:
     """The largest element up to each place along `axis`: the values alone, where PyTorch returns indices, too.
 
-    Of elements that tie the last gets the gradient, as in PyTorch. NaN counts as the largest.
+    With None for the axis x is flattened. Of elements that tie the last gets the gradient, as in PyTorch. NaN counts as
+    the largest.
     """
-    return _so_far(x, axis, True, "cummax")
+    return along_one_axis(_so_far, x, axis, "cummax", True)
 
 
 @public
-def cummin(x: Any, axis: int) -> Any:
-    """The smallest element up to each place along `axis`: the values alone. Ties and NaN as in `cummax`."""
-    return _so_far(x, axis, False, "cummin")
+def cummin(x: Any, axis: int | None) -> Any:
+    """The smallest element up to each place along `axis`: the values alone. None, ties and NaN as in `cummax`."""
+    return along_one_axis(_so_far, x, axis, "cummin", False)
 
 
-def _so_far(x: Any, axis: int, largest: bool, operation: str) -> Any:
-    require_arrays(operation, x)
-    single_axis(axis, x.shape, operation)
+def _so_far(x: Any, axis: int, largest: bool) -> Any:
     return gather_at(x, _extreme_so_far(x, axis, largest), axis)

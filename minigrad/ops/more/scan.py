@@ -5,31 +5,30 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minigrad.arguments import single_axis
+from minigrad.arguments import public, single_axis
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, isinf
 from minigrad.ops.exponential import exp
+from minigrad.ops.more.one_axis import along_one_axis
 from minigrad.ops.more.padding import pad_constant
 from minigrad.ops.more.shape import flip
 from minigrad.ops.selection import where
 
 
-def _require_axis(x: Any, axis: Any, operation: str) -> None:
-    if axis is None or not x.ndim:
-        raise ValueError(f"{operation}: needs an axis of the operand, got axis {axis} for shape {tuple(x.shape)}")
-    single_axis(axis, x.shape, operation)
-
-
 @primitive(fresh=True)
-def cumsum(x, axis):
-    """The running sum along `axis`."""
-    _require_axis(x, axis, "cumsum")
+def _cumsum(x, axis):
     return x.cumsum(axis=axis)
 
 
 # outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
-cumsum.gradient(x=lambda g, axis: flip(cumsum(flip(g, axis), axis), axis))
+_cumsum.gradient(x=lambda g, axis: flip(_cumsum(flip(g, axis), axis), axis))
+
+
+@public
+def cumsum(x: Any, axis: int | None = None) -> Any:
+    """The running sum along `axis`; of the flattened x if it is None, as in NumPy."""
+    return along_one_axis(_cumsum, x, axis, "cumsum")
 
 
 @primitive(fresh=True)
@@ -38,7 +37,7 @@ def linear_recurrence(factors, x, axis):
 
     `factors` and x have one shape. The steps are a Python loop over `axis`, each on all of the other axes at once.
     """
-    _require_axis(x, axis, "linear_recurrence")
+    single_axis(axis, x.shape, "linear_recurrence")
     if factors.shape != x.shape:
         raise ValueError(f"linear_recurrence: factors.shape == x.shape, got {tuple(factors.shape)} and "
                          f"{tuple(x.shape)}")
@@ -70,23 +69,25 @@ def delay(x: Any, axis: int, first: float) -> Any:
 
 
 @primitive(fresh=True)
-def cumprod(x, axis):
-    """The running product along `axis`. Its gradient divides by nothing: it is right beside zeros, to every order."""
-    _require_axis(x, axis, "cumprod")
+def _cumprod(x, axis):
     return x.cumprod(axis=axis)
 
 
 # outⱼ = Π_{k≤j} xₖ, so dxᵢ = outᵢ₋₁ · sᵢ with sᵢ = Σ_{j≥i} gⱼ Π_{i<k≤j} xₖ = gᵢ + xᵢ₊₁ sᵢ₊₁.
-cumprod.gradient(x=lambda g, x, out, axis: delay(out, axis, 1.0) * recurrence_from_the_end(x, g, axis))
+_cumprod.gradient(x=lambda g, x, out, axis: delay(out, axis, 1.0) * recurrence_from_the_end(x, g, axis))
+
+
+@public
+def cumprod(x: Any, axis: int | None = None) -> Any:
+    """The running product along `axis`; of the flattened x if it is None, as in NumPy.
+
+    Its gradient divides by nothing: it is right beside zeros, to every order.
+    """
+    return along_one_axis(_cumprod, x, axis, "cumprod")
 
 
 @primitive(floating=True, fresh=True)
-def logcumsumexp(x, axis):
-    """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow.
-
-    A run of -inf from the start gives -inf, gradient 0. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
-    """
-    _require_axis(x, axis, "logcumsumexp")
+def _logcumsumexp(x, axis):
     namespace, out = xp(x), x.copy()
     ends, reach = namespace.moveaxis(out, axis, 0), 1  # each place holds the logarithm of the sum of `reach` terms,
     while reach < len(ends):                           # and doubles it by the place that holds the terms before those
@@ -105,4 +106,13 @@ def logcumsumexp_gradient(g, x, out, axis):
     return share * recurrence_from_the_end(falls, g, axis)
 
 
-logcumsumexp.gradient(x=logcumsumexp_gradient)
+_logcumsumexp.gradient(x=logcumsumexp_gradient)
+
+
+@public
+def logcumsumexp(x: Any, axis: int | None) -> Any:
+    """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow; of the flattened x if it is None.
+
+    A run of -inf from the start gives -inf, gradient 0. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
+    """
+    return along_one_axis(_logcumsumexp, x, axis, "logcumsumexp")

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad.arguments import public, single_axis, whole_number
+from minigrad.arguments import public, whole_number
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal
 from minigrad.ops.indexing import gather_at
+from minigrad.ops.more.one_axis import along_one_axis
 from minigrad.ops.more.reduction import axes_last
 from minigrad.ops.reduction import Axis, keep_reduced, mean
 from minigrad.ops.selection import where
-from minigrad.ops.shape import require_arrays, reshape
+from minigrad.ops.shape import require_arrays
 
 
 @primitive
@@ -41,23 +42,13 @@ _argsort.no_gradient()
 _partition.no_gradient()
 
 
-def _flattened(x: Any, axis: int | None, operation: str) -> tuple[Any, int]:
-    """x, flattened if `axis` is None, and the axis to go along."""
-    require_arrays(operation, x)
-    if axis is None:
-        return reshape(x, (-1,)), 0
-    single_axis(axis, x.shape, operation)
-    return x, axis
-
-
 @public
 def argsort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
     """The indices, int64, that would sort x along `axis` (the flattened x if it is None). Has no gradient.
 
     NaN counts as the largest. `stable`: equal elements keep their order, in a descending sort too.
     """
-    x, axis = _flattened(x, axis, "argsort")
-    return _argsort(x, axis, bool(descending), bool(stable))
+    return along_one_axis(_argsort, x, axis, "argsort", bool(descending), bool(stable))
 
 
 @public
@@ -67,12 +58,15 @@ def sort(x: Any, axis: int | None = -1, descending: bool = False, stable: bool =
     The smallest comes first, or the largest if `descending`; NaN counts as the largest. Equal elements keep their
     order if `stable`, and each its own gradient.
     """
-    x, axis = _flattened(x, axis, "sort")
-    return gather_at(x, _argsort(x, axis, bool(descending), bool(stable)), axis)
+    return along_one_axis(_sort, x, axis, "sort", bool(descending), bool(stable))
+
+
+def _sort(x: Any, axis: int, descending: bool, stable: bool) -> Any:
+    return gather_at(x, _argsort(x, axis, descending, stable), axis)
 
 
 @public
-def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+def topk(input: Any, k: int, axis: int | None = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
     """The k largest (or smallest) elements along `axis`, and their indices, as in PyTorch.
 
     Args:
@@ -86,17 +80,21 @@ def topk(input: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool 
     Raises:
         ValueError: a k that the axis has not; IndexError: an axis that the input lacks.
     """
-    input, axis = _flattened(input, axis, "topk")
-    n = input.shape[axis]
     k = whole_number(k, "k", "topk", least=None)
+    values, indices = along_one_axis(_topk, input, axis, "topk", k, bool(largest), bool(sorted))
+    return values, indices
+
+
+def _topk(input: Any, axis: int, k: int, largest: bool, sorted: bool) -> tuple[Any, Any]:
+    n = input.shape[axis]
     if not 0 <= k <= n:
         raise ValueError(f"topk: k must be from 0 to {n}, the length of axis {axis} of shape {tuple(input.shape)}, "
                          f"got {k}")
     if sorted:
         first = (*(slice(None),) * (axis % len(input.shape)), slice(0, k))
-        indices = _argsort(input, axis, bool(largest), True)[first]
+        indices = _argsort(input, axis, largest, True)[first]
     else:
-        indices = _partition(input, k, axis, bool(largest))
+        indices = _partition(input, k, axis, largest)
     return gather_at(input, indices, axis), indices
 
 

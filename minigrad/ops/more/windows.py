@@ -8,7 +8,7 @@ from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.more.shape import moveaxis
-from minigrad.ops.shape import require_arrays
+from minigrad.ops.shape import require_arrays, reshape
 
 
 def count_windows(length: int, size: int, stride: int, dilation: int) -> int:
@@ -25,7 +25,10 @@ def places(length: int, size: int, stride: int, dilation: int) -> list[slice]:
 @primitive(fresh=True)
 def sliding_windows(x, size, stride, dilation):
     """``out[…, k, l] = x[…, l·stride + k·dilation]``: (…, T) to (…, K, L), with K = `size`; a copy."""
-    return xp(x).stack([x[..., place] for place in places(x.shape[-1], size, stride, dilation)], axis=-2)
+    out = xp(x).empty((*x.shape[:-1], size, count_windows(x.shape[-1], size, stride, dilation)), x.dtype)
+    for k, place in enumerate(places(x.shape[-1], size, stride, dilation)):
+        out[..., k, :] = x[..., place]
+    return out
 
 
 @primitive(fresh=True)
@@ -47,15 +50,17 @@ def unfold(x: Any, axis: int, size: int, step: int) -> Any:
     """The windows of length `size` along `axis`, one every `step` elements: PyTorch's Tensor.unfold, but a copy.
 
     `axis` counts the windows, ``(length - size) // step + 1`` of them; the elements of each stand along a new
-    last axis.
+    last axis. A number is one element along axis 0, of which the axis is not left.
     (Patches of images, PyTorch's functional.unfold, are `minigrad.functional.unfold`.)
 
     Raises:
-        ValueError: a window longer than the axis, a size or a step below 1. IndexError: an axis that x lacks.
+        ValueError: a window longer than the axis, a size below 0, a step below 1. IndexError: an axis that x lacks.
     """
     require_arrays("unfold", x)
+    if not len(x.shape):
+        return unfold(reshape(x, (1,)), axis, size, step)[0]
     single_axis(axis, x.shape, "unfold")
-    size, step = whole_number(size, "size", "unfold"), whole_number(step, "step", "unfold")
+    size, step = whole_number(size, "size", "unfold", least=0), whole_number(step, "step", "unfold")
     if size > x.shape[axis]:
         raise ValueError(f"unfold: size must be at most {x.shape[axis]}, the length of axis {axis} of shape "
                          f"{tuple(x.shape)}, got {size}")

@@ -80,7 +80,7 @@ def test_dtypes_are_kept(case):
 
 def strided(array):
     """The same values, in memory that is neither contiguous nor in order."""
-    if array.shape[-1] % 2:
+    if not array.ndim or array.shape[-1] % 2:
         return np.asfortranarray(array)
     return np.repeat(array, 2, axis=-1)[..., 1::2]
 

@@ -63,6 +63,8 @@ ELEMENTWISE = [
         lambda x: np.where(x > 0, x, -1.0) + np.where(x > 0, 2, x), nonzero(2, 3)),
     row("masked_fill", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
         lambda x: np.where(HALF_LINE[:, :1], 7.0, x), normal(2, 3)),
+    row("masked_fill, both broadcast", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
+        lambda x: np.where(HALF_LINE[:, :1], 7.0, x), normal(3)),
     row("astype", lambda x: x.astype(np.float64).astype(x.dtype), lambda x: x, normal(2, 3)),
     row("to_device", lambda x: x.to("cpu") * 2, lambda x: x * 2, normal(2, 3)),
 ]
@@ -130,6 +132,8 @@ SHAPES = [
     row("expand_dims -1", lambda x: x.unsqueeze(-1), lambda x: x[..., None], normal(2, 3), view=True),
     row("squeeze", mg.squeeze, np.squeeze, normal(1, 3, 1), view=True),
     row("squeeze axis", lambda x: mg.squeeze(x, -1), lambda x: x[..., 0], normal(1, 3, 1), view=True),
+    *(row(f"squeeze a number, axis={axis}", lambda x, a=axis: mg.squeeze(x, a), lambda x: x, normal(), view=True)
+      for axis in (0, -1, None)),
     row("squeeze axes", lambda x: mg.squeeze(x, (0, -1)), lambda x: x[0, :, 0], normal(1, 3, 1), view=True),
     row("concatenate", lambda x, y, z: mg.concatenate([x, y, z], axis=1), lambda *xs: np.concatenate(xs, axis=1),
         normal(2, 1), normal(2, 3), normal(2, 0)),
@@ -150,6 +154,9 @@ SHAPES = [
     *(row(f"pad {widths}, {mode}", lambda x, w=widths, m=mode: mg.pad(x, w, m),
           lambda x, w=widths, m=mode: np.pad(x, w, m), normal(2, 3))
       for mode in ("edge", "reflect", "symmetric", "wrap") for widths in (1, (0, 2), ((1, 0), (2, 5)))),
+    *(row(f"pad by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x, w=widths: np.pad(x, w), normal(2, 3))
+      for widths in ((2,), ((1,), (2,)))),
+    *(row(f"pad a number by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x: x, normal()) for widths in (1, [])),
     row("pad by nothing", lambda x: mg.pad(x, 0, "edge"), lambda x: x, normal(2, 3)),
     row("pad by PyTorch's modes", lambda x: mg.pad(x, (2, 1), mode="replicate") + mg.pad(x, (2, 1), mode="circular"),
         lambda x: np.pad(x, (2, 1), "edge") + np.pad(x, (2, 1), "wrap"), normal(2, 3)),

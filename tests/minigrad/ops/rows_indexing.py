@@ -107,4 +107,20 @@ REDUCING = [
         lambda x, v: reduced(x, 0, np.array([0, 0, 0, 1, 1]), v, "prod"), nonzero(3), np.array([0.0, 2, 0, 0, 3])),
 ]
 
-ROWS_INDEXING = [*WRITING, *SELECTING, *REDUCING]
+NUMBERS = [  # a number is one element along axis 0, and its index may have one dimension or none
+    row("take from a number", lambda x: mg.take(x, [0, -1], axis=-1), lambda x: x.repeat(2), normal()),
+    row("index_select of a number", lambda x: mg.index_select(x, 0, [0]), lambda x: x, normal()),
+    row("index_add to a number", lambda x, v: mg.index_add(x, 0, [0], v), lambda x, v: x + v, normal(),
+        normal(seed=1)),
+    *(row(f"gather from a number by {index}", lambda x, i=index: mg.gather(x, 0, i),
+          lambda x, i=index: x.repeat(np.size(i)).reshape(np.shape(i)), normal()) for index in (0, [-1], [0, 0])),
+    *(row(f"scatter to a number by {index}", lambda x, v, i=index: mg.scatter(x, -1, i, v), lambda x, v: v.reshape(()),
+          normal(), normal(*np.shape(index), seed=1)) for index in (0, [-1])),
+    row("scatter_add to a number", lambda x, v: mg.scatter_add(x, 0, [0], v), lambda x, v: x + v[0], normal(),
+        normal(1, seed=1)),
+    *(row(f"scatter_reduce {reduce} to a number", lambda x, v, r=reduce: mg.scatter_reduce(x, 0, 0, v, r),
+          lambda x, v, r=reduce: reduced(x.reshape(1), 0, np.array([0]), v.reshape(1), r).reshape(()),
+          distinct() + 0.15, distinct(seed=1)) for reduce in ("sum", "prod", "mean", "amax", "amin")),
+]
+
+ROWS_INDEXING = [*WRITING, *SELECTING, *REDUCING, *NUMBERS]

@@ -91,4 +91,20 @@ SORTING = [
       for axis, keepdims in [(None, False), (1, True), (-1, False), ((0, 2), False)]),
 ]
 
-ROWS_REDUCTION = [*PRODUCTS, *RUNNING, *DEVIATIONS, *SORTING]
+OF_ONE_ELEMENT = [  # a number is one element along axis 0 or -1, and so is what comes of it
+    *(row(f"{name} of a number, axis={axis}", lambda x, n=name, a=axis: getattr(mg, n)(x, a), lambda x: x, distinct())
+      for name in ("sort", "cumsum", "cumprod", "cummax", "cummin") for axis in (0, -1)),
+    row("logcumsumexp of a number", lambda x: mg.logcumsumexp(x, 0), lambda x: x * 1.0, distinct()),
+    row("argsort of a number", lambda x: mg.argsort(x), lambda x: np.array(0), distinct(), differentiable=False,
+        out_dtype=np.int64),
+    row("topk of a number", lambda x: mg.topk(x, 1)[0], lambda x: x, distinct()),
+    row("topk of a number, indices", lambda x: mg.topk(x, 1)[1], lambda x: np.array(0), distinct(),
+        differentiable=False, out_dtype=np.int64),
+    row("topk of a number, none", lambda x: mg.topk(x, 0)[0], lambda x: x.reshape(1)[:0], distinct()),
+    *(alike(name, array, None) for name in ("sort", "cumsum", "cumprod") for array in (distinct(2, 3), distinct())),
+    row("cumsum of all", mg.cumsum, np.cumsum, normal(2, 3)),
+    row("cumprod of all", mg.cumprod, np.cumprod, ZEROS),
+    row("cummax of all", lambda x: mg.cummax(x, None), lambda x: np.maximum.accumulate(x.ravel()), distinct(2, 3)),
+]
+
+ROWS_REDUCTION = [*PRODUCTS, *RUNNING, *DEVIATIONS, *SORTING, *OF_ONE_ELEMENT]

@@ -69,6 +69,8 @@ NEIGHBOURS = [
           lambda x, a=axis % 2, s=size, t=step: np.moveaxis(
               np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, s, a), a, 0)[::t], 0, a), normal(3, 7))
       for axis, size, step in [(0, 2, 1), (1, 3, 2), (-2, 3, 1)]),
+    row("unfold by nothing", lambda x: mg.unfold(x, 1, 0, 2), lambda x: np.empty((2, 3, 0), x.dtype), normal(2, 5)),
+    row("unfold a number", lambda x: mg.unfold(x, 0, 1, 1), lambda x: x.reshape(1), normal()),
     row("unfold -1", lambda x: x.unfold(-1, 2, 3), lambda x: np.stack([x[:, :2], x[:, 3:5]], 1), normal(3, 7)),
 ]
 
@@ -126,6 +128,10 @@ CONTRACTIONS = [
         lambda x, y: np.einsum("ij...,jk->...ki", x, y), normal(2, 3, 2), normal(3, 2, seed=1)),
     row("einsum by lists, implicit", lambda x, y: mg.einsum(x, (2, 30), y, (30, 1)),
         lambda x, y: (x @ y).T, normal(2, 3), normal(3, 2, seed=1)),
+    row("einsum without its ...", lambda x, y: mg.einsum("i...,...i->i", x, y),
+        lambda x, y: np.einsum("iab,bi->i", x, y), normal(2, 3, 2), normal(2, 2, seed=1)),
+    *(row(f"{name} with Python's numbers", lambda x, n=name: getattr(mg, n)(x, 2.5) - getattr(mg, n)(3, x),
+          lambda x: 2.5 * x - 3 * x, normal(2, 3)) for name in ("dot", "inner")),
     row("einsum of lengths 1 and 0", lambda x, y: mg.einsum("ij,ij->i", x, y),
         lambda x, y: np.einsum("ij,ij->i", x, y), normal(2, 0), normal(2, 1)),
     row("einsum of lengths 0 and 1, kept", lambda x, y: mg.einsum("i...,i->i...", x, y),

@@ -80,10 +80,11 @@ def same(found, expected, x):
         np.testing.assert_array_equal(*(host(mg.grad(out.sum(), x)) for out in (found, expected)))
 
 
-def test_operators_whose_first_operand_is_no_tensor():
+def test_operators_that_have_no_rows():
     """Those of arithmetic have rows in the table of operations."""
     x = Tensor(X, requires_grad=True)
     same([1.0, 2.0] @ x, Tensor([1.0, 2.0]) @ x, x)
+    same(+x, x, x)
     same(True & (x > 1), x > 1, x)
     same(False | (x > 1), x > 1, x)
     same(True ^ (x > 1), x <= 1, x)
@@ -137,7 +138,7 @@ def test_shapes_as_tuples_or_in_a_row():
 
 
 def test_dim_is_understood():
-    """PyTorch's names of two arguments, in methods and in functions; never both spellings, never one that is unused."""
+    """Names of arguments in PyTorch and NumPy, in methods and functions; never both spellings, never one unused."""
     x = Tensor(X)
     for found in (x.sum(dim=1, keepdim=True), mg.sum(x, dim=1, keepdim=True), mg.sum(x, 1, keepdim=True)):
         np.testing.assert_array_equal(host(found), X.sum(1, keepdims=True))
@@ -152,5 +153,6 @@ def test_dim_is_understood():
         if not isinstance(function, type) and callable(function) and "axis" in inspect.signature(function).parameters:
             with pytest.raises(TypeError, match=r"^\w+: dim is another name for axis"):
                 function(x, dim=0, axis=0)
+    np.testing.assert_array_equal(host(mg.clip(x, a_min=0, a_max=1)), np.clip(X, 0, 1))
     with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
         mg.exp(x, dim=1)

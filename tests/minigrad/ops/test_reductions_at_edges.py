@@ -51,6 +51,19 @@ def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
     np.testing.assert_array_equal(host(mg.grad((first * first).sum(), x))[0], 0)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's own, and its division by 0
+@pytest.mark.parametrize(("array", "correction", "var", "slopes"), [
+    ([3.0], 1, math.nan, [math.nan]), ([3.0, 5], 2, math.inf, [-math.inf, math.inf]),
+    ([3.0, 5], 3, math.inf, [-math.inf, math.inf]), ([], 1, math.nan, []),
+], ids=["one", "as many as the correction", "fewer than the correction", "none"])
+def test_no_degree_of_freedom_divides_by_zero(array, correction, var, slopes, device):
+    x = leaf(array, device)
+    out = mg.var(x, ddof=correction)  # NumPy's name for it
+    np.testing.assert_array_equal(host(out), var)
+    np.testing.assert_array_equal(host(mg.grad(out, x)), slopes)
+    np.testing.assert_array_equal(host(mg.std(x, correction=correction)), var)
+
+
 # name: the slope of the reduction of a number, and its second derivative
 OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "logsumexp": 1, "median": 1, "norm": 1, "var": 0,
                "std": 0}

@@ -24,7 +24,7 @@ CALLS = {
                                         ["where", "condition", "must be boolean, such as x > 0"]),
     "where condition": (lambda x, v: mg.where(x.detach(), x, 0), TypeError, ["where", "boolean", "float32"]),
     "masked_fill mask": (lambda x, v: x.masked_fill(x, 0), TypeError, ["masked_fill", "boolean", "float32"]),
-    "masked_fill shape": (lambda x, v: v.masked_fill(x > 0, 0), ValueError, ["masked_fill", "(2, 3)", "(3,)"]),
+    "masked_fill shape": (lambda x, v: v[:2].masked_fill(x > 0, 0), ValueError, ["masked_fill", "(2, 3)", "(2,)"]),
     "clip without bounds": (lambda x, v: mg.clip(x), ValueError, ["clip", "min", "max"]),
     "truth": (lambda x, v: bool(x > 0), ValueError, ["(2, 3)", ".any()"]),
     "item": (lambda x, v: x.item(), ValueError, ["item", "(2, 3)"]),
@@ -32,8 +32,6 @@ CALLS = {
     "unknown keyword": (lambda x, v: mg.sum(x, dims=1), TypeError, ["sum", "dims"]),
     # axes
     "sum": (lambda x, v: x.sum(axis=2), IndexError, ["sum", "2"]),
-    "var of too few": (lambda x, v: x.var(axis=0, correction=2), ValueError, ["var", "correction 2", "(2, 3)"]),
-    "cumsum over all": (lambda x, v: x.cumsum(None), ValueError, ["cumsum", "(2, 3)"]),
     "an axis that fits no integer": (lambda x, v: x.sum(axis=10**30), OverflowError, ["sum", "axis", str(10**30)]),
     "softmax of nothing": (lambda x, v: F.softmax(x[:0], 2), IndexError, ["softmax", "2"]),
     "squeeze twice": (lambda x, v: x[:1].squeeze((0, 0)), ValueError, ["squeeze", "(0, 0)"]),
@@ -87,7 +85,6 @@ CALLS = {
     "einsum output twice": (lambda x, v: mg.einsum("ij->ii", x), ValueError, ["einsum", "'ij->ii'"]),
     "einsum without subscripts": (lambda x, v: mg.einsum(x, x), TypeError, ["einsum", "subscripts", "Tensor"]),
     "einsum strange letters": (lambda x, v: mg.einsum("i!->i", x), ValueError, ["einsum", "i!->i"]),
-    "einsum output without ...": (lambda x, v: mg.einsum("...j->j", x), ValueError, ["einsum", "'...j->j'"]),
     # places
     "getitem": (lambda x, v: x[2], IndexError, ["getitem", "2"]),
     "take": (lambda x, v: x.take([0, 2], axis=0), IndexError, ["take", "index 2", "axis 0", "(2, 3)"]),
