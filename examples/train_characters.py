@@ -12,12 +12,11 @@ from tqdm import tqdm
 import minigrad
 from minigrad import nn, no_grad, optim
 
-from transformer import LanguageModel
+from transformer import LanguageModel, stream
 from transformer.cli.command import COUNT, SEED, Command, device_option
 from transformer.data import DataError
 from transformer.data.tokenizer import CharacterTokenizer
 from transformer.data.vocabulary import SPECIALS
-from transformer.decode import stream
 
 DOCS = Path(__file__).parents[1] / "docs"
 BIT = np.log(2)  # in nats

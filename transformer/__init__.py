@@ -12,7 +12,7 @@
 """
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
-from transformer.decode.generate import generate
+from transformer.decode.generate import generate, stream
 from transformer.decode.key_value_cache import KeyValueCache
 from transformer.decode.kv_cache import DecoderCache
 from transformer.explore.trace import trace
@@ -23,8 +23,10 @@ from transformer.model import (
     EncoderLayer,
     FeedForward,
     LayerConfig,
+    LearnedPositions,
     MultiHeadAttention,
     Residual,
+    SinusoidalPositions,
     Transformer,
     TransformerConfig,
     causal_mask,
@@ -37,8 +39,9 @@ from transformer.model.more.rotary import RotaryPositions
 
 __all__ = [
     "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
-    "KeyValueCache", "LanguageModel", "LayerConfig", "MultiHeadAttention", "Residual", "RotaryPositions", "Transformer",
-    "TransformerConfig", "causal_mask", "generate", "known", "padding_mask", "shift_right", "trace",
+    "KeyValueCache", "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual",
+    "RotaryPositions", "SinusoidalPositions", "Transformer", "TransformerConfig", "causal_mask", "generate", "known",
+    "padding_mask", "shift_right", "stream", "trace",
 ]
 
 moved.install()

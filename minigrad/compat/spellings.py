@@ -17,6 +17,11 @@ OURS = {
     "p": ("ord",),
     "dims": ("axes", "reps", "axis"),
     "shifts": ("shift",),
+    "steps": ("num",),
+    "input": ("x",),
+    "a": ("x",),
+    "newshape": ("shape",),
+    **dict.fromkeys(("start", "stop", "step"), ("bounds",)),
     "diagonal": ("k",),
     "dim0": ("axis1",),
     "dim1": ("axis1",),
@@ -29,6 +34,9 @@ OURS = {
 }
 REMEDIES = {
     "unbiased": "unbiased=True is correction=1 here, and the default is 0",
+    "indices_or_sections": "sizes are those of the parts; x.chunk(n) makes n parts",
+    "normalized_shape": "leave it out, the last axis is normalized",
+    **dict.fromkeys(("start", "stop", "step"), "the bounds are given in a row: arange(start, stop, step)"),
     "dtype": "convert with .astype(dtype)",
     "out": "every operation makes a new tensor (and for numpy.f(x) write x.f() or minigrad.f(x))",
     "spacing": "the spacings are given in a row: gradient(x, 0.5, axis=1)",
@@ -61,7 +69,7 @@ def rename(keywords: dict[str, Any], parameters: Collection[str], operation: str
 
 def advice(keywords: Iterable[str], parameters: Collection[str], operation: str, problem: str) -> str:
     """What to give in place of the keyword arguments that an operation lacks: an end for the error, or nothing."""
-    told = "".join(f"; {text}" for text in (_of_one(name, parameters) for name in keywords) if text)
+    told = "".join(f"; {text}" for text in dict.fromkeys(_of_one(name, parameters) for name in keywords) if text)
     if "positional argument" in problem and operation in IN_A_ROW:
         told += f"; {IN_A_ROW[operation]}"
     return told

@@ -270,12 +270,14 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     raw = mask._data if isinstance(mask, TensorBase) else mask
     if not is_array(raw) or raw.dtype.kind != "b":
         raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a "
-                        f"key; got {getattr(raw, 'dtype', type(raw).__name__)}")
+                        f"key; got {getattr(raw, 'dtype', type(raw).__name__)}: mask != 0 converts ones and zeros, "
+                        "mask == 0 what is added to scores, 0 or -inf")
     fits = len(raw.shape) <= len(shape) and all(
         m in (1, n) for m, n in zip(raw.shape[::-1], shape[::-1], strict=False))
     if not fits:
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
-                         f"(…, queries, keys) = {tuple(shape)}")
+                         f"(…, queries, keys) = {tuple(shape)}; for a mask (batch, keys) among heads write "
+                         "mask[:, None, None, :], for (batch, queries, keys) mask[:, None]")
     if raw.shape[:-1] == shape[:1] != (1,) and len(shape) > 2:  # a row for each query, or for each example?
         refuse_ambiguous(raw, shape, operation)
     device = device_of(query._data if isinstance(query, TensorBase) else query)

@@ -202,7 +202,8 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
-        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, got {tuple(shape)} and {tuple(ids.shape)}")
+        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
+                         f"{tuple(shape)} and {tuple(ids.shape)}")
     ids = ids.reshape(-1)
     if is_host(ids):
         check_ids(ids[ids != ignore_index], shape[-1], operation)

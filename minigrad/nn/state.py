@@ -30,10 +30,13 @@ def match_state(
         operation: named in messages.
 
     Raises:
-        TypeError: a value that is neither a tensor nor an array.
+        TypeError: no mapping, or a value in it that is neither a tensor nor an array.
         ValueError: names (if `strict`), shapes or dtypes differ, or the values for the names of one tied
             tensor do; the message lists every problem.
     """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{operation}: a state, tensors by name, expected, got {type(given).__name__}; "
+                        "minigrad.checkpoint.load_tensors(path)[0] reads one from a file")
     keys = Keys([name for name in own if name not in given], [name for name in given if name not in own])
     problems = []
     if strict and keys.missing_keys:

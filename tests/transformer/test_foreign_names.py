@@ -300,6 +300,15 @@ def test_a_map_that_cannot_be(rename, message):
         load_pytorch(module, {1: np.zeros(4, np.float32)})
 
 
+def test_what_is_neither_a_state_nor_a_file_of_one(tmp_path):
+    module = Block()
+    with pytest.raises(TypeError, match=r"got a Block; give its state_dict\(\)"):
+        load_pytorch(module, module)
+    (tmp_path / "pickled.pt").write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(ValueError, match=r"pickled\.pt: not a readable safetensors file.*torch\.load"):
+        load_pytorch(module, tmp_path / "pickled.pt")
+
+
 # --- Strictness, dtypes, gradients --------------------------------------------------------------------------
 
 

@@ -161,7 +161,7 @@ def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) ->
     for number, row in enumerate(rows):
         if row.ndim != 1:
             raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "
-                             f"shape {row.shape}")
+                             f"shape {row.shape}; a single prompt is [ids]")
         if not row.size:
             raise ValueError(f"{caller}: prompt {number} has no tokens; begin with a token such as begin-of-text")
         if row.dtype.kind not in "iu":

@@ -77,10 +77,11 @@ def trace(model: nn.Module) -> Iterator[Trace]:
     before and after the call, the tensors and parameters there are not known (`AttentionTrace`).
 
     The backward may run inside the block or after it; with gradient checkpointing, it must run inside. Gradients are
-    those of ``loss.backward()``; `minigrad.grad` fills none. Decoding inside the block runs the whole prefix at each
-    step, and each step is a call. The block applies to the current thread or task alone. The trace keeps the graph of
-    the forward alive until it is dropped. Without any attention in the block the trace is empty: its length is 0, and
-    what is asked of it is an error that says so.
+    those of ``loss.backward()``; `minigrad.grad` fills none. Those of parameters add up
+    in ``.grad``: after training, call ``model.zero_grad()`` first. Decoding inside the block runs the whole prefix at
+    each step, and each step is a call. The block applies to the current thread or task alone. The trace keeps the graph
+    of the forward alive until it is dropped. Without any attention in the block the trace is empty: its length is 0,
+    and what is asked of it is an error that says so.
 
     Args:
         model: any module with attentions in it: a Transformer, a stack, one attention.

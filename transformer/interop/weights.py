@@ -10,7 +10,7 @@ import numpy as np
 
 import minigrad
 from minigrad import Tensor, nn
-from minigrad.checkpoint import load_tensors, save_tensors
+from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 from minigrad.device import is_array, on_device_of
 from minigrad.nn.state import Keys, same_values
 
@@ -122,9 +122,13 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[dict[str
     if isinstance(source, Mapping):
         return {name: _array(name, value) for name, value in source.items()}, "the state"
     if not isinstance(source, str | os.PathLike):
+        remedy = "; give its state_dict()" if hasattr(source, "state_dict") else ""
         raise TypeError("load_pytorch: the source must be the path of a safetensors file or a state_dict, got a "
-                        f"{type(source).__name__}")
-    arrays, metadata = load_tensors(source)
+                        f"{type(source).__name__}{remedy}")
+    try:
+        arrays, metadata = load_tensors(source)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; if torch.save wrote it, give torch.load(path, weights_only=True)") from error
     for left_out, kept in metadata.items():  # `save_model` notes names that share one tensor
         if left_out not in arrays and kept in arrays:
             arrays[left_out] = arrays[kept]

@@ -30,7 +30,12 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
 
 
 class Positions(nn.Module):
-    """A vector for each position; `SinusoidalPositions` and `LearnedPositions` define the table."""
+    """A vector for each position, ``positions(length, offset)``: (length, d_model), which is added to the embeddings.
+
+    Args:
+        max_length: the most tokens of a text, and the rows of the table that the subclasses define.
+        d_model: the width of the embeddings.
+    """
 
     table: Tensor  # (max_length, d_model)
 
@@ -47,7 +52,10 @@ class Positions(nn.Module):
 
 
 class SinusoidalPositions(Positions):
-    """Fixed positions; see `sinusoid`. Not saved with the parameters, since they follow from the configuration."""
+    """Fixed positions, with the `layout` and the `first_position` of `sinusoid`.
+
+    They are not saved with the parameters, since they follow from the configuration.
+    """
 
     def __init__(self, max_length: int, d_model: int, layout: str = "interleaved", first_position: int = 0) -> None:
         super().__init__(max_length)

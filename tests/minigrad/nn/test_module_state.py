@@ -68,6 +68,8 @@ def test_a_state_that_does_not_fit_changes_nothing():
     assert all(said in str(caught.value) for _, _, said in WRONG)
     with pytest.raises(TypeError, match=r"count .* list"):
         model.load_state_dict({**before, "count": [7]})
+    with pytest.raises(TypeError, match=r"by name, expected, got str; .*load_tensors\(path\)"):
+        model.load_state_dict("model.safetensors", strict=False)
     for name, array in as_arrays(model.state_dict()).items():
         np.testing.assert_array_equal(array, before[name])
 

@@ -29,6 +29,10 @@ CALLS = {
     "truth": (lambda x, v: bool(x > 0), ValueError, ["(2, 3)", ".any()"]),
     "item": (lambda x, v: x.item(), ValueError, ["item", "(2, 3)"]),
     # arguments that do not exist
+    "split into sections": (lambda x, v: mg.split(x, indices_or_sections=2), TypeError, ["split", "x.chunk(n)"]),
+    "bounds by name": (lambda x, v: mg.arange(0, 5, step=2), TypeError, ["arange", "arange(start, stop, step)"]),
+    "linspace in steps": (lambda x, v: mg.linspace(0, 1, steps=5), TypeError, ["linspace", "num"]),
+    "an operand by another name": (lambda x, v: mg.sum(input=x), TypeError, ["sum", "input is called x"]),
     "unknown keyword": (lambda x, v: mg.sum(x, dims=1), TypeError, ["sum", "dims"]),
     # axes
     "sum": (lambda x, v: x.sum(axis=2), IndexError, ["sum", "2"]),

@@ -66,6 +66,8 @@ function verdictText(view, {wrong, count, of, worst, measured}) {
     const how = measured === "engine" ? "checked by" : `measured here${changed} by`;
     text.append(`${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} gradients ${how} finite differences, `,
       `largest error ${formatNumber(worst, 2)}`);
+    const far = measured === "engine" && worst > 0.01;
+    if (far) text.append("; zero_grad() before the trace, and float64, make it small");
   } else {
     text.append(`${of} gradients${changed} not measured yet: see Checks`);
   }
