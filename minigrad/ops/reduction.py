@@ -55,10 +55,10 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     for a in axes:
         if not -most <= a < most:
             raise IndexError(f"axis {a} is out of range for {ndim} dimensions")
-    normal = sorted({a % ndim for a in axes}) if ndim else []
-    if ndim and len(normal) != len(tuple(axes)):
+    normal = sorted({a % most for a in axes})
+    if len(normal) != len(tuple(axes)):
         raise ValueError(f"axis {axis} names a dimension twice")
-    return tuple(normal)
+    return tuple(normal) if ndim else ()
 
 
 def axis_in(x: Any, axis: Axis) -> Axis:

@@ -204,7 +204,11 @@ def reduction(rng: Rng) -> Call:
         def theirs(x: Array, axis: Any, keepdims: bool) -> Array:
             return np.asarray(np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)))
     ours = getattr(Tensor if rng.random() < 0.5 and hasattr(Tensor, name) else ops, name)
-    return Call(f"{name}({keywords})", [x], lambda x: ours(x, **keywords), lambda x: theirs(x, **keywords), floating,
+
+    def numpys(x: Array) -> Array:  # here a number is one element along axis 0, and its reduction a number
+        return theirs(x, **keywords) if x.ndim else np.reshape(theirs(x.reshape(1), **keywords), ())
+
+    return Call(f"{name}({keywords})", [x], lambda x: ours(x, **keywords), numpys, floating,
                 sums=x.size if floating or name in ("sum", "prod") else 0, smooth=smooth, refuses=reason)
 
 
@@ -220,9 +224,14 @@ def scan(rng: Rng) -> Call:
         return Call(f"{name}({axis})", [x], lambda x: getattr(functional, name)(x, axis), theirs, True, x.size, True,
                     reason)
     kind = {"kind": "stable"} if "sort" in name else {}
-    return Call(f"{name}({axis})", [x], lambda x: getattr(ops, name)(x, axis),
-                lambda x: getattr(np, name)(x, axis=axis, **kind), sums=x.size if name.startswith("cum") else 0,
-                smooth=not name.startswith("arg"), refuses="" if x.ndim else "an axis of a number")
+
+    def numpys(x: Array) -> Array:  # here a number is one element along axis 0
+        if x.ndim or axis is None:
+            return getattr(np, name)(x, axis=axis, **kind)
+        return np.reshape(getattr(np, name)(x.reshape(1), axis=axis, **kind), ())
+
+    return Call(f"{name}({axis})", [x], lambda x: getattr(ops, name)(x, axis), numpys,
+                sums=x.size if name.startswith("cum") else 0, smooth=not name.startswith("arg"))
 
 
 def product(rng: Rng) -> Call:
@@ -266,7 +275,7 @@ def shaping(rng: Rng) -> Call:
         (f"stack({axis})", lambda x: ops.stack([x, x], axis), lambda x: np.stack([x, x], axis)),
         (f"tril({count})", lambda x: ops.tril(x, count), lambda x: np.tril(matrix(x), as_int(count))),
         (f"pad({count})", lambda x: ops.pad(x, ((count, 1),) * n),
-         lambda x: np.pad(x, ((at_least(count, 0), 1),) * n)),
+         lambda x: np.pad(x, ((at_least(count, 0), 1),) * n) if n else x),  # NumPy refuses a number
         (f"diagonal({count}, {axis}, {other})", lambda x: ops.diagonal(x, count, axis, other),
          lambda x: np.diagonal(x, as_int(count), axis, other)),
         (f"trace({count})", lambda x: ops.trace(x, count), lambda x: np.trace(x, as_int(count))),
@@ -275,8 +284,6 @@ def shaping(rng: Rng) -> Call:
     ]
     text, ours, theirs = pick(rng, choices)
     reason = "an axis or matrix of fewer dimensions" if not n or text[:2] in ("tr", "di") else ""
-    if text.startswith("pad") and not n:
-        reason = "NumPy pads a number by nothing"
     if count in (10**30, -1) or 10**30 in wide:
         reason = reason or "a length beyond the dtypes of indices, or below 0"
     return Call(text, [x], ours, theirs, smooth=not text.startswith("astype"), refuses=reason)
