@@ -13,8 +13,8 @@
 
 from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
 from transformer.decode.generate import generate, stream
-from transformer.decode.key_value_cache import KeyValueCache
 from transformer.decode.kv_cache import DecoderCache
+from transformer.decode.model_cache import KeyValueCache
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,

@@ -25,10 +25,10 @@ def refuse_foreign(name: str, function: Callable[..., Any], keywords: Iterable[s
         raise TypeError(f"{name}: unexpected keyword argument{several} {', '.join(map(repr, lacking))}; {told}")
 
 
-class KeywordsOfOurs:
-    """What a `Module` is, so that an argument of PyTorch's is refused in words before its ``__init__`` runs.
+class KeywordCheck:
+    """Base of `Module`: an argument of PyTorch's is refused in words before ``__init__`` runs.
 
-    It is a class of its own because the signature of a module is then, in `inspect`, that of its ``__init__``.
+    It is a class of its own so that `inspect` gives a module the signature of its ``__init__``.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

@@ -16,14 +16,14 @@ from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
 from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
-from minigrad.nn.keywords import KeywordsOfOurs, refuse_foreign
+from minigrad.nn.keywords import KeywordCheck, refuse_foreign
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
 from minigrad.tensor.hooks import RemovableHandle
 
 
-class Module(KeywordsOfOurs):
+class Module(KeywordCheck):
     """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     ```python

@@ -5,13 +5,13 @@
     steps.py              the steps that all of these share
     next_token.py         the logits of the next token, with a KV cache or without
     kv_cache.py           keys and values as raw arrays: `LayerCache`, `DecoderCache`
-    key_value_cache.py    `KeyValueCache`, for any model made of attentions
+    model_cache.py    `KeyValueCache`, for any model made of attentions
 """
 
 from transformer.decode.beam import beam_search
 from transformer.decode.generate import generate, stream
-from transformer.decode.key_value_cache import KeyValueCache
 from transformer.decode.kv_cache import DecoderCache, LayerCache
+from transformer.decode.model_cache import KeyValueCache
 from transformer.decode.next_token import decoder_of
 from transformer.decode.sampling import greedy, sample
 from transformer.decode.steps import Hypothesis

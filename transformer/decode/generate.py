@@ -120,8 +120,7 @@ def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, en
     never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
     end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
     return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts[:, -1:],
-                 [max_new_tokens] * len(prompts),
-                 -1 if end_id is None else end_id, never)
+                 [max_new_tokens] * len(prompts), -1 if end_id is None else end_id, never)
 
 
 def _greedy(rows: NDArray[np.int64]) -> Choice:

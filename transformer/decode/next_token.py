@@ -25,8 +25,8 @@ from minigrad.functional.normalization import layer_norm
 from minigrad.kernels import PathWatcher, report_choice
 from minigrad.tensor import as_tensor
 
-from transformer.decode.key_value_cache import KeyValueCache, projections
 from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
+from transformer.decode.model_cache import KeyValueCache, projections
 from transformer.known import unknown_part
 from transformer.model import DecoderLayer, MultiHeadAttention, Residual, Transformer
 

@@ -6,7 +6,7 @@
     attention.py    multi-head attention
     layers.py       feed-forward, residual connection, encoder and decoder layer
     transformer.py  embedding, stacks, the model and its loss
-    more/           parts of other models, off the path: grouped-query attention, rotary positions
+    more/           parts of other models, off the path, and a decoder-only model made of them
 """
 
 from transformer.model.attention import MultiHeadAttention

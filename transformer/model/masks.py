@@ -46,6 +46,8 @@ def target_mask(ids: Any, pad_id: int = 0) -> Any:
     """The `causal_mask` of ids (B, T), joined with their `source_mask`; None for single tokens without padding."""
     ids = ids if is_array(ids) else Tensor(ids).data
     real = source_mask(ids, pad_id)
-    causal = causal_mask(ids.shape[1], device=device_of(ids)) if ids.shape[1] > 1 else real
+    causal = causal_mask(ids.shape[1], device=device_of(ids)) if ids.shape[1] > 1 else None
+    if causal is None or real is None:
+        return real if causal is None else causal
     with on_device_of(ids):
-        return causal if causal is real or real is None else causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)
+        return causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)

@@ -1,1 +1,1 @@
-"""Parts of other models than the paper's, each to be assigned in place of a part of a layer; and such a model."""
+"""Parts of other models than the paper's: grouped-query attention, rotary positions; and a decoder-only model."""
