@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 # Imports from these are those of the tests: their own, or the ones that a public name such as minigrad.jit makes.
 OF_TESTS = (ROOT / "tests", ROOT / "minigrad/__init__.py", ROOT / "minigrad/optim/__init__.py")
 # How Python says that a call does not fit. Beside `minigrad.compat` the same test passes.
-MISFIT = re.compile(r"unexpected keyword argument|positional arguments? but|missing a required argument")
+MISFIT = re.compile(r"unexpected keyword argument|(too many|\d) positional arguments?|missing a required argument")
 
 if "minigrad" in sys.modules:
     raise RuntimeError("tests.page_alone: minigrad is imported already; name the plugin with -p on the command line")

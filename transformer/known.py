@@ -1,9 +1,10 @@
 """Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
 
 Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
-the model computes in another way. They know the modules of `transformer.model` and no others. A model with another
-class among its modules, another activation, hooks, or a method that was replaced, on an instance or on a class, runs as
-it is written. Functions are not checked: to change what a model computes, replace a method or a module.
+the model computes in another way; so does the explorer's page, in JavaScript (`transformer.explore.live`). They know
+the modules of `transformer.model` and no others. A model with another class among its modules, another activation,
+hooks, or a method that was replaced, on an instance or on a class, runs as it is written. Functions are not checked: to
+change what a model computes, replace a method or a module.
 """
 
 from __future__ import annotations

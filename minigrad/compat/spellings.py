@@ -49,6 +49,7 @@ IN_A_ROW = {
     "repeat": "PyTorch's repeat, of a whole tensor, is tile here, with all counts as one argument: tile((2, 1))",
     "tile": "reps are one argument: tile((2, 1))",
     "flip": "several axes are one argument: flip((0, 1))",
+    "transpose": "swapaxes exchanges two axes: swapaxes(x, 0, 1); all axes in a new order are one argument",
 }
 
 

@@ -18,6 +18,7 @@ PLAINER = {  # what NumPy says -> the same in words that name no type of C, and 
     "Python int too large to convert to C long": "an integer has more than 64 bits",
     "'list' object cannot be interpreted as an integer":
         "expected an int, or a tuple of ints where several axes are allowed, not a list",
+    "axes don't match array": "needs all axes in their new order; swapaxes(0, 1) exchanges two",
 }
 CAUGHT = (ValueError, TypeError, IndexError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
 

@@ -65,8 +65,13 @@ def _tensors(value: Any, operation: str) -> list[Any]:
     leaves = tree_leaves(value)
     for leaf in leaves:
         if not isinstance(leaf, TensorBase):
-            raise TypeError(f"{operation}: the function must return tensors, got {type(leaf).__name__}")
+            raise TypeError(f"{operation}: the function must return tensors, got {_no_tensor(leaf)}")
     return leaves
+
+
+def _no_tensor(value: Any) -> str:
+    """For an error: what a function returned that is no tensor, and the remedy."""
+    return f"{type(value).__name__}; return the tensor itself, without .item(), float() or .numpy()"
 
 
 # --------------------------------------------------------------------------- first derivatives
@@ -123,9 +128,9 @@ def _differentiated(function: Callable[..., Any], argnums: int | Sequence[int], 
 def _check_number(value: Any, operation: str) -> None:
     """ValueError unless a function returned a tensor with one element."""
     if not isinstance(value, Tensor) or value.size != 1:
-        got = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
-        raise ValueError(f"{operation}: the function must return one number, got {got}; reduce it (for instance with "
-                         ".sum()), or use vjp or jacobian")
+        got = (f"shape {value.shape}; reduce it (for instance with .sum()), or use vjp or jacobian"
+               if isinstance(value, Tensor) else _no_tensor(value))
+        raise ValueError(f"{operation}: the function must return one number, got {got}")
 
 
 def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -202,7 +207,7 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         inner = InnerCall(function, args, kwargs, _positions(argnums, len(args), "jacobian"), "jacobian")
         out = inner.value
         if not isinstance(out, Tensor):
-            raise TypeError(f"jacobian: the function must return a tensor, got {type(out).__name__}")
+            raise TypeError(f"jacobian: the function must return a tensor, got {_no_tensor(out)}")
         with inner, enable_grad():
             elements = [out.reshape(-1)[i] for i in range(out.size)]
             continues = inner.continues

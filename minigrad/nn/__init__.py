@@ -95,4 +95,4 @@ __all__ = [
     "no_init",
 ]
 
-answer("minigrad.nn")
+answer("minigrad.nn", "minigrad.nn.init")

@@ -83,7 +83,7 @@ class Module(KeywordCheck):
 
         def __getattr__(self, name):
             """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
-            told = Answers.missing_on_module(type(self).__name__, name)
+            told = None if hasattr(type(self), name) else Answers.missing_on_module(type(self).__name__, name)
             if told is not None:
                 raise AttributeError(told, name=name, obj=self)
             return object.__getattribute__(self, name)  # Python's own error, or that of a property that has failed

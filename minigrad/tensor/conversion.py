@@ -52,7 +52,7 @@ class ArrayLike(TensorBase):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self._requires_grad:
             raise TypeError("np.asarray: this tensor requires a gradient, which NumPy would lose; "
-                            "call a function of minigrad, or use .detach().numpy()")
+                            "call a function of minigrad (minigrad.stack for a list), or use .detach().numpy()")
         if device_of(self._data) != "cpu":
             raise TypeError(f"np.asarray: this tensor is on {device_of(self._data)}; use .numpy() to copy it to the "
                             "host")

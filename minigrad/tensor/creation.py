@@ -9,6 +9,7 @@ import numpy as np
 
 from minigrad.arguments import numbers_on, public
 from minigrad.device import module_for, on_device
+from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, wrap
 from minigrad.engine.operands import numeric
 from minigrad.tensor import Tensor, as_tensor
@@ -33,6 +34,9 @@ def from_dlpack(source: Any) -> Tensor:
 def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool) -> Tensor:
     dtype = _no_length(dtype, operation)
     if type(value) not in (bool, int, float):  # numbers that broadcast to the shape
+        if isinstance(value, TensorBase) and value._requires_grad and recording.get():
+            raise TypeError(f"{operation}: the value requires a gradient, which would be lost; use "
+                            "minigrad.broadcast_to(value, shape), or .detach() it for a constant")
         value = numbers_on(device, value._data if isinstance(value, TensorBase) else value, dtype, operation)
     return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
 

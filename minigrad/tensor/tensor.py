@@ -36,7 +36,8 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         requires_grad: whether `backward` computes ``.grad`` for it; floating dtypes only.
 
     Raises:
-        TypeError: data that is not numeric; ``requires_grad`` for integers or booleans.
+        TypeError: data that is not numeric; a list of tensors that require a gradient, which `minigrad.stack` joins;
+            ``requires_grad`` for integers or booleans.
         ValueError: nested lists of irregular shape; an unknown device.
     """
 
@@ -450,6 +451,9 @@ def _index_on(index: Any, device: str) -> Any:
 def _unwrap_nested(data: Any) -> Any:
     """Nested lists with host tensors inside, as nested lists of arrays."""
     if isinstance(data, TensorBase):
+        if data._requires_grad and recording.get():
+            raise TypeError("Tensor: a list of tensors that require a gradient would become a constant; join them with "
+                            "minigrad.stack, or give .detach() or float() of each for a constant")
         return to_numpy(data._data)
     return [_unwrap_nested(item) for item in data] if isinstance(data, (list, tuple)) else data
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor
+from minigrad import Tensor, nn
 
 FLOATS = [np.float16, np.float32, np.float64]
 INTEGERS = [np.int8, np.int32, np.int64, np.uint8]
@@ -64,6 +64,22 @@ def test_the_constructor_copies_and_from_numpy_shares():
 def test_what_is_no_tensor(make, error, said):
     with pytest.raises(error, match=said):
         make()
+
+
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda *two: Tensor([*two]), r"minigrad\.stack"), (lambda *two: Tensor([(3.0, two[0]), two]), r"minigrad\.stack"),
+    (lambda *two: nn.Parameter([*two]), r"minigrad\.stack"),
+    (lambda *two: mg.full(2, two[0]), r"minigrad\.broadcast_to"),
+    (lambda *two: mg.full_like(two[0], two[1]), r"minigrad\.broadcast_to"),
+])
+def test_no_constant_is_made_of_what_requires_a_gradient(make, said):
+    leaf = Tensor(1.0, requires_grad=True)
+    two = leaf, leaf * 2
+    with pytest.raises(TypeError, match=said):
+        make(*two)
+    constant = make(*[t.detach() for t in two]).numpy()
+    with mg.no_grad():
+        np.testing.assert_array_equal(make(*two).numpy(), constant)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.bool_])

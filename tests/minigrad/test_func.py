@@ -219,7 +219,7 @@ def test_a_transform_inside_a_checkpoint_inside_a_transform():
 X = normal(3)
 WRONG = {
     "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"one number, got shape \(3,\)"),
-    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "one number, got float"),
+    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, r"one number, got float; return .* without \.item"),
     "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "int64"),
     "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 .* 1 positional"),
     "the argument for argnums": (lambda: func.grad(mg.sum, X), TypeError, r"grad: .* got a Tensor"),

@@ -52,6 +52,8 @@ def test_a_missing_attribute_of_a_tensor(name, message):
     (nn, "Transformer", ("minigrad.nn has no 'Transformer'; here it is transformer.Transformer, and "
                          "transformer.interop loads its weights")),
     (optim, "StepLR", f"minigrad.optim has no 'StepLR'; here it is {ELSEWHERE['StepLR']}"),
+    (nn.init, "normal", "minigrad.nn.init has no 'normal'; here it is minigrad.nn.init.normal_"),
+    (nn.Module(), "device", f"Module has no 'device'; here it is {ON_MODULES['device']}"),
     (nn.Module(), "cuda", f"Module has no 'cuda'; here it is {ON_MODULES['cuda']}"),
     (nn.Module(), "nothing_like_it", "'Module' object has no attribute 'nothing_like_it'"),
 ])
@@ -68,11 +70,21 @@ def test_every_name_is_missing_and_what_it_is_here_exists():
         assert not [name for name in NOT_HERE if hasattr(owner, name)], f"{owner} has them"
     for here in NOT_HERE.values():
         assert all(pkgutil.resolve_name(path) for path in re.findall(r"minigrad(?:\.\w+)+", here))
-    for here in (*ELSEWHERE.values(), *[here for names in IN.values() for here in names.values()]):
+    for here in (text for names in (ELSEWHERE, ON_MODULES, *IN.values()) for text in names.values()):
         for path in re.findall(r"minigrad(?:\.\w+)+", here):
             pkgutil.resolve_name(path)
         assert all(hasattr(Tensor, method) for method in re.findall(r"(?:^|x| )\.(\w+)", here)), here
         assert all(hasattr(np, dtype) for dtype in re.findall(r"numpy\.(\w+)", here)), here
+
+
+def test_a_property_that_fails_says_why_itself():
+    class Model(nn.Module):
+        @property
+        def device(self):
+            return self.nowhere
+
+    with pytest.raises(AttributeError, match="nowhere"):
+        _ = Model().device
 
 
 def test_what_is_said_of_save_and_load_runs(tmp_path):

@@ -138,7 +138,9 @@ def test_a_random_tree_of_modules_comes_back(seed, tmp_path):
     module = fill(grow(3, draw), 1)
     draw.bit_generator.state = state
     other = fill(grow(3, draw), 2)
-    rename = {"all": "", "all.{}.x": "{}.part0", "all.first": "part1"} if seed % 2 else None
+    names = {tuple(name.split(".")[:2]) for name in module.state_dict()}
+    rename = {"all": "", **({"all.{}.x": "{}.part0"} if any(name[1:] == ("part0",) for name in names) else {}),
+              **({"all.first": "part1"} if any(name[0] == "part1" for name in names) else {})} if seed % 2 else None
     save_pytorch(tmp_path / "file", module, prefix="model", rename=rename)
     load_pytorch(other, tmp_path / "file", prefix="model", rename=rename)
     assert same(snapshot(module), snapshot(other))
@@ -201,6 +203,11 @@ def test_a_map_leads_there_and_back(name, tmp_path, device):
     save_pytorch(tmp_path / "file", module, prefix="a.b", rename=rename)
     load_pytorch(other, tmp_path / "file", prefix="a.b", rename=rename)
     assert same(snapshot(module), snapshot(other))
+
+
+def test_a_path_and_a_module_in_the_other_order(tmp_path):
+    with pytest.raises(TypeError, match=r"save_pytorch\(path, module\)"):
+        save_pytorch(Block(), tmp_path / "file")
 
 
 def test_how_a_fused_tensor_stands():
@@ -281,7 +288,8 @@ def test_what_the_map_says_has_no_counterpart():
     ({"qkv.{}": Fused(QKV, heads=3)}, "Fused: 3 heads do not divide the rows of layers.0.self_attention.query.weight"),
     ({"qkv.0.weight": Fused(("layers.0.self_attention.query.weight", "norm.weight"))},
      "Fused: layers.0.self_attention.query.weight, norm.weight cannot be stacked, with shapes (4, 4), (4,)"),
-], ids=["{}", "absent", "heads", "widths"])
+    ({"h": "layers", "ln_f": "nrom"}, "'ln_f': 'nrom' leads to nothing in the Block"),
+], ids=["{}", "absent", "heads", "widths", "mistyped"])
 def test_a_map_that_cannot_be(rename, message):
     module = Block()
     for call in (lambda: to_pytorch(module, rename=rename), lambda: load_pytorch(module, to_pytorch(module) | {
@@ -291,6 +299,7 @@ def test_a_map_that_cannot_be(rename, message):
     for wrong in (5, "norm", {"a": 3}, {1: "norm"}, [("a", "b", "c")]):
         with pytest.raises(TypeError, match="rename: expected"):
             load_pytorch(module, {}, rename=wrong)
+    assert load_pytorch(module, to_pytorch(module), rename={"ln_f": "nrom"}, strict=False) == ([], [])
     with pytest.raises(TypeError, match=r"Fused: names must be a tuple, got 'a'; transposed\('a'\)"):
         Fused("a")
     for parts, heads in (((), None), (("a", "b"), 0)):

@@ -13,6 +13,7 @@ from minigrad import nn
 from tests.transformer.test_beam import normalised
 from tests.transformer.test_language_model import language_model
 from tests.transformer.test_sampling import fits
+from tests.transformer.tiny import tiny_model
 from transformer import generate
 from transformer.decode import stream
 from transformer.finite import NotFinite
@@ -235,6 +236,13 @@ class Wrong(nn.Module):
         return minigrad.zeros((len(ids), 11))
 
 
+class Several(nn.Module):
+    """It returns more than logits."""
+
+    def forward(self, ids):
+        return minigrad.zeros((*ids.shape, 11)), None
+
+
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
     ({"prompt": [[3], [0.5]]}, TypeError, "prompt 1 is of float64"),
@@ -259,6 +267,16 @@ class Wrong(nn.Module):
 def test_mistakes(arguments, error, message):
     with pytest.raises(error, match=message):
         generate(**{"model": peaked(), "prompt": [[3]], "max_new_tokens": 3} | arguments)
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (Several, "must return the logits alone, .* got a tuple"),
+    (lambda: lambda ids: ids, "generate: the model must be a decoder-only Module, .* got a function"),
+    (tiny_model, "got a Transformer; .* decodes by greedy"),
+])
+def test_what_is_no_model_to_continue_with(make, message):
+    with pytest.raises(TypeError, match=message):
+        generate(make(), [[3]], 3)
 
 
 @pytest.mark.parametrize(("prompt", "options", "error", "message"), [

@@ -207,3 +207,9 @@ def test_what_a_cache_cannot_follow_is_an_error(only_memory, message):
         cache(IDS[:1, :3])
     with pytest.raises(ValueError, match=message):
         cache(IDS[:1, :3])
+
+
+def test_a_cache_is_shown_in_one_line():
+    cache = KeyValueCache(language_model())
+    cache(IDS[:2, :3])
+    assert repr(cache) == "<KeyValueCache of a LanguageModel: 3 tokens of 2 sequences>"

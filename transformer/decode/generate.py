@@ -19,6 +19,7 @@ from transformer.decode.beam import scoring, search
 from transformer.decode.next_token import Continuation
 from transformer.decode.sampling import Choice, check_options, completed, drawing, follow, most_probable_token
 from transformer.decode.steps import LEAST_ROWS, Hypothesis, Steps, decoding
+from transformer.model import Transformer
 
 Prompt = NDArray[np.int64]  # (T,)
 
@@ -52,7 +53,8 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     Raises:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
             or a beam and sampling at once; a model that returns another shape; a memory of another batch.
-        TypeError: prompts or tokens that are no integers.
+        TypeError: prompts or tokens that are no integers; a model that is no decoder-only module, or returns more than
+            logits.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
@@ -151,7 +153,11 @@ def _groups(prompts: list[Prompt]) -> list[NDArray[np.int64]]:
 
 
 def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) -> list[Prompt]:
-    """The prompts on the host, checked."""
+    """The prompts on the host, checked with the model."""
+    if not isinstance(model, nn.Module) or isinstance(model, Transformer):
+        raise TypeError(f"{caller}: the model must be a decoder-only Module, whose call takes ids (B, T) and returns "
+                        f"logits (B, T, V), got a {type(model).__name__}; a function becomes one as the forward of a "
+                        "Module, and a Transformer decodes by greedy, sample and beam_search")
     max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
     raw = prompt.data if isinstance(prompt, Tensor) else prompt
     rows = [np.asarray(row.data if isinstance(row, Tensor) else row)

@@ -183,7 +183,10 @@ class Continuation(_Prefixes):
         return self.memory if hypotheses == 1 else self.memory[np.repeat(np.arange(batch), hypotheses)]
 
     def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
-        """The logits of the last token, a raw array (rows, V), from (rows, T, V); ValueError for another shape."""
+        """The logits of the last token, a raw array (rows, V), from (rows, T, V); an error for anything else."""
+        if not isinstance(logits, Tensor):
+            raise TypeError("generate: the model must return the logits alone, a Tensor (batch, length, vocabulary), "
+                            f"got a {type(logits).__name__}; wrap it in a Module whose forward does")
         if logits.ndim != 3 or tuple(logits.shape[:2]) != ids.shape:
             raise ValueError(f"generate: the model must return logits of shape (batch, length, vocabulary), got "
                              f"{tuple(logits.shape)} for ids of shape {ids.shape}")

@@ -31,7 +31,8 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
             what has no counterpart here and needs none; or a function of a name, which may return None; or pairs of a
             regular expression and its replacement or None, applied one after the other, such as `HUGGING_FACE`.
             `to_pytorch` takes the dictionary.
-        strict: whether a missing or unexpected name is an error; else they are only returned.
+        strict: whether a missing or unexpected name is an error, and an entry of `rename` that leads to nothing here;
+            else the names are only returned.
 
     Values of a lower precision are widened to the dtype of the module: float16 and bfloat16 to float32, say.
 
@@ -54,7 +55,7 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     state, origin = _state(source)
     path = f"{prefix.rstrip('.')}." if prefix else ""
     under = {name: value for name, value in state.items() if name.startswith(path) and name not in ignore}
-    wanted = entries(module, prefix, names, rename, [name.removeprefix(path) for name in under])
+    wanted = entries(module, prefix, names, rename, [name.removeprefix(path) for name in under], strict)
     loaded, misfits = _parts(wanted, under, module.state_dict())
     known = {theirs for theirs, _ in wanted}
     found = {name for theirs, fused in wanted if theirs in under for name in fused.names}
@@ -110,6 +111,9 @@ def save_pytorch(path: str | os.PathLike[str], module: nn.Module, prefix: str = 
         TypeError, ValueError: as `to_pytorch`.
         OSError: the file cannot be written.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError("save_pytorch: the path comes first and the module second, save_pytorch(path, module); the "
+                        f"second is no module of minigrad, it is a {type(module).__name__}")
     save_tensors(path, to_pytorch(module, prefix, names, rename), {"format": "pt"})
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.tensor import as_tensor
@@ -23,8 +25,12 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
     Raises:
         ValueError: an odd number of widths, or more than the axes have; and as `minigrad.pad`.
+        TypeError: widths that are no integers, or do not stand in a row, as pairs do not.
     """
     input = as_tensor(input)
+    if np.ndim(pad) != 1:
+        raise TypeError(f"pad: the widths stand in a row, (before, after) of the last axis first, got {pad}; "
+                        "minigrad.pad takes an int, or a pair for every axis, the first axis first")
     widths = [whole_number(n, "a width", "pad", least=None) for n in pad]
     if len(widths) % 2 or len(widths) > 2 * input.ndim:
         raise ValueError(f"pad: needs a pair of widths for each of the last axes, of {input.ndim}, got {tuple(pad)}; "

@@ -72,6 +72,6 @@ def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
         pairs: Any = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else ()
     except ValueError:
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got "
-                         f"{widths}") from None
+                         f"{widths}; minigrad.functional.pad takes widths in a row, the last axis first") from None
     return tuple([(whole_number(before, "a width", "pad", least=0), whole_number(after, "a width", "pad", least=0))
                   for before, after in pairs])

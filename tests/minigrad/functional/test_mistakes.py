@@ -107,6 +107,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("unfold", ValueError, "pair", lambda: F.unfold(ones(1, 4, 5), (1, 2, 3))),
     ("fold", ValueError, r"C·2·2, 12.*\(2, 3\)", lambda: F.fold(X, (4, 5), 2)),
     ("pad", ValueError, "pair", lambda: F.pad(X, (1, 1, 1))),
+    *[("pad", TypeError, r"minigrad\.pad", lambda widths=widths: F.pad(X, widths)) for widths in (((1, 1), (2, 2)), 1)],
     ("pad", ValueError, r"cuts off.*\(2, 3\)", lambda: F.pad(X, (-2, -2))),
     # attention
     *[(ATTENTION, TypeError, "boolean .* True where a query may attend", lambda mask=mask: attend(*QKV, mask=mask))

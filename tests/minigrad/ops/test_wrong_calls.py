@@ -45,6 +45,8 @@ CALLS = {
     "squeeze": (lambda x, v: x.squeeze(1), ValueError, ["squeeze", "axis 1", "(2, 3)"]),
     "unsqueeze": (lambda x, v: x.unsqueeze(4), IndexError, ["unsqueeze", "4", "3"]),
     "sort over two axes": (lambda x, v: mg.sort(x, (0, 1)), TypeError, ["sort", "one int", "(0, 1)"]),
+    "transpose of two axes": (lambda x, v: x[None].transpose(0, 1), ValueError, ["transpose", "swapaxes(0, 1)"]),
+    "transpose in a row": (lambda x, v: mg.transpose(x, 0, 1), TypeError, ["transpose", "swapaxes(x, 0, 1)"]),
     # shapes
     "reshape": (lambda x, v: x.reshape(4, -1), ValueError, ["reshape", "(2, 3)", "(4, -1)"]),
     "reshape by a float": (lambda x, v: x.reshape(2.0, 3), TypeError, ["reshape", "float"]),
@@ -55,6 +57,7 @@ CALLS = {
     "split": (lambda x, v: x.split([1, 1], axis=1), ValueError, ["split", "[1, 1]", "3"]),
     "split into nothing": (lambda x, v: x.split(0), ValueError, ["split", "0"]),
     "pad": (lambda x, v: mg.pad(x, ((1, 1),) * 3), ValueError, ["pad", "2 axes", "((1, 1), (1, 1), (1, 1))"]),
+    "pad in a row": (lambda x, v: mg.pad(x, (1, 1, 2, 2)), ValueError, ["pad", "minigrad.functional.pad"]),
     "pad by an unknown mode": (lambda x, v: mg.pad(x, 1, "mirror"), ValueError, ["pad", "'reflect'", "'mirror'"]),
     "pad by a value in place of the mode": (lambda x, v: mg.pad(x, 1, 0.5), ValueError, ["pad", "value=", "0.5"]),
     "pad nothing with its edge": (lambda x, v: mg.pad(v[:0], 1, "edge"), ValueError, ["pad", "empty"]),

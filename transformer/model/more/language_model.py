@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import Tensor, nn
 from minigrad import functional as F
 from minigrad.nn import init
@@ -96,7 +98,13 @@ class LanguageModel(nn.Module):
             ids: texts, each with padding at its end.
             label_smoothing, reduction: as for `minigrad.functional.cross_entropy`.
             memory: for cross-attention, (B, S, D).
+
+        Raises:
+            TypeError: targets beside the ids, which are their own targets.
         """
+        if np.ndim(label_smoothing):
+            raise TypeError("LanguageModel.loss: the targets are the ids themselves, moved by one; give the texts "
+                            "alone, loss(ids)")
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         ignored = -1 if self.pad_id is None else self.pad_id
         return F.cross_entropy(self(ids[:, :-1], memory=memory), ids[:, 1:], None, ignored, reduction, label_smoothing)
