@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from transformer.cli.command import Command, device_option
-from transformer.data import EOS, get_task
+from transformer.data import BOS, EOS, get_task
 from transformer.explore.plots import cross_attention, plot_attention
 from transformer.explore.translation import explain
 from transformer.training.loop import train
@@ -44,11 +44,15 @@ def main(out: Path, steps: int, device: str) -> None:
         [[best]] = translator.translate([source])
         print(f"  {source:32} → {best.text}" + ("" if best.text == target else f"  (wrong: it is {target})"))
 
-    # A row of the picture is a character that the decoder writes, a column one of the source that it looks at.
+    # A row of the picture is a step of the decoder, which reads one character and writes the next, 0 → 9; a column is a
+    # character of the source that it looks at.
     [[best]] = translator.translate([PICTURED])
-    ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
-    labels = [tokenizer.tokens(side) for tokenizer, side in zip(tokenizers, ids, strict=True)]
-    plot_attention(cross_attention(translator.model, *ids), *labels).savefig(out / "attention.png", dpi=150)
+    source_ids, target_ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
+    weights = cross_attention(translator.model, source_ids, target_ids)
+    source = tokenizers[0].tokens(source_ids)
+    read, written = tokenizers[1].tokens([BOS, *best.ids]), tokenizers[1].tokens(target_ids)
+    title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"
+    plot_attention(weights, source, read, written, title).savefig(out / "attention.png", dpi=150)
     explain(translator, PICTURED, ASKED, folder=out).to_html(out / "explain.html")
     print(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
           f"\n      {out}/history.png    (loss and exact match during training)"

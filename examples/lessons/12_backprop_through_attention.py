@@ -207,14 +207,16 @@ explanation.to_html(PICTURES / "12_backprop_through_attention.html")
 print("open", PICTURES / "12_backprop_through_attention.html", "in a browser")
 
 # %% [markdown]
-# Four things to do there. Walk the strip backwards with the arrow keys: it is our ten lines. Click a cell of dS, and
-# read its sum, number by number. Choose a row in the softmax panel, and see D as the line that divides winners from
-# losers. Then choose a mistake under "Break it", and watch which tensors turn red.
+# The whole model runs in that page. Six things to do there. Enter the cross-attention on the map, and walk its strip
+# backwards with the arrow keys: it is our ten lines. Click a cell of dS, and read its sum, number by number. Choose a
+# row in the softmax panel, and see D as the line that divides winners from losers. Choose a mistake under "Break it",
+# and watch which tensors turn red. Type a target that is wrong, and let the story lead you from its loss to the letter
+# that it blames. Then take a step against the gradient, and see the loss fall.
 #
 # Here is one head of the cross-attention: each forward tensor above its gradient. Blue is a weight from 0 to 1; of the
-# others, orange is positive and purple negative, each on a scale of its own. A row bears the letter that was read last,
-# and there the next one is to be written. Where the model is sure of it, the row of gradients is pale: a small loss
-# sends little.
+# others, orange is positive and purple negative, each on a scale of its own. A row has the name of the letter that
+# the decoder reads, and of the one that it is to write next. Where the model is sure of it, the row of gradients is
+# pale: a small loss sends little.
 
 # %%
 CROSS = "decoder.layers.0.cross_attention"

@@ -41,8 +41,9 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
              threads: int | None, max_length: int | None, **decoding: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
 
-    Prints one JSON object: exact_match and token_accuracy (fractions), loss (nats per target token), bleu (0 to 100, of
-    tokens between blanks) with sacrebleu's signature, sentences and seconds.
+    Prints one JSON object, with all digits: exact_match and token_accuracy (fractions), loss (nats per target token),
+    bleu (0 to 100, of tokens between blanks) with sacrebleu's signature, sentences and seconds. A line on standard
+    error has the same scores rounded, for people.
 
     \b
     python -m transformer evaluate runs/dates
@@ -75,3 +76,11 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install -e '.[data]'  in the project's folder", err=True)
     click.echo(json.dumps(result))
+    click.echo(rounded(result), err=True)
+
+
+def rounded(result: dict[str, Any]) -> str:
+    """The scores in one line, with as many digits as the messages of the training have."""
+    bleu = "" if result["bleu"] is None else f", BLEU {result['bleu']:.2f}"
+    return (f"exact match {100 * result['exact_match']:.2f} %, token accuracy {100 * result['token_accuracy']:.2f} %, "
+            f"loss {result['loss']:.4f}{bleu}, on {result['sentences']:,} sentences")

@@ -19,6 +19,7 @@ from transformer.cli.command import (
     option,
 )
 from transformer.cli.streams import opened
+from transformer.cli.unknown import UnknownInLines
 from transformer.data.parallel_text import DataError
 from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
@@ -40,7 +41,8 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
 
     Input and output are UTF-8. Each line gives one line, and a blank line gives a blank one; with --nbest or --scores,
     tabs separate the columns of a line. Lines are read, translated and written in batches of --batch-size, on a
-    terminal one by one; a program that waits for each answer needs --batch-size 1.
+    terminal one by one; a program that waits for each answer needs --batch-size 1. Characters or words that the model
+    does not know are named on standard error.
 
     \b
     python -m transformer translate runs/dates --beam 4 < source > output
@@ -53,23 +55,29 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     check_beam(translator, beam)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
     terminal = source.isatty()
+    unknown = UnknownInLines(translator.source_tokenizer)
 
-    def write(lines: Sequence[str]) -> None:
-        for line, found in zip(lines, translator.translate(lines, **options), strict=True):
-            text = one_line(found, columns=nbest > 1 or scores, scores=scores) if line.strip() else ""
+    def write(first: int, lines: Sequence[str]) -> None:
+        translations = translator.translate(lines, **options)
+        for number, (line, found) in enumerate(zip(lines, translations, strict=True), start=first):
+            text = ""
+            if line.strip():
+                unknown.tell(number, line)
+                text = one_line(found, columns=nbest > 1 or scores, scores=scores)
             output.write(text.encode() + b"\n")
         output.flush()
 
     with decoding_threads(translator.model.config, threads, translator.model.device):
         for first, lines in read_batches(source, 1 if terminal else batch_size, terminal):
             try:
-                write(lines)
+                write(first, lines)
             except TooLong as error:
-                write(lines[:error.index])
+                write(first, lines[:error.index])
                 message = f"line {first + error.index}: {error.problem}"
                 if not terminal:
                     raise click.UsageError(message) from error
                 click.echo(message, err=True)
+    unknown.close()
 
 
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:

@@ -25,6 +25,10 @@ class Tokenizer(ABC):
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``, without ``BOS`` and ``EOS``; of the specials, only ``UNK`` can occur."""
 
+    def unknown(self, text: str) -> list[str]:
+        """The parts of ``text`` that are ``UNK`` to the vocabulary, each once; none where every text encodes."""
+        return []
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids`` up to the first ``EOS``, less ``PAD`` and ``BOS``; ``UNK`` shows as ``<unk>``.
 
@@ -75,6 +79,10 @@ class _TableTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id_of(token) for token in self.split(text)]
+
+    def unknown(self, text: str) -> list[str]:
+        """The tokens of ``text`` that the vocabulary lacks, each once, in their order."""
+        return [token for token in dict.fromkeys(self.split(text)) if self.vocabulary.id_of(token) == UNK]
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}

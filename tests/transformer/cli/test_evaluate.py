@@ -21,11 +21,22 @@ def numbers(tmp_path):
 
 def test_evaluate_prints_one_json_object(run, numbers):
     result = call("evaluate", run, *numbers, "--beam", 2)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
     values, expected = json.loads(result.stdout), Translator.load(run).evaluate(PAIRS, beam=2)
     assert list(values) == ["exact_match", "token_accuracy", "loss", "bleu", "bleu_signature", "sentences", "seconds"]
     assert values | {"seconds": 0} == expected | {"seconds": 0}
     assert values["exact_match"] == 1.0
+
+
+def test_people_get_rounded_scores(run, numbers, monkeypatch):
+    """The JSON has all digits."""
+    result = {"exact_match": 1 / 3, "token_accuracy": 0.98765, "loss": 0.123456, "bleu": 36.293849, "sentences": 1000}
+    monkeypatch.setattr(Translator, "evaluate", lambda translator, pairs, **options: result)
+    told = call("evaluate", run, *numbers)
+    assert json.loads(told.stdout) == result
+    assert told.stderr == "exact match 33.33 %, token accuracy 98.77 %, loss 0.1235, BLEU 36.29, on 1,000 sentences\n"
+    monkeypatch.setitem(result, "bleu", None)
+    assert "BLEU 0" not in call("evaluate", run, *numbers).stderr
 
 
 def test_mistakes(run, small_run, without_data, files):

@@ -1,5 +1,6 @@
 """``translate``: lines in, lines out."""
 
+import re
 import shutil
 
 import pytest
@@ -46,6 +47,24 @@ def test_what_comes_before_a_bad_line_is_translated(run):
     endless = call("translate", run, standard_input="one\n" + "x" * 2**24)
     assert (endless.exit_code, endless.stdout) == (2, "一\n")
     assert "line 2: it has 16,777,216 bytes or more" in endless.stderr
+
+
+def test_what_the_vocabulary_lacks_is_told_beside_the_translation(run):
+    """In one line for each line, of a bounded length, and for a bounded number of lines."""
+    lines = ["one four", "two", "five six five", ""]
+    result = call("translate", run, standard_input="\n".join(lines))
+    notes = result.stderr.splitlines()
+    assert [re.match("note: (line .): the vocabulary lacks (.*);", line).groups() for line in notes] == [
+        ("line 1", "'four'"), ("line 3", "'five', 'six'")]
+    assert (result.exit_code, result.stdout) == (0, call("translate", run, standard_input="\n".join(
+        ["one <unk>", "two", "<unk> <unk> <unk>", ""])).stdout)
+    [found] = call("translate", run, standard_input=f"one \x1b[2J{'x' * 10_000}").stderr.splitlines()
+    assert len(found) < 200
+    assert "\x1b" not in found
+    result = call("translate", run, standard_input="four\n" * 200)
+    assert len(result.stdout.splitlines()) == 200
+    assert len(result.stderr.splitlines()) == 21
+    assert result.stderr.splitlines()[-1].startswith("note: 180 further lines")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

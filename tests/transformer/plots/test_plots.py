@@ -1,6 +1,7 @@
 """The pictures: what is drawn, what is refused, what is needed, and the numbers behind them."""
 
 import sys
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +12,7 @@ from minigrad import nn
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
+from transformer.explore.labels import row_names
 from transformer.explore.plots import (
     cross_attention,
     gradient_norms,
@@ -93,9 +95,11 @@ def labels(axis_labels):
 
 def test_attention_has_a_panel_for_each_head(tmp_path):
     attention = weights(3, 2, 4)
-    figure = plot_attention(attention, ["a", " ", "$x", "<eos>"], ["b", "<eos>"])
-    assert [axes.get_title() for axes in figure.axes] == ["head 0", "head 1", "head 2"]
-    for axes, head in zip(figure.axes, attention, strict=True):
+    figure = plot_attention(attention, ["a", " ", "$x", "<eos>"], ["b", "<eos>"], title="$x")
+    *panels, bar = figure.axes
+    assert [axes.get_title() for axes in panels] == ["head 0", "head 1", "head 2"]
+    assert bar.get_ylim() == (0, 1)
+    for axes, head in zip(panels, attention, strict=True):
         np.testing.assert_array_equal(axes.images[0].get_array(), head)
         assert axes.images[0].get_clim() == (0, 1)
         assert labels(axes.get_xticklabels()) == ["a", "␣", "$x", "<eos>"]
@@ -104,7 +108,7 @@ def test_attention_has_a_panel_for_each_head(tmp_path):
 
 
 def test_one_head_without_labels_has_numbers_and_no_title():
-    [axes] = plot_attention(minigrad.Tensor(weights(1, 2, 3)[0], requires_grad=True)).axes
+    axes, _ = plot_attention(minigrad.Tensor(weights(1, 2, 3)[0], requires_grad=True)).axes
     assert axes.get_title() == ""
     assert labels(axes.get_xticklabels()) == ["0", "1", "2"]
 
@@ -115,7 +119,7 @@ def test_a_traced_attention_is_drawn(device):
         model.loss(SOURCE, LABELS)
     traced_weights = traced["decoder.layers.0.cross_attention"].weights  # (2, 2, 4, 5)
     figure = plot_attention(traced_weights[1], "abcde", "wxyz")
-    for axes, head in zip(figure.axes, traced_weights.numpy()[1], strict=True):
+    for axes, head in zip(figure.axes[:-1], traced_weights.numpy()[1], strict=True):
         np.testing.assert_array_equal(axes.images[0].get_array(), head)
     with pytest.raises(ValueError, match=r"got \(2, 2, 4, 5\)"):
         plot_attention(traced_weights, "abcde", "wxyz")
@@ -124,6 +128,28 @@ def test_a_traced_attention_is_drawn(device):
 def test_labels_that_do_not_fit():
     with pytest.raises(ValueError, match=r"\(T, S\) = \(3, 2\)"):
         plot_attention(np.zeros((2, 3)), ["a", "b"], ["x", "y", "z"])
+    with pytest.raises(ValueError, match="2 tokens to write expected"):
+        plot_attention(np.zeros((2, 3)), ["a", "b", "c"], ["x", "y"], ["y"])
+
+
+@pytest.mark.parametrize(("heads", "rows", "columns"), [(1, 3, 4), (2, 1, 1), (8, 11, 22), (1, 6, 130)])
+def test_nothing_is_cut_off_and_no_labels_overlap(heads, rows, columns):
+    """Every text lies in the figure, and those of the rows, the longest, beside their panel and below each other."""
+    read = ["<bos>", *["school", "学校へ"] * rows][:rows]
+    written = [*read[1:], "<eos>"]
+    figure = plot_attention(weights(heads, rows, columns), ["no"] * columns, read, written, title="word " * 30)
+    figure.draw_without_rendering()
+    drawn = [figure._suptitle, figure._supxlabel, figure._supylabel, *figure.axes]  # axes with all of their labels
+    for box in (one.get_tightbbox() if one in figure.axes else one.get_window_extent() for one in drawn):
+        assert (box.min >= -1).all()
+        assert (box.max <= figure.bbox.max + 1).all()
+    for axes in figure.axes[:-1]:
+        square = axes.get_window_extent().width / figure.dpi / columns
+        assert square > (0.12 if columns > 60 else 0.19), "labels leave room for squares"
+        assert labels(axes.get_yticklabels()) == row_names(read, written)
+        found = [label.get_window_extent() for label in axes.get_yticklabels()]
+        assert all(above.y0 >= below.y1 - 2 for above, below in pairwise(found))
+        assert min(box.x0 for box in found) >= figure._supylabel.get_window_extent().x1
 
 
 def test_cross_attention_is_what_the_layer_uses(device):
