@@ -23,7 +23,7 @@ BENCH_ARGS  :=
 
 help:
 	@echo "make demo        train a Transformer on dates in five languages, then translate unseen ones (about 5 minutes)"
-	@echo "make test        the tests (about 4 minutes on two cores)"
+	@echo "make test        the tests (about 5 minutes on two cores)"
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"

@@ -97,7 +97,7 @@ def test_no_files_import_each_other():
 FOLDERS = {
     "model": (), "data": (), "decode": ("model", "data", "known", "finite"), "interop": ("model",),
     "training": ("model", "data", "decode", "known", "finite", "translator", "explore.plots"),
-    "explore": ("model", "data", "finite", "training", "translator"),
+    "explore": ("model", "data", "known", "finite", "training", "translator"),
 }
 
 

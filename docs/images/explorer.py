@@ -1,4 +1,4 @@
-"""Draws explorer_strip.png and explorer_broken.png, beside this file, for README.md, from the run of `make demo`:
+"""Draws the pictures of docs/explorer.md, explorer_*.png beside this file, from the run of `make demo`:
 
     python -m docs.images.explorer runs/demo        # from the repository's root
 
@@ -9,6 +9,7 @@ import io
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from PIL import Image
 
@@ -16,30 +17,48 @@ from tests.explorer.browser import launch, watched_page
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in examples/translate_dates.py
-# The page opens at the last cross-attention. What is chosen there: the largest gradient of a score, in the softmax's
-# backward; and the same with the mean forgotten, which makes everything before it wrong.
+CROSS = "place: 'decoder.layers.1.cross_attention', symbol: 'dS', panel: 'softmax'"
+# Of each picture: what is done, and the first and the last of the elements that it shows; without any, the window.
 PICTURES = {
-    "explorer_strip.png": "explorer.setState({symbol: 'dS'}); explorer.setState({cell: telling().cell});",
-    "explorer_broken.png": "explorer.setState({symbol: 'dS', cell: null, broken: 'rowsum'});",
+    "explorer_opening.png": ("", []),
+    "explorer_strip.png": (f"explorer.setState({{{CROSS}, story: null}})", ["#strip", "#stage"]),
+    "explorer_softmax.png": ("", ["#panels", "#panels"]),
+    "explorer_steps.png": ("explorer.setState({panel: 'steps'}), takeSteps(20)", ["#panels", "#panels"]),
+    "explorer_broken.png": ("backToTrained(), explorer.setState({broken: 'rowsum'})", ["#breadcrumb", "#stage"]),
 }
+# Where they are on the page, which is seen from its top, without the caption that floats over it.
+CLIP = """([first, last]) => {
+  scrollTo(0, 0);
+  document.getElementById("story").style.display = "none";
+  const [{top}, {bottom}] = [first, last].map((selector) => document.querySelector(selector).getBoundingClientRect());
+  return {x: 0, y: top - 8, width: innerWidth, height: bottom - top + 16};
+}"""
 
 
 def draw(run: str, folder: Path) -> None:
-    """Write the pictures of the run's explorer into the folder, 1280×800 each, in a palette of 256 colours."""
+    """Write the pictures of the run's explorer into the folder, in palettes of 256 colours."""
     with TemporaryDirectory() as scratch, launch() as browser:
         path = Path(scratch) / "page.html"
         explain(Translator.load(run), SENTENCE, ASKED, folder=run).to_html(path)
         problems: list[str] = []
         page = watched_page(browser, path, problems, reduced_motion=True)
-        for name, change in PICTURES.items():
+        for name, (change, shown) in PICTURES.items():
             page.evaluate(change)
-            seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            seen = Image.open(io.BytesIO(picture(page, shown))).convert("RGB")
             # The rarest colours count here: they are those of the data.
             palette = seen.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=8, dither=Image.Dither.NONE)
             palette.save(folder / name, optimize=True)
         if problems:
             raise RuntimeError(f"the page has problems: {'; '.join(problems)}")
+
+
+def picture(page: "Page", shown: list[str]) -> bytes:
+    """The elements from the first to the last, or the window if there are none, as PNG."""
+    return page.screenshot(full_page=True, clip=page.evaluate(CLIP, shown)) if shown else page.screenshot()
 
 
 if __name__ == "__main__":

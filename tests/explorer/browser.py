@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,20 +39,21 @@ class NoBrowserError(Exception):
     """There is no browser here, or none that can be driven; the message says why."""
 
 
-def find_browser() -> str:
-    """The path of the browser.
+def find_browser(name: str = "Chromium or Chrome", candidates: tuple[str, ...] = CANDIDATES,
+                 variable: str = NAMED) -> str:
+    """The path of the browser: the one that the environment names in `variable`, or the first candidate there is.
 
     Raises:
         NoBrowserError: there is none.
         ValueError: the environment names one, and it is no program.
     """
-    named = os.environ.get(NAMED)
-    for program in [named] if named else CANDIDATES:
+    named = os.environ.get(variable)
+    for program in [named] if named else candidates:
         if found := shutil.which(program):
             return found
     if named:
-        raise ValueError(f"{NAMED}={named} is no program that can be run")
-    raise NoBrowserError("no Chromium or Chrome found")
+        raise ValueError(f"{variable}={named} is no program that can be run")
+    raise NoBrowserError(f"no {name} found")
 
 
 @contextmanager
@@ -84,12 +85,13 @@ def launch() -> "Iterator[Browser]":
 
 
 def watched_page(browser: "Browser", path: Path, problems: list[str], width: int = 1280, height: int = 800,
-                 dark: bool = False, reduced_motion: bool = False, **options: Any) -> "Page":
+                 dark: bool = False, reduced_motion: bool = False, before: "Callable[[Page], object] | None" = None,
+                 **options: Any) -> "Page":
     """The HTML file at ``path``, opened from disk in a browser that is offline and remembers nothing.
 
     Whatever a page that is whole in itself never does is added to ``problems``, until the page is closed: an error that
-    it throws or writes to the console, and a request for anything but the file. Further options are those of
-    playwright's ``Browser.new_context``.
+    it throws or writes to the console, and a request for anything but the file. ``before`` is called with
+    the page before it opens the file. Further options are those of playwright's ``Browser.new_context``.
     """
     context = browser.new_context(viewport={"width": width, "height": height}, offline=True,
                                   color_scheme="dark" if dark else "light",
@@ -103,5 +105,7 @@ def watched_page(browser: "Browser", path: Path, problems: list[str], width: int
     page.on("console", lambda message: message.type != "error" or problems.append(
         f"an error in the console: {message.text}"))
     page.on("crash", lambda _: problems.append("the page crashed"))
+    if before is not None:
+        before(page)
     page.goto(url)
     return page

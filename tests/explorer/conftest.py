@@ -51,6 +51,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 # What the reader has chosen, on the page and in its panels, as it was at first.
 RESET = """(first) => {
     showJacobian = false;
+    Object.assign(trial, {key: null, by: 0.1});
     Object.assign(flowChoice, {heads: "all", through: "both", key: null});
     headsSymbol = "A";
     historyPlace = null;

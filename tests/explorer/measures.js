@@ -9,7 +9,7 @@ function everywhere(where, look, breaking = true, only = null) {
   const symbols = only ?? [...document.querySelectorAll(".tile")].map(({dataset}) => dataset.key.slice("tile:".length));
   const tiles = symbols.map((symbol) => ({symbol}));
   const cells = ["A", "dSm", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
-  const views = PANELS.map(({id}) => ({panel: id}));
+  const views = panelsOf(currentView()).map(({id}) => ({panel: id}));
   const broken = breaking ? BREAKAGES.map(({key}) => ({broken: key})) : [];
   explorer.setState({...where, panel: "paths", broken: null});
   const results = [...tiles, ...cells, ...views, ...broken].map((change) => {
@@ -58,7 +58,7 @@ function shownTexts() {
   for (const field of document.querySelectorAll("select, input:not([type=radio], [type=checkbox], [type=range]), textarea")) {
     if (isShown(field)) texts.push([field, field.selectedOptions?.[0]?.text ?? field.value]);
   }
-  return texts.filter(([element]) => !element.closest(":disabled") && !element.querySelector(":scope > :disabled"));
+  return texts.filter(([element]) => !element.closest(":disabled, [aria-disabled=true]") && !element.querySelector(":scope > :disabled"));
 }
 
 function isShown(element) {

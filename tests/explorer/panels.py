@@ -8,13 +8,17 @@ import numpy as np
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import trace
+from transformer.data import WordTokenizer
 from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace
+from transformer.explore.translation import explain
+from transformer.translator import Translator
 
 SOURCE_TOKENS = [["kyō", "wa", "ii", "tenki", "</s>"], ["ame", "da", "</s>", "<pad>", "<pad>"]]
 TARGET_TOKENS = [["<s>", "nice", "day", "</s>"], ["<s>", "it", "rains", "today"]]
 SELF, CAUSAL, CROSS = range(3)  # the attentions of the page
-STEPS = [100, 200, 900]
+WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
+STEPS = [100, 200, 300, 400, 600, 900]  # more than a telephone shows at once
 
 
 @dataclass
@@ -54,6 +58,13 @@ def make_page(path, measure=False, **changes):
 def make_pages(folder):
     """By norm; the page of the model with the norm first is measured."""
     return {norm: make_page(folder / f"{norm}.html", measure=norm == "pre", norm=norm) for norm in ("pre", "post")}
+
+
+def live_explanation(model, source="a b c", target="d e"):
+    """Of a small model, whose page is live; without finite differences by the engine, which take long."""
+    explanation = explain(Translator(model, WORDS, WORDS), source, target)
+    explanation.again = None
+    return explanation
 
 
 def show(page, **changes):

@@ -51,7 +51,8 @@ def test_the_page_of_a_core(open_page, tmp_path, kind):
     nudged = page.evaluate("explorer.nudge({symbol: 'K', row: 1, col: 1}, 1e-4)")
     assert nudged["gradient"] == pytest.approx(values["dK"][1, 1], rel=1e-9)
     assert nudged["difference"] == pytest.approx(nudged["gradient"], rel=1e-5)
-    show(page, edit={"symbol": "K", "head": where["head"], "row": 1, "col": 1, "value": 2.5})
+    path = page.evaluate("explorer.page.places[explorer.state.place].path")
+    show(page, edit={"path": path, "symbol": "K", "head": where["head"], "row": 1, "col": 1, "value": 2.5})
     for head in attention.sharing("K", where["head"]):
         show(page, head=head)
         assert page.evaluate("explorer.value('K', 1, 1)") == pytest.approx(2.5)

@@ -70,7 +70,7 @@ def test_the_page_loads(open_page, explorer_page):
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.title()
     assert page.locator(".tile").count() > 20
-    assert page.evaluate("PANELS.map((panel) => panel.id)") == PANELS
+    assert page.evaluate("panelsOf(currentView()).map((panel) => panel.id)") == PANELS
 
 
 def test_twelve_tokens_take_less_than_two_megabytes(tmp_path):
@@ -80,13 +80,13 @@ def test_twelve_tokens_take_less_than_two_megabytes(tmp_path):
     assert path.stat().st_size + checks < 2_000_000
 
 
-@pytest.mark.parametrize("attention", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
-def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, explorer_page, attention):
+@pytest.mark.parametrize("place", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
+def test_every_item_head_tile_and_view_can_be_selected_on_a_telephone(measured, explorer_page, place):
     page = measured(explorer_page, width=390)
     for item, head in itertools.product(range(2), range(2)):
-        where = {"attention": attention, "item": item, "head": head}
+        where = {"place": place, "item": item, "head": head}
         assert page.evaluate("(where) => { explorer.setState(where); return complaints({}) }", where) == []
-        assert page.evaluate("(({attention, item, head}) => ({attention, item, head}))(explorer.state)") == where
+        assert page.evaluate("(({place, item, head}) => ({place, item, head}))(explorer.state)") == where
     look = "(change) => [...complaints(change), ...overflowing()]"
     assert page.evaluate(f"(where) => everywhere(where, {look})", where) == []
 
@@ -134,7 +134,7 @@ def test_every_text_is_legible(measured, explorer_page, dark):
     page = measured(explorer_page, dark=dark)
     lightness = page.evaluate("luminanceOf(groundOf(document.body))")
     assert lightness < 0.05 if dark else lightness > 0.8
-    assert page.evaluate("everywhere({attention: 2, item: 1}, () => poorContrast(4.5))") == []
+    assert page.evaluate("everywhere({place: 2, item: 1}, () => poorContrast(4.5))") == []
 
 
 def test_reduced_motion_moves_nothing(measured, explorer_page):

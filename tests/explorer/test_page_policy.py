@@ -21,7 +21,7 @@ def test_tokens_are_text_and_nothing_else(open_page, tmp_path):
     page = open_page(path)
     elements = page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length")
     for symbol, panel in zip(["A", "dV", "dX"] * 2, PANELS, strict=True):
-        show(page, attention=2, symbol=symbol, panel=panel, cell={"row": 1, "col": 0})
+        show(page, place=2, symbol=symbol, panel=panel, cell={"row": 1, "col": 0})
         page.locator(".tile").first.hover()
     assert page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length") == elements
     assert page.evaluate("document.body.innerText").count("onerror=ran=1") > 0

@@ -56,7 +56,7 @@ def test_the_paths_sum_to_the_engines_gradient(made, share_page, norm, attention
     page = share_page(made[norm].path)
     parts, total = parts_by_the_engine(made[norm].trace[made[norm].trace.names[attention]])
     for item in range(2):
-        show(page, panel="paths", attention=attention, item=item)
+        show(page, panel="paths", place=attention, item=item)
         split = page.evaluate(SPLIT)
         assert split["parts"].keys() == parts.keys()
         assert_equal(split["total"], total[item])
@@ -80,16 +80,16 @@ SHARE = """(path) => [...document.querySelector(`#panel [data-path=${path}]`).qu
 def test_what_flows_to_the_memory(opened, made):
     step = made["pre"].trace["decoder.layers.0.cross_attention"]
     keys, values = (step.gradient(way).numpy()[1] for way in ("key_input", "value_input"))
-    show(opened, panel="paths", attention=CROSS, item=1)
+    show(opened, panel="paths", place=CROSS, item=1)
     assert_equal(bars(opened, "dXk"), np.linalg.norm(keys, axis=-1))
     assert_equal(bars(opened, "dXv"), np.linalg.norm(values, axis=-1))
     assert_equal(bars(opened, "dM"), np.linalg.norm(keys + values, axis=-1))
-    show(opened, attention=SELF)
+    show(opened, place=SELF)
     assert opened.locator("#panel [data-bars=dM]").count() == 0
 
 
 def test_paths_of_a_broken_backward_do_not_sum_up(opened):
-    show(opened, panel="paths", attention=SELF, broken="rowsum")
+    show(opened, panel="paths", place=SELF, broken="rowsum")
     assert holds(opened, "paths") == "false"
     assert "do not sum" in opened.inner_text("[data-fact=paths]")
     show(opened, broken=None, scaling=False)  # another computation than the engine's, but a right one
@@ -115,7 +115,7 @@ def flow_by_numpy(step, item, heads):
 def test_the_flow_is_that_of_numpy(opened, made, attention):
     step = made["pre"].trace[made["pre"].trace.names[attention]]
     for choice, heads, item in (("all", [0, 1], 0), ("all", [0, 1], 1), ("one", [1], 1)):
-        show(opened, panel="flow", attention=attention, head=1, item=item)
+        show(opened, panel="flow", place=attention, head=1, item=item)
         opened.check(f"[data-key='flow-heads:{choice}']", force=True)
         sent = flow_by_numpy(step, item, heads)
         for name, vectors in sent.items():
@@ -131,7 +131,7 @@ def test_the_flow_is_that_of_numpy(opened, made, attention):
 def test_who_sends_to_a_chosen_source_token(opened, made):
     sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
     norms = {name: np.linalg.norm(vectors, axis=-1)[:, 3] for name, vectors in sent.items()}
-    show(opened, panel="flow", attention=CROSS, item=0, row=0)
+    show(opened, panel="flow", place=CROSS, item=0, row=0)
     opened.focus("[data-key='flow:key:3']")
     opened.keyboard.press("Enter")
     assert opened.evaluate("document.activeElement.dataset.key") == "flow:key:3"
@@ -150,7 +150,7 @@ def test_who_sends_to_a_chosen_source_token(opened, made):
     opened.check("[data-key='flow-through:values']", force=True)
     assert_equal(numbers(opened, ".line").max(), np.linalg.norm(sent["values"], axis=-1).max())
     opened.click("[data-key='flow:query:1']")
-    assert opened.inner_text(".flow-words caption") == "What “nice” sends"
+    assert opened.inner_text(".flow-words caption") == "What “nice → day” sends"
     assert opened.evaluate("explorer.state.row") == 1
 
 
@@ -159,7 +159,7 @@ def test_who_sends_to_a_chosen_source_token(opened, made):
 
 def test_choosing_a_head(opened, made):
     step = made["pre"].trace["encoder.layers.0.self_attention"]
-    show(opened, panel="heads", attention=SELF, item=0, head=0)
+    show(opened, panel="heads", place=SELF, item=0, head=0)
     for symbol in ("A", "S"):
         opened.check(f"[data-key='heads-symbol:d{symbol}']", force=True)
         expected = [np.linalg.norm(step.head(0, head).gradients[symbol]) for head in range(2)]
@@ -180,7 +180,7 @@ def test_choosing_a_head(opened, made):
 
 def test_the_history_shows_the_checkpoints(opened, made):
     name, snapshots = "decoder.layers.0.cross_attention", history_of(made["pre"].trace)
-    show(opened, panel="history", attention=CROSS, item=1, head=1)
+    show(opened, panel="history", place=CROSS, item=1, head=1)
     gradients = [snapshot.gradients[name][1, 1].astype(np.float64) for snapshot in snapshots]
     assert_equal(bars(opened, "‖dS‖"), [np.linalg.norm(gradient) for gradient in gradients])
     opened.focus("[data-key='history:slider']")

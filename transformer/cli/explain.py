@@ -13,14 +13,18 @@ import click
 
 from transformer.cli.command import Command, checkpoint_option, device_option, folder_argument, option, threads_option
 from transformer.cli.streams import opened
-from transformer.data.vocabulary import UNK
+from transformer.cli.unknown import tell_unknown
+from transformer.explore.data import Json
 from transformer.explore.explanation import Explanation
+from transformer.explore.page import is_page
+from transformer.explore.stories import StoryError, read_story
 from transformer.explore.translation import explain as explain_translation
 from transformer.training.files import write_output
-from transformer.training.messages import shortened
+from transformer.training.messages import note, shortened
 from transformer.translator import TooLong, Translator
 
-STDOUT = Path("-")
+STDOUT, PAGE = Path("-"), Path("explain.html")
+SURE = 0.1  # a loss per token, in nats, at which the model gives its own translation 90 % a token
 
 
 class Cell(click.ParamType):
@@ -41,12 +45,14 @@ class Cell(click.ParamType):
 @click.argument("source")
 @click.argument("target", required=False)
 @option("--html", metavar="FILE", type=click.Path(path_type=Path), section="Output",
-        help="Write the explorer, a page that opens in a browser without a network; - is the standard output.")
+        help="Write the explorer, a page that opens in a browser without a network; - is the standard output.  "
+             "[default: explain.html in the current folder, unless --text is given]")
 @option("--text", is_flag=True, section="Output",
         help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
 @option("--attention", "attentions", metavar="NAME", multiple=True, section="What to show",
-        help="The attention to show, such as decoder.layers.0.cross_attention. --html takes the option several times, "
-             "and decoder.layers.0 means the whole layer.  [default: --html as many as fit into 2 MB, or more for a "
+        help="An attention, such as decoder.layers.0.cross_attention, or a layer, such as decoder.layers.0. A page of "
+             "the whole model opens with it; a page without has these alone, and the option may be repeated.  "
+             "[default: --html the loss, or, without the whole model, as many attentions as fit into 2 MB, more for a "
              "long text; --text the last cross-attention]")
 @option("--also", metavar="TEXT", multiple=True, section="What to show",
         help="Another source in the same batch, with the model's own translation as its target. The option may be "
@@ -59,26 +65,34 @@ class Cell(click.ParamType):
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--cell", type=Cell(), section="What to show",
         help="For --text --step: write out how this cell is computed, and check it by a finite difference.")
+@option("--story", "stories", metavar="FILE", multiple=True, section="What to show", type=click.Path(path_type=Path),
+        help="For --html: a story of your own (JSON, see docs/stories.md) that the page tells, beside its own. The "
+             "option may be repeated; the page opens with the first.")
 @checkpoint_option
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
             also: tuple[str, ...], head: int | None, item: int | None, step: str | None, cell: tuple[int, int] | None,
-            checkpoint: str, device: str) -> None:
-    """Show how the gradient of a translation runs back through every attention of the model in DIR.
+            stories: tuple[Path, ...], checkpoint: str, device: str) -> None:
+    """Show how the gradient of a translation runs back through the model in DIR, and through every attention of it.
 
-    SOURCE is a text. TARGET is the translation whose loss is explained; by default, it is the model's own translation.
-    Everything is computed in float64, and finite differences of the loss check every gradient. The checkpoints of the
-    run give the history.
+    SOURCE is a text. TARGET is the translation whose loss is explained; by default, it is the model's own translation,
+    of which a trained model is so sure that hardly any gradient flows: a wrong TARGET has one. Everything is computed
+    in float64, and finite differences of the loss check every gradient. The checkpoints of the run give the history.
 
     \b
-    python -m transformer explain runs/dates "March 3rd, 2021" --html page.html
-    python -m transformer explain runs/dates "March 3rd, 2021" --text --step dS --cell 2,1
+    python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
+    python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS --cell 6,0
     """
-    if html is None and not text:
-        raise click.UsageError("say what to make: --html FILE writes a page, --text writes to the terminal")
     _check_texts(source, target, *also)
+    replaced = False
+    if html is None and not text:
+        html, replaced = PAGE, PAGE.exists()
+        if replaced and not is_page(PAGE):
+            raise click.UsageError(f"{PAGE} is there already, and is no page that this command wrote; name another "
+                                   "file: --html FILE")
     _check_options(html, text, attentions, head, item, step, cell)
+    told = _read_stories(stories, html)
     translator = Translator.load(folder, device, checkpoint)
     try:
         sources, targets = [source, *also], None
@@ -91,7 +105,10 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
             name = attentions[0] if attentions else None
             click.echo(explanation.text(name, item or 0, head or 0, step, cell, colour, width), color=colour)
         if html is not None:
-            _write(explanation, html, attentions)
+            _write(explanation, html, attentions, told, replaced)
+        if target is None and explanation.loss is not None and explanation.loss < SURE:
+            note(f"the model is sure of its own translation, with a loss of {explanation.loss:.2g}, so that hardly any "
+                 "gradient flows; insist on a wrong one to see it flow: explain DIR SOURCE TARGET")
     except TooLong as error:
         name = f"--also {error.index}" if error.index else f"the {('source', 'target')[error.side]}"
         raise click.UsageError(f"{name} is too long: {error.problem}") from error
@@ -129,14 +146,11 @@ def _check_texts(source: str, target: str | None, *also: str) -> None:
 
 
 def _tell_unknown(translator: Translator, source: str, target: str | None, also: tuple[str, ...]) -> None:
-    """Write a note for each text with tokens outside the vocabulary: the model reads <unk> in their place."""
-    for name, text, tokenizer in (("SOURCE", source, translator.source_tokenizer),
-                                  ("TARGET", target or "", translator.target_tokenizer),
-                                  *(("--also", text, translator.source_tokenizer) for text in also)):
-        ids = tokenizer.encode(text)
-        if UNK in ids:
-            click.echo(f"note: {ids.count(UNK)} of the {len(ids)} tokens of {name} are not in the model's vocabulary; "
-                       "it reads <unk> there", err=True)
+    """Write a note for each text with characters or words that the model does not know."""
+    tell_unknown("SOURCE", source, translator.source_tokenizer)
+    tell_unknown("TARGET", target or "", translator.target_tokenizer)
+    for number, text in enumerate(also, start=1):
+        tell_unknown(f"--also {number}", text, translator.source_tokenizer)
 
 
 def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], head: int | None, item: int | None,
@@ -160,14 +174,28 @@ def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], h
         raise click.UsageError(f"{html}: {problem}")
 
 
-def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...]) -> None:
-    page = explanation.page(attentions)
+def _read_stories(paths: tuple[Path, ...], html: Path | None) -> list[Json]:
+    """The stories of --story; UsageError for one that cannot be told, before the model is loaded."""
+    if paths and html is None:
+        raise click.UsageError("--story is of --html; a text tells no story")
+    try:
+        return [read_story(path) for path in paths]
+    except (StoryError, OSError) as error:
+        raise click.UsageError(f"--story: {error}") from error
+
+
+def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...], stories: list[Json],
+           replaced: bool) -> None:
+    page = explanation.page(attentions, stories=stories)
     if path == STDOUT:
         click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
         write_output(path, page.html.encode())
     title = shortened(explanation.title, 300)
-    click.echo(f"wrote {path}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
+    place = f"{path}, over an earlier page" if replaced else path
+    click.echo(f"wrote {place}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
+    if page.not_live:
+        note(f"the model does not run in the page, which shows its attentions alone: {page.not_live}")
     if page.left_out and not attentions:
         names = ", ".join(page.left_out)
         click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)

@@ -1,4 +1,4 @@
-"""The explorer of backpropagation through attention: as a page, in a terminal, in a notebook.
+"""The explorer of backpropagation: as a page that runs the model, in a terminal, in a notebook.
 
     trace.py        trace: records every tensor of every attention that runs in its block; recorder.py does the work,
                     traced.py and calls.py hold the result
@@ -7,9 +7,12 @@
     checks.py       gradients compared with finite differences of the whole model's loss
     identities.py   facts that hold in every attention
     history.py      the same sentence at each checkpoint of the training
+    live.py         the whole model in the page's data, which the page then runs itself, on any text
     data.py         the page's data: JSON with arrays in it
-    page.py         the HTML, from the files in page/
+    stories.py      what the page tells from stop to stop
+    page.py         the HTML, from the files in page/: docs/design.md says how these are made
     notebook.py     the page inside a notebook
+    labels.py       the names of rows and columns, everywhere
     text.py         the same in a terminal; its steps are in steps.py, the sum of a cell in worked.py
 
     plots/          plots: the curves of a run, attention weights, the gradient norm of each layer

@@ -1,8 +1,19 @@
 """The data of the page: JSON whose arrays are bytes in base64.
 
-Weights are stored in float32 where that is exact, the inputs of an attention and the gradient of its output in float64.
-The page recomputes everything between them, forward and backward, so it shows the numbers of the engine and can also
-show those of changed values. `page_data` returns the data of a page, `attention_data` that of one attention:
+`page_data` returns the data of a page:
+
+    title, loss, lossName, precision
+    tokens       the labels of the rows, "source", "target" and "next" (`Tokens`)
+    attentions   what is known of each attention, in the order in which they ran
+    leftOut      the names of those for which there was no room
+    model        the live model (transformer/explore/live.py), with which the page computes all of these; or null
+    notLive      why there is none, in words; or null
+    opens        the name of the attention that the page of a live model opens with; null: the page chooses
+    stories      those that the page can tell (transformer/explore/stories.py)
+
+Without a live model the page recomputes each attention between its ends, forward and backward, so it shows the numbers
+of the engine and can also show those of changed values. `attention_data` returns what it needs for that. Weights are
+stored in float32 where that is exact, the inputs of an attention and the gradient of its output in float64:
 
     x, m            X and M, the inputs of queries and of keys and values; m is null where M is X
     weights         of the four projections as the module has them, (out, in)
@@ -13,6 +24,8 @@ show those of changed values. `page_data` returns the data of a page, `attention
     residual        the connection around it: its input, the gradient of that, the gradient of its output
     checks          by symbol, finite differences beside the engine's gradient (transformer/explore/checks.py)
     history         weights and gradients of the scaled scores at checkpoints of the training, oldest first
+
+With a live model the page makes every tensor itself, and `facts_of_attention` leaves out all arrays but the history.
 """
 
 from __future__ import annotations
@@ -30,17 +43,18 @@ from minigrad.device import to_numpy
 from minigrad.functional.attention import join_heads
 
 from transformer.explore.checks import Check
+from transformer.explore.labels import names, row_names
 from transformer.explore.steps import check_formulas
 from transformer.explore.traced import PER_HEAD, PROJECTIONS, AttentionTrace, ResidualTrace
 
-FORMAT = 1
+FORMAT = 2
 DTYPES = ("float64", "float32", "uint8")
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """The labels of rows and columns: a list of tokens for each batch item, all of one length.
+    """The tokens that rows and columns are named by: a list for each batch item, all of one length.
 
     Attributes:
         source: the tokens that the encoder reads.
@@ -56,9 +70,13 @@ class Tokens:
         counts = [len(rows[0]) if rows else 0 for rows in (self.source, self.target)]
         return f"<Tokens of {len(self.source)} items: {counts[0]} source, {counts[1]} target>"
 
-    def of(self, side: str, item: int) -> list[str]:
-        """The tokens of a "source" or a "target"."""
-        return (self.source if side == "source" else self.target)[item]
+    def keys(self, side: str, item: int) -> list[str]:
+        """The names of the tokens of a "source" or a "target", as keys."""
+        return names((self.source if side == "source" else self.target)[item])
+
+    def queries(self, side: str, item: int) -> list[str]:
+        """The same as queries: of a "target", each names the token that is read and the one to be written."""
+        return self.keys(side, item) if side == "source" else row_names(self.target[item], self.following[item])
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,11 +111,13 @@ def decode_array(entry: Json) -> np.ndarray[Any, Any]:
 
 
 def page_data(title: str, loss: float | None, loss_name: str, precision: str, tokens: Tokens,
-              attentions: Sequence[Json], left_out: Sequence[str]) -> Json:
-    """The data of a page; `attentions` come from `attention_data`."""
+              attentions: Sequence[Json], left_out: Sequence[str] = (), model: Json | None = None,
+              not_live: str | None = None, opens: str | None = None, stories: Sequence[Json] = ()) -> Json:
+    """The data of a page, as the top of this file describes them."""
     return {"format": FORMAT, "title": title, "loss": loss, "lossName": loss_name, "precision": precision,
             "tokens": {"source": tokens.source, "target": tokens.target, "next": tokens.following},
-            "attentions": list(attentions), "leftOut": list(left_out)}
+            "attentions": list(attentions), "leftOut": list(left_out), "model": model, "notLive": not_live,
+            "opens": opens, "stories": list(stories)}
 
 
 def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]],
@@ -113,16 +133,24 @@ def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Chec
         ValueError: there is no gradient yet, keys and values have two inputs, or the loss uses the weights.
     """
     check_formulas(attention)
+    return {
+        **facts_of_attention(attention, checks, history),
+        **(_whole(attention) if attention.is_whole else _core(attention)),
+        "mask": None if attention.mask is None else encode_array(_of_all_heads(attention.mask), "uint8"),
+        "dropped": None if attention.dropped is None else encode_array(attention.dropped, "uint8"),
+        "residual": None if attention.residual is None else _residual(attention.residual),
+    }
+
+
+def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]],
+                       history: Sequence[Snapshot] = ()) -> Json:
+    """The data of one attention without its tensors; arguments as of `attention_data`."""
     queries, keys = sides(attention)
     return {
         "name": attention.name, "kind": attention.kind if attention.kind != "self" else "encoder self",
         "layer": layer_of(attention.name), "queries": queries, "keys": keys,
         "numHeads": attention.num_heads, "scale": attention.scale, "usualScale": attention.usual_scale,
-        "p": attention.p,
-        **(_whole(attention) if attention.is_whole else _core(attention)),
-        "mask": None if attention.mask is None else encode_array(_of_all_heads(attention.mask), "uint8"),
-        "dropped": None if attention.dropped is None else encode_array(attention.dropped, "uint8"),
-        "residual": None if attention.residual is None else _residual(attention.residual),
+        "p": attention.p, "mask": None, "dropped": None, "residual": None,
         "checks": {symbol: [_finite(check) for check in found] for symbol, found in checks.items()},
         "history": [{"step": snapshot.step,
                      "weights": encode_array(snapshot.weights[attention.name], "float32"),
@@ -134,8 +162,8 @@ def attention_data(attention: AttentionTrace, checks: Mapping[str, Sequence[Chec
 def _whole(attention: AttentionTrace) -> Json:
     """The ends of an attention that is known from X and M to Y."""
     return {
-        "weights": {PROJECTIONS[letter]: {"weight": _lossless(projection.weight),
-                                          "bias": None if projection.bias is None else _lossless(projection.bias)}
+        "weights": {PROJECTIONS[letter]: {"weight": lossless(projection.weight),
+                                          "bias": None if projection.bias is None else lossless(projection.bias)}
                     for letter, projection in attention.projections.items()},
         "x": _doubles(attention.value("query_input")),
         "m": None if attention.is_self else _doubles(attention.value("key_input")),
@@ -169,17 +197,16 @@ def _residual(residual: ResidualTrace) -> Json | None:
     stream, result, norm = residual.stream, residual.result, residual.module.norm
     if stream.grad is None or result.grad is None or norm.weight is None:
         return None
-    return {"norm": "pre" if residual.module.pre else "post", "eps": norm.eps, "weight": _lossless(norm.weight),
-            "bias": None if norm.bias is None else _lossless(norm.bias), "stream": _doubles(stream),
-            "gradStream": _doubles(stream.grad), "gradResult": _doubles(result.grad)}
+    return {"norm": "pre" if residual.module.pre else "post", "eps": norm.eps, "weight": lossless(norm.weight),
+            "stream": _doubles(stream), "gradStream": _doubles(stream.grad), "gradResult": _doubles(result.grad)}
 
 
 def _doubles(tensor: Tensor) -> Json:
     return encode_array(tensor._data, "float64")
 
 
-def _lossless(parameter: Tensor) -> Json:
-    """A parameter in float32 if that is exact, as after training in float32; else in float64."""
+def lossless(parameter: Tensor) -> Json:
+    """A parameter, encoded in float32 if that is exact, as after training in float32; else in float64."""
     host = to_numpy(parameter._data)
     with np.errstate(over="ignore"):
         short = host.astype(np.float32)

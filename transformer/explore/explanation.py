@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -11,18 +11,31 @@ from typing import Any
 
 from transformer.explore.calls import NONE, Calls
 from transformer.explore.checks import Check, Loss, measure, measure_cell
-from transformer.explore.data import Snapshot, Tokens, attention_data, layer_of, page_data, sides
+from transformer.explore.data import (
+    Json,
+    Snapshot,
+    Tokens,
+    attention_data,
+    facts_of_attention,
+    layer_of,
+    page_data,
+    sides,
+)
 from transformer.explore.identities import identities
+from transformer.explore.live import LIVE_LIMIT, LiveModel
 from transformer.explore.notebook import frame
 from transformer.explore.page import embedded_json, page_html
 from transformer.explore.steps import step_named
+from transformer.explore.stories import Story, stories_of_page
 from transformer.explore.text import one_step, overview, printable
 from transformer.explore.worked import number, worked_cell
 
-# The bytes of a page for a sentence of 12 tokens, and for each further token; attentions chosen by name may take more.
+# The bytes of a page without a live model for a sentence of 12 tokens, and for each further token; attentions chosen by
+# name may take more.
 # All attentions of the model that learns dates take 1.2 MB for a sentence of 12 tokens, 2.2 MB for one of 60.
 LIMIT, LIMIT_TOKENS, LIMIT_PER_TOKEN = 2_000_000, 12, 20_000
 CHECKS = 6_000  # bytes that the checks of an attention take, at most
+TRACED = "it shows a trace, which holds the attentions and not the model around them"
 
 
 @dataclass(repr=False)
@@ -31,12 +44,13 @@ class Explanation:
 
     Attributes:
         trace: the trace, after the backward.
-        tokens: the labels of rows and columns.
+        tokens: what rows and columns are named by.
         title: the title of the page.
         loss: the value of the loss, or None if it is not known.
         loss_name: a description of the loss.
         again: computes the loss again, to compare gradients with finite differences; None: no comparison.
         history: the same sentence at checkpoints of the training, oldest first.
+        live: the model, for pages that compute all of it; or why they cannot, in words.
     """
 
     trace: Calls
@@ -46,6 +60,7 @@ class Explanation:
     again: Loss | None = None
     history: list[Snapshot] = field(default_factory=list)
     loss_name: str = "the loss of the block that was traced"
+    live: LiveModel | str = TRACED
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -91,12 +106,10 @@ class Explanation:
         return [name for name in names if name in found]
 
     def labels(self, name: str, item: int = 0) -> tuple[list[str], list[str]]:
-        """The tokens of the queries and of the keys of an attention, cut to the number that it has."""
+        """The names of the queries and of the keys of an attention, as in transformer/explore/labels.py."""
         attention = self.trace[name]
-        counts = attention.scores.shape[-2:]
-        queries, keys = (self.tokens.of(side, item)[:count]
-                         for side, count in zip(sides(attention), counts, strict=True))
-        return queries, keys
+        (of_queries, of_keys), (queries, keys) = sides(attention), attention.scores.shape[-2:]
+        return self.tokens.queries(of_queries, item)[:queries], self.tokens.keys(of_keys, item)[:keys]
 
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
@@ -115,31 +128,47 @@ class Explanation:
 
     # ------------------------------------------------------------------ page and text
 
-    def page(self, attentions: Sequence[str] = (), limit: int | None = None) -> Page:
+    def page(self, attentions: Sequence[str] = (), limit: int | None = None, stories: Iterable[Story] = ()) -> Page:
         """The explanation as an HTML page.
 
+        The page has a live model if there is one and it fits into `limit`. Such a page has every attention.
+
         Args:
-            attentions: names, or beginnings of names, of the attentions to show; by default as many as fit into
-                `limit`, in the order of `preferred`, and at least one.
-            limit: bytes; None: 2 MB for a sentence of 12 tokens, 20 kB more for each further token. Snapshots of the
-                history are left out, evenly, where they do not fit.
+            attentions: names, or beginnings of names, of attentions. A page with a live model opens with the first;
+                any other page has these alone. By default such a page has as many as fit into `limit`, in the order of
+                `preferred`, and at least one.
+            limit: bytes; None: 3 MB with a live model; without one 2 MB for a sentence of 12 tokens, and 20 kB more for
+                each further token. Snapshots of the history are left out, evenly, where they do not fit.
+            stories: files of stories for the page to tell, or the same as dicts (docs/stories.md); it opens with the
+                first, and has its own besides.
 
         Raises:
-            ValueError: an unknown attention, or no gradient yet.
+            ValueError: an unknown attention, no gradient yet, or a story that cannot be told.
+            OSError: the file of a story cannot be read.
         """
+        told = stories_of_page(stories)
+        wanted = self.matching(attentions)
+        live_limit = LIVE_LIMIT if limit is None else limit
+        model, not_live = self._live_within(live_limit, told)
+        if model is not None:
+            opens = self.matching(attentions[:1])[0] if attentions else None
+            return self._live_page(model, live_limit, opens=opens, stories=told)
         if limit is None:
             longest = max((len(row) for rows in (self.tokens.source, self.tokens.target) for row in rows), default=0)
             limit = LIMIT + LIMIT_PER_TOKEN * max(0, longest - LIMIT_TOKENS)
-        names = self.matching(attentions) if attentions else self._fitting(limit)
+        names = wanted or self._fitting(limit, told)
         left_out = [name for name in self.names if name not in names]
-        bare = self._html(names, left_out, [])
-        snapshots = _thinned(self.history, (limit - len(bare.encode())) // max(1, self._snapshot_size(names)))
-        html = self._html(names, left_out, snapshots) if snapshots else bare
-        return Page(html, names, left_out)
 
-    def to_html(self, path: str | PathLike[str], attentions: Sequence[str] = ()) -> list[str]:
+        def html(snapshots: Sequence[Snapshot]) -> str:
+            data = [attention_data(self.trace[name], self.checks(name), snapshots) for name in names]
+            return self._html(data, left_out=left_out, not_live=not_live, stories=told)
+
+        return Page(self._with_history(html, names, limit), names, left_out, not_live)
+
+    def to_html(self, path: str | PathLike[str], attentions: Sequence[str] = (),
+                stories: Iterable[Story] = ()) -> list[str]:
         """Write the page to `path`; returns the attentions that are not in it. Errors as of `page`, and OSError."""
-        page = self.page(attentions)
+        page = self.page(attentions, stories=stories)
         Path(path).write_text(page.html, encoding="utf-8")
         return page.left_out
 
@@ -185,9 +214,38 @@ class Explanation:
     def _repr_html_(self) -> str:
         return frame(self.page().html)
 
-    def _fitting(self, limit: int) -> list[str]:
+    def _live_within(self, limit: int, stories: Sequence[Json]) -> tuple[Json | None, str | None]:
+        """The live model of a page of at most `limit` bytes that tells `stories`, or why it has none."""
+        if isinstance(self.live, str):
+            return None, self.live
+        if self.live.least_size < limit:  # else it need not be built and written to know that it is too large
+            if self.live.problem is not None:
+                return None, self.live.problem
+            size = len(self._html([], model=self.live.json, stories=stories).encode()) + CHECKS * len(self.names)
+            if size <= limit:
+                return self.live.json, None
+        return None, (f"its {self.live.num_parameters:,} parameters and its vocabulary do not fit into a page of "
+                      f"{limit / 1e6:g} MB")
+
+    def _live_page(self, model: Json, limit: int, **further: Any) -> Page:
+        """A page with the live model; `further` are further fields of its data."""
+        names = self.names
+
+        def html(snapshots: Sequence[Snapshot]) -> str:
+            data = [facts_of_attention(self.trace[name], self.checks(name), snapshots) for name in names]
+            return self._html(data, model=model, **further)
+
+        return Page(self._with_history(html, names, limit), names, [], None)
+
+    def _with_history(self, html: Callable[[Sequence[Snapshot]], str], names: Sequence[str], limit: int) -> str:
+        """The page that `html` makes with as many snapshots of the history as `limit` leaves room for."""
+        bare = html([])
+        snapshots = _thinned(self.history, (limit - len(bare.encode())) // max(1, self._snapshot_size(names)))
+        return html(snapshots) if snapshots else bare
+
+    def _fitting(self, limit: int, stories: Sequence[Json]) -> list[str]:
         """The first attentions of `preferred` that fit into a page without history; at least one."""
-        room = limit - len(self._html([], [], []).encode())
+        room = limit - len(self._html([], stories=stories).encode())
         chosen: list[str] = []
         for name in self.preferred():
             room -= len(embedded_json(attention_data(self.trace[name], {}))) + CHECKS
@@ -196,10 +254,10 @@ class Explanation:
             chosen.append(name)
         return [name for name in self.names if name in chosen]
 
-    def _html(self, names: Sequence[str], left_out: Sequence[str], snapshots: Sequence[Snapshot]) -> str:
+    def _html(self, attentions: Sequence[Json], **further: Any) -> str:
         precision = str(self.trace[self.names[0]].context.dtype)
-        attentions = [attention_data(self.trace[name], self.checks(name), snapshots) for name in names]
-        return page_html(page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, left_out))
+        data = page_data(self.title, self.loss, self.loss_name, precision, self.tokens, attentions, **further)
+        return page_html(data)
 
     def _snapshot_size(self, names: Sequence[str]) -> int:
         """The bytes of one checkpoint in the page: A and dS in float32, in base64, with their JSON."""
@@ -208,11 +266,19 @@ class Explanation:
 
 @dataclass(frozen=True, repr=False)
 class Page:
-    """A page: its HTML, the attentions that are in it, and those that are not."""
+    """A page.
+
+    Attributes:
+        html: the page itself.
+        shown: the attentions that are in it.
+        left_out: those that are not.
+        not_live: why the model does not run in it, in words; None where it does.
+    """
 
     html: str
     shown: list[str]
     left_out: list[str]
+    not_live: str | None
 
     def __repr__(self) -> str:
         return f"<Page of {len(self.html):,} characters: {len(self.shown)} attentions, {len(self.left_out)} left out>"

@@ -10,7 +10,7 @@ HEIGHT = 860  # pixels: the strip, the stage and the head of the views below it
 def frame(page: str) -> str:
     """An iframe that holds the HTML of a page in an attribute, so that neither its style nor its scripts leak out.
 
-    The frame is sandboxed: what runs inside cannot reach the notebook.
+    The frame is sandboxed: what runs inside cannot reach the notebook. It may save its pictures.
     """
-    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" title="Backpropagation through attention" '
-            f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>')
+    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" '
+            f'title="Backpropagation through attention" style="width:100%;height:{HEIGHT}px;border:0"></iframe>')

@@ -1,7 +1,7 @@
 """The page: one HTML file with its style, its scripts and its data inside, that opens from a disk without a network.
 
-The parts are the files in transformer/explore/page/. The scripts share one scope and have no build step, so that the
-inspector of a browser shows the same text as those files.
+The parts are the files in transformer/explore/page/; docs/design.md describes its folders. The scripts share one scope
+and have no build step, so that the inspector of a browser shows the same text as those files.
 """
 
 from __future__ import annotations
@@ -12,20 +12,34 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-# In the order in which they run: a script that starts may use those above it.
-SCRIPTS = (
+# By folder, in the order in which they run: a script that starts may use those above it.
+FOLDERS = {
     # mathematics, without a document
-    "arrays", "attention", "compute", "rules", "tensors", "cells", "breakages", "checks", "identities",
+    "maths": ("arrays", "activations", "autodiff", "attention", "layers", "model", "taps", "compute", "batch",
+              "tokenizers", "decoding", "optimizers", "session"),
+    "places": ("kinds", "rules", "rules_of_rows", "labels", "attention_tensors", "attention_strip", "attention_words",
+               "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells"),
+    "faults": ("breakages", "checks", "identities"),
     # the application
-    "state", "colour", "image", "grid_table", "grid_image", "grid", "steps", "strip", "equations", "words", "stage_sum",
-    "stage_tools", "stage_room", "stage", "verdict", "switched", "controls", "key",
+    "draw": ("colour", "image", "focus", "grid_table", "grid_image", "grid"),
+    "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence", "breadcrumb", "picture", "sharing"),
+    "stage": ("steps", "strip", "equations", "words", "sum", "motion", "tools", "room", "stage", "verdict", "switched"),
+    "controls": ("controls", "key"),
     # the views below the stage, in the order of their tabs
-    "panel_parts", "softmax_panel", "checks_panel", "paths", "flow_picture", "flow", "heads", "history",
-    "keyboard", "main",
-)
-STYLES = ("style", "panels")
+    "panels": ("parts", "softmax", "checks", "paths", "flow_picture", "flow", "heads", "history",
+               "steps", "steps_words", "steps_curve", "steps_form", "steps_panel"),
+    # the model as one picture
+    "map": ("layout", "picture", "moved", "sweep", "zoom", "map"),
+    # the caption bar that tells a story
+    "story": ("subject", "words", "text", "pointing", "telling", "bar"),
+    "start": ("keyboard", "main"),
+}
+SCRIPTS = tuple(f"{folder}/{name}" for folder, names in FOLDERS.items() for name in names)
+STYLES = ("shell/style", "shell/panels", "map/map", "stage/stage", "panels/reading", "panels/steps", "story/story")
+MARK = b'<meta name="generator" content="transformer explain">'  # in page.html
 
 
 def page_html(data: dict[str, Any]) -> str:
@@ -33,12 +47,20 @@ def page_html(data: dict[str, Any]) -> str:
     style, scripts = "\n".join(_part(f"{name}.css") for name in STYLES), "\n".join(_script(name) for name in SCRIPTS)
     parts = {"policy": _policy(style, scripts), "title": escape(data["title"]), "style": style,
              "data": embedded_json(data), "scripts": scripts}
-    before, *pieces = _part("page.html").split("{{")
+    before, *pieces = _part("shell/page.html").split("{{")
     found = [before]
     for piece in pieces:  # one pass, so that braces inside a part are no placeholder
         name, _, after = piece.partition("}}")
         found += [parts[name], after]
     return "".join(found)
+
+
+def is_page(path: Path) -> bool:
+    """Whether there is a file at `path`, and it is a page that `page_html` made."""
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return MARK in file.read(2000)
 
 
 def embedded_json(data: dict[str, Any]) -> str:
@@ -63,7 +85,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _part(name: str) -> str:
-    return (files("transformer.explore") / "page" / name).read_text(encoding="utf-8")
+    return files("transformer.explore").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _script(name: str) -> str:

@@ -7,7 +7,6 @@ apart), and weight its size (faint, normal, bold). Without colour the text has t
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from minigrad.device import to_numpy
 
 from transformer.explore.checks import Check
 from transformer.explore.identities import Identity
+from transformer.explore.labels import columns_of
 from transformer.explore.steps import Step, matrices, matrix, step_named, steps_of
 from transformer.explore.traced import AttentionTrace
 from transformer.explore.worked import number, worked_cell
@@ -62,7 +62,7 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
         attention, item, head, checks, identities, colour: as for `overview`.
         symbol: the symbol of the step, such as "dS" or "dWQ", or its label, "dW_Q".
         cell: (row, column) of the cell to work out; by default the largest.
-        queries, keys: the tokens that label rows and columns.
+        queries, keys: the names of rows and columns (transformer/explore/labels.py).
         width: of the terminal, in columns; a wider matrix is written in several parts.
 
     Raises:
@@ -80,7 +80,8 @@ def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell:
     lines = [heading(attention, item, head), "", about]
     lines += [f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else [f"  {step.formula}"]
     lines += ["", *_matrix(step, shown, labels, _masked(attention, item, head, step), colour, width)]
-    lines += ["", "the largest cell:" if cell is None else "that cell:", *(f"  {line}" for line in worked.lines)]
+    where = _where(step, row, column, labels)
+    lines += ["", f"{'the largest' if cell is None else 'that'} cell{where}:", *(f"  {line}" for line in worked.lines)]
     measured = checks.get(symbol.removeprefix("d"), ())
     if measured and step.because:
         lines += ["", "finite differences of the whole loss along two random directions:"]
@@ -149,11 +150,10 @@ def _matrix(step: Step, array: Any, labels: Mapping[str, Sequence[str]], masked:
     cells = [[_cell(value, 10.0 ** power, decimals, masked is not None and bool(masked[i, j]))
               for j, value in enumerate(row)] for i, row in enumerate(array)]
     paint = _painter(largest) if colour else _plain
-    down = [f"{i} {_visible(label)}".rstrip() for i, label in _numbered(labels.get(step.rows), len(array))]
-    across = [f"{j} {_visible(label)}".rstrip() for j, label in _numbered(labels.get(step.columns), array.shape[1])]
-    down = [""] if not step.rows else down
-    margin = max(map(_columns, down))
-    widths = [max(_columns(title), *(_columns(row[j]) for row in cells)) for j, title in enumerate(across)]
+    down = _titles(labels.get(step.rows), len(array)) if step.rows else [""]
+    across = _titles(labels.get(step.columns), array.shape[1])
+    margin = max(map(columns_of, down))
+    widths = [max(columns_of(title), *(columns_of(row[j]) for row in cells)) for j, title in enumerate(across)]
     lines = [f"in units of 1e{power}"] if power else []
     for first, last in _parts(widths, width - margin):
         chosen = range(first, last)
@@ -164,8 +164,18 @@ def _matrix(step: Step, array: Any, labels: Mapping[str, Sequence[str]], masked:
     return lines[1:] if lines[0] == "" else lines
 
 
-def _numbered(labels: Sequence[str] | None, count: int) -> list[tuple[int, str]]:
-    return list(enumerate(labels if labels is not None else [""] * count))
+def _titles(labels: Sequence[str] | None, count: int) -> list[str]:
+    """The numbers of rows or columns, by which a cell is chosen, each with its name if there is one."""
+    if labels is None:
+        return [str(number) for number in range(count)]
+    return [f"{number}: {printable(label)}" for number, label in enumerate(labels)]
+
+
+def _where(step: Step, row: int, column: int, labels: Mapping[str, Sequence[str]]) -> str:
+    """The names of the row and the column of a cell, as far as they have names."""
+    places = (("row", step.rows, row), ("column", step.columns, column))
+    found = [f"{place} {printable(labels[kind][index])}" for place, kind, index in places if kind in labels]
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _cell(value: float, unit: float, decimals: int, masked: bool) -> str:
@@ -204,27 +214,16 @@ def _plain(value: float, text: str) -> str:
 
 def _table(rows: Sequence[Sequence[str]], colour: bool) -> list[str]:
     """Aligned columns, the first row bold where there is colour."""
-    widths = [max(_columns(row[j]) for row in rows) for j in range(len(rows[0]))]
+    widths = [max(columns_of(row[j]) for row in rows) for j in range(len(rows[0]))]
     right = (True, False, False, True, False, False)
     lines = ["  ".join(_pad_left(cell, wide) if aligned else _pad(cell, wide)
                        for cell, wide, aligned in zip(row, widths, right, strict=True)).rstrip() for row in rows]
     return [f"\x1b[1m{lines[0]}\x1b[0m" if colour else lines[0], *lines[1:]]
 
 
-def _visible(token: str) -> str:
-    """The token with signs for blanks, and with code points for characters that a terminal does not print."""
-    return printable(token.replace(" ", "␣").replace("\t", "⇥").replace("\n", "⏎"))
-
-
-def _columns(text: str) -> int:
-    """The columns that a text takes in a terminal: combining marks take none, wide characters two."""
-    return sum(0 if unicodedata.category(c) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-               for c in text)
-
-
 def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _columns(text))
+    return text + " " * (width - columns_of(text))
 
 
 def _pad_left(text: str, width: int) -> str:
-    return " " * (width - _columns(text)) + text
+    return " " * (width - columns_of(text)) + text

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import Tensor, nn
-from minigrad.device import on_device_of, xp
+from minigrad.device import on_device_of, to_numpy, xp
 from minigrad.functional.attention import join_heads
 
 from transformer.model import Residual
@@ -122,8 +122,9 @@ class AttentionTrace:
     def kind(self) -> str:
         """"encoder self", "decoder self" or "cross"; of an attention outside a Transformer, "self" or "cross".
 
-        Where the inputs are not known, the names of the modules say it, "self_attention" or "cross_attention". Where
-        these do not, it is "attention".
+        Self-attention under a causal mask, as in a `LanguageModel`, is "decoder self" wherever it stands. Where the
+        inputs are not known, the names of the modules say it, "self_attention" or "cross_attention". Where these do
+        not, it is "attention".
         """
         stack, *inner = self.name.split(".")
         is_self = self.is_self
@@ -131,7 +132,16 @@ class AttentionTrace:
             return "attention"
         if is_self is False or (is_self is None and "cross_attention" in inner):
             return "cross"
-        return f"{stack} self" if stack in ("encoder", "decoder") else "self"
+        if stack in ("encoder", "decoder"):
+            return f"{stack} self"
+        return "decoder self" if self.is_causal else "self"
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the mask hides from each token all that follow it."""
+        if self.mask is None or self.mask.shape[2] != self.mask.shape[3] or self.mask.shape[2] == 1:
+            return False
+        return not to_numpy(self.mask)[..., ~np.tri(self.mask.shape[2], dtype=bool)].any()
 
     @property
     def reached(self) -> bool:

@@ -13,6 +13,7 @@ from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
 from transformer.explore.history import backward_pass, double, snapshots
+from transformer.explore.live import LiveModel, why_not_live
 from transformer.finite import unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
@@ -57,7 +58,10 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         (translator.target_tokenizer, labels))))
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
-    return Explanation(traced, tokens, title, loss, again, history, "cross-entropy per target token")
+    live = LiveModel(model, translator.source_tokenizer, translator.target_tokenizer, (sources, written), examples,
+                     written=targets is None)
+    return Explanation(traced, tokens, title, loss, again, history, "cross-entropy per target token",
+                       why_not_live(translator) or live)
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

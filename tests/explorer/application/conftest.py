@@ -23,7 +23,7 @@ def engine(made: dict[str, Made]) -> Any:
 @pytest.fixture
 def page(opened: Any) -> Any:
     """The page of the small model, with the encoder's attention chosen."""
-    choose(opened, attention=0, symbol="dV", cell=None, row=0)
+    choose(opened, place=0, symbol="dV", cell=None, row=0)
     return opened
 
 

@@ -28,7 +28,7 @@ def matrix(page: Any, symbol: str) -> np.ndarray:
 
 def of_engine(page: Any, engine: Any, symbol: str) -> np.ndarray:
     """The engine's matrix for a symbol, in the page's present selection."""
-    name = page.evaluate("explorer.page.attentions[explorer.state.attention].name")
+    name = page.evaluate("explorer.page.places[explorer.state.place].path")
     head = engine[name].head(state(page, "item"), state(page, "head"))
     matrices = head.gradients if symbol.startswith("d") else head.values
     return np.atleast_2d(np.asarray(matrices[symbol.removeprefix("d")]))

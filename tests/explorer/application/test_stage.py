@@ -23,7 +23,7 @@ from tests.explorer.application.driver import (
 
 
 def test_a_tile_shows_its_name_shape_and_norm(page, engine):
-    choose(page, attention=CROSS, item=1, head=1)
+    choose(page, place=CROSS, item=1, head=1)
     for symbol in ("WQ", "dbQ", "A", "dS", "dM", "dWO"):
         matrix = of_engine(page, engine, symbol)
         tile = page.locator(f'.tile[data-symbol="{symbol}"]')
@@ -87,13 +87,28 @@ def check_every_sum(page, engine):
 
 @pytest.mark.parametrize("attention", [0, SELF, CROSS])
 def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention):
-    choose(page, attention=attention, item=1, head=1)
+    choose(page, place=attention, item=1, head=1)
     assert set(FORWARD + BACKWARD) <= check_every_sum(page, engine)
+
+
+def test_a_sum_has_the_colours_of_what_it_makes(page):
+    """Blue and orange are the gradients' alone: the forward pass, and weights that a mistake made, have their own."""
+    painted = """(kind) => {
+        const terms = [...document.querySelectorAll("#stage .terms:not(.aside) .term")];
+        const products = terms.map(({dataset}) => Number(dataset.product));
+        const scale = kind === "weight" ? 1 : Math.max(...products.map(Math.abs));
+        return terms.every(({style}, n) => style.backgroundColor === paint(kind, products[n], scale));
+    }"""
+    for symbol, kind in (("R", "value"), ("A", "weight"), ("dV", "gradient")):
+        choose(page, place=SELF, symbol=symbol, cell={"row": 2, "col": 1})
+        assert page.evaluate(painted, kind), symbol
+    choose(page, place=SELF, symbol="dV", broken="mask")
+    assert page.locator("#stage .grid[data-name=unmaskedA] .legend").inner_text().split() == ["0", "1"]
 
 
 def test_dropout_has_tiles_of_its_own_and_missing_biases_have_none(open_page, dropped):
     page = open_page(dropped.path)
-    choose(page, attention=CROSS)
+    choose(page, place=CROSS)
     biases = {symbol for symbol in FORWARD + BACKWARD if symbol.removeprefix("d").startswith("b")}
     assert check_every_sum(page, dropped.trace) == set(FORWARD + BACKWARD) - biases | {"Ad", "dAd", "M", "dM"}
     choose(page, symbol="dV")
@@ -112,7 +127,7 @@ def test_dropout_has_tiles_of_its_own_and_missing_biases_have_none(open_page, dr
     ],
 )
 def test_a_click_highlights_the_row_and_the_column_that_made_the_cell(page, symbol, operands):
-    choose(page, attention=CROSS, symbol=symbol)
+    choose(page, place=CROSS, symbol=symbol)
     row, col = 1, 2
     cell(page, symbol, row, col).click()
     for operand, lines in operands.items():
@@ -125,7 +140,7 @@ def test_a_click_highlights_the_row_and_the_column_that_made_the_cell(page, symb
 
 
 def test_a_click_on_an_operand_leads_to_where_it_comes_from(page, engine):
-    choose(page, attention=CROSS, symbol="dV")
+    choose(page, place=CROSS, symbol="dV")
     cell(page, "dO", 2, 1).click()
     assert (state(page, "symbol"), state(page, "cell")) == ("dO", {"row": 2, "col": 1})
     assert state(page, "row") == 2  # a query: the softmax panel shows it too
@@ -133,7 +148,7 @@ def test_a_click_on_an_operand_leads_to_where_it_comes_from(page, engine):
 
 
 def test_the_cells_are_reached_by_the_arrow_keys(page):
-    choose(page, attention=CROSS, symbol="dS", cell=None)
+    choose(page, place=CROSS, symbol="dS", cell=None)
     cell(page, "dS", 0, 0).focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown"):
         page.keyboard.press(key)
@@ -148,7 +163,7 @@ def test_the_cells_are_reached_by_the_arrow_keys(page):
 
 
 def test_masked_cells_are_hatched(page, engine):
-    choose(page, attention=SELF, item=0)
+    choose(page, place=SELF, item=0)
     mask = np.asarray(engine["decoder.layers.0.self_attention"].mask)[0, 0]
     for symbol in ("Sm", "A", "dA", "dSm", "dS"):
         choose(page, symbol=symbol)
@@ -184,7 +199,7 @@ def test_a_click_on_an_image_chooses_its_cell(open_page, long_page):
 
 
 def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
-    choose(page, attention=CROSS, symbol="dV", item=0, head=1)
+    choose(page, place=CROSS, symbol="dV", item=0, head=1)
     weights, gradient = of_engine(page, engine, "A"), of_engine(page, engine, "dO")
     slider = page.get_by_label("Add one token at a time")
     slider.focus()

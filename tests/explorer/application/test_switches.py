@@ -23,7 +23,7 @@ from transformer.explore.steps import steps_of
 
 def test_the_last_cross_attention_is_shown_first(open_page, explorer_page):
     page = open_page(explorer_page)
-    assert (state(page, "attention"), state(page, "symbol")) == (CROSS, "dV")
+    assert (state(page, "place"), state(page, "symbol")) == (CROSS, "dV")
     sizes = np.abs(matrix(page, "dV"))
     assert sizes[state(page, "cell")["row"], state(page, "cell")["col"]] == sizes.max() > 0
     assert state(page, "row") == np.linalg.norm(matrix(page, "dS"), axis=-1).argmax()
@@ -32,8 +32,11 @@ def test_the_last_cross_attention_is_shown_first(open_page, explorer_page):
 
 @pytest.mark.parametrize(
     ("asked", "shown"),
-    [("symbol=dK&attention=0&head=1", "dK"), ("symbol=dM&attention=0", "dX"), ("symbol=Ad", "A"), ("symbol=G", "dY"),
-     ("symbol=unmaskedA", "dV"), ("symbol=constructor&attention=99&head=99", "dV"), ("attention=-1&head=x", "dV")],
+    [("symbol=dK&place=encoder.layers.0.self_attention&head=1", "dK"),
+     ("symbol=dM&place=encoder.layers.0.self_attention", "dX"), ("symbol=Ad", "A"), ("symbol=G", "dY"),
+     ("symbol=unmaskedA", "dV"),
+     ("symbol=constructor&place=nowhere&head=99&row=99&cell=99,99", "dV"),
+     ("place=-1&head=x&cell=1&row=-2&scaling=no", "dV")],
 )
 def test_an_address_is_followed_as_far_as_it_leads_somewhere(page, asked, shown):
     page.evaluate("(hash) => { location.hash = hash; }", asked)
@@ -42,27 +45,48 @@ def test_an_address_is_followed_as_far_as_it_leads_somewhere(page, asked, shown)
 
 
 def test_another_head_shows_the_same_cell(page):
-    choose(page, attention=CROSS, symbol="dK", cell={"row": 1, "col": 2})
+    choose(page, place=CROSS, symbol="dK", cell={"row": 1, "col": 2})
     choose(page, head=1)
     assert state(page, "cell") == {"row": 1, "col": 2}
-    choose(page, attention=SELF)
-    assert state(page, "cell") is None
+
+
+def test_one_row_and_one_cell_stay_chosen_through_all_steps(page):
+    """A query stays a query and a key a key, on whichever axis the tensor has them; every step shows its sum."""
+    choose(page, place=CROSS, symbol="dS", cell={"row": 2, "col": 4})
+    cells = {}
+    for symbol in ("dV", "dO", "A", "K", "dS"):
+        choose(page, symbol=symbol)
+        cells[symbol] = state(page, "cell")
+        assert state(page, "row") == 2
+        assert page.locator("#stage .worked").is_visible()
+    assert cells["A"] == cells["dS"] == {"row": 2, "col": 4}
+    assert cells["dO"]["row"] == 2
+    assert cells["dV"]["row"] == cells["K"]["row"] == 4
+    assert cells["dV"]["col"] == cells["dO"]["col"]
+    choose(page, row=1)
+    assert state(page, "cell") == {"row": 1, "col": 4}
+    choose(page, place=SELF)
+    assert (state(page, "row"), state(page, "cell")["row"]) == (1, 1)
 
 
 def test_without_a_mask_there_is_none_to_forget(page):
-    choose(page, attention=SELF, broken="mask")
+    choose(page, place=SELF, broken="mask")
     assert page.locator(".verdict.bad").is_visible()
     page.get_by_label("Let the mask hide keys").uncheck()
     assert state(page, "broken") is None
     assert page.get_by_label("Break it").input_value() == ""
     assert page.locator(".explanation").count() == 0
+    offered = page.get_by_label("Break it").locator("option")
+    assert offered.count() == 1 + page.evaluate("BREAKAGES.length")  # all are named, whether they can be made or not
+    assert [option.get_attribute("value") for option in offered.all() if option.is_disabled()] == ["mask"]
 
 
 def test_the_verdict_is_of_what_is_shown(page):
-    choose(page, attention=SELF)
+    choose(page, place=SELF)
     verdict = page.locator(".verdict")
     assert "checked by finite differences" in verdict.inner_text()  # the engine's
-    edit = {"symbol": "V", "head": 0, "row": 0, "col": 0, "value": 3}
+    path = page.evaluate("explorer.page.places[explorer.state.place].path")
+    edit = {"path": path, "symbol": "V", "head": 0, "row": 0, "col": 0, "value": 3}
     for change in ({"scaling": False}, {"masking": False}, {"edit": edit}):
         choose(page, **change)
         assert "measured here, as changed" in verdict.inner_text()
@@ -72,7 +96,7 @@ def test_the_verdict_is_of_what_is_shown(page):
 
 def test_the_selectors(page):
     page.get_by_role("radio", name="cross").check(force=True)
-    assert state(page, "attention") == CROSS
+    assert state(page, "place") == CROSS
     page.get_by_role("group", name="Head").get_by_role("radio", name="1").check(force=True)
     assert focused(page) == "head:1"
     page.get_by_label("Sentence").select_option("1")
@@ -82,16 +106,16 @@ def test_the_selectors(page):
 
 
 def test_the_address_keeps_the_selection(page, open_page, explorer_page):
-    choose(page, attention=CROSS, item=1, head=1, symbol="dWO", panel="checks")
+    choose(page, place=CROSS, item=1, head=1, symbol="dWO", panel="checks")
     address = page.evaluate("location.hash")
     other = open_page(explorer_page)
     other.evaluate("(hash) => { location.hash = hash; location.reload(); }", address)
     other.wait_for_function("window.explorer?.state.symbol === 'dWO'")
-    assert [state(other, field) for field in ("attention", "item", "head", "panel")] == [CROSS, 1, 1, "checks"]
+    assert [state(other, field) for field in ("place", "item", "head", "panel")] == [CROSS, 1, 1, "checks"]
 
 
 def test_the_switches_recompute(page):
-    choose(page, attention=SELF)
+    choose(page, place=SELF)
     scores, scaled = (np.array(page.evaluate(f"explorer.matrix('{symbol}')")) for symbol in ("R", "S"))
     width = page.evaluate("explorer.matrix('Q')[0].length")
     np.testing.assert_allclose(scaled, scores / np.sqrt(width), rtol=1e-12)
@@ -109,7 +133,7 @@ def test_the_switches_recompute(page):
 
 @pytest.mark.parametrize(("symbol", "name"), [("K", "K"), ("dY", "G")])
 def test_an_entry_is_changed_and_taken_back(page, symbol, name):
-    choose(page, attention=CROSS, head=1, symbol=symbol)
+    choose(page, place=CROSS, head=1, symbol=symbol)
     before, gradient = (page.evaluate("(symbol) => explorer.matrix(symbol)", which) for which in (symbol, "dX"))
     cell(page, symbol, 2, 1).click()
     field = page.get_by_label(f"Set this entry of {name} to")
@@ -126,7 +150,7 @@ def test_an_entry_is_changed_and_taken_back(page, symbol, name):
 
 
 def test_a_nudge_agrees_with_the_gradient(page, engine):
-    choose(page, attention=CROSS, symbol="dK", item=1, head=1)
+    choose(page, place=CROSS, symbol="dK", item=1, head=1)
     cell(page, "dK", 1, 1).click()
     page.get_by_role("button", name="Nudge").click()
     output = page.locator("#stage .tools output")
@@ -150,7 +174,7 @@ def test_a_nudge_agrees_with_the_gradient(page, engine):
     ],
 )
 def test_break_it_turns_the_wrong_tensors_red(page, broken, attention, wrong, right):
-    choose(page, attention=attention)
+    choose(page, place=attention)
     assert page.locator(".verdict.good").inner_text().startswith("✓")
     page.get_by_label("Break it").select_option(broken)
     marked = set(page.evaluate("[...document.querySelectorAll('.tile.wrong')].map((tile) => tile.dataset.symbol)"))
@@ -169,7 +193,7 @@ def test_break_it_turns_the_wrong_tensors_red(page, broken, attention, wrong, ri
 
 
 def test_a_broken_step_shows_its_wrong_formula_and_sum(page):
-    choose(page, attention=SELF, symbol="dK", broken="transpose")
+    choose(page, place=SELF, symbol="dK", broken="transpose")
     assert "dK = dR Q" in page.locator(".formula.replaced").inner_text()
     cell(page, "dK", 1, 0).click()
     assert {row for row, _ in lit(page, "dR")} == {1}  # a row now, where it ought to be the column
@@ -186,7 +210,7 @@ def shown(page, value, digits=3):
 
 @pytest.mark.parametrize(("attention", "item", "hidden"), [(SELF, 0, "the future"), (CROSS, 1, "padding")])
 def test_without_the_mask_its_cells_have_weight(page, attention, item, hidden):
-    choose(page, attention=attention, item=item)
+    choose(page, place=attention, item=item)
     forbidden, before = matrix(page, "Sm") == -np.inf, np.linalg.norm(matrix(page, "dS"))
     choose(page, masking=False)
     weights, gradient = matrix(page, "A"), matrix(page, "dS")
@@ -236,7 +260,7 @@ def one(single, share_page):
 
 @pytest.mark.parametrize("attention", [0, SELF, CROSS])
 def test_the_steps_have_the_numbers_of_the_terminal(single, one, attention):
-    choose(one, attention=attention)
+    choose(one, place=attention)
     steps = steps_of(single[1][single[1].names[attention]])
     backward = [symbol for symbol in steps if symbol.startswith("d")]
     assert ("dSm" in backward) == (attention == SELF)  # the one with a mask
@@ -247,7 +271,7 @@ def test_the_steps_have_the_numbers_of_the_terminal(single, one, attention):
 
 
 def test_without_a_mask_ds_is_made_of_the_weights(single, one):
-    choose(one, attention=CROSS, symbol="dS")
+    choose(one, place=CROSS, symbol="dS")
     texts = [line.split("=", 1)[1].strip() for line in one.locator(".formula-text").all_inner_texts()]
     assert texts == ["softmax(S)", "A∘(dA − D)"]
     names = one.evaluate("[...document.querySelectorAll('#stage .equation .grid')].map(({dataset}) => dataset.name)")

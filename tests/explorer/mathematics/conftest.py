@@ -10,7 +10,7 @@ from tests.explorer.mathematics.asking import ASKING, CASES
 from tests.explorer.mathematics.one_attention import page_data
 from transformer.explore.page import SCRIPTS
 
-MATHEMATICS = SCRIPTS[: SCRIPTS.index("identities") + 1]
+MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]
 
 
 @pytest.fixture(scope="module")

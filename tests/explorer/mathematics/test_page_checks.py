@@ -32,7 +32,7 @@ WRONG = {
 @pytest.mark.parametrize("switches", [{}, {"scaling": False, "masking": False}, {"edit": EDITS[1]}],
                          ids=["", "switched off", "edited"])
 def test_finite_differences_agree_with_the_gradients(page, name, switches):
-    found = ask(page, name, "checks(data, index, item, options)", item=len(CASES[name].x) - 1, **switches)
+    found = ask(page, name, "checks(result)", item=len(CASES[name].x) - 1, **switches)
     case = CASES[name]
     expected = {"Y", "WO", "C", "O", "Ad", "A", *SCORES} | gradients_before("QKV", case)
     assert {check["symbol"] for check in found} == expected | ({"bO"} if case.bias else set())
@@ -46,7 +46,7 @@ def test_finite_differences_agree_with_the_gradients(page, name, switches):
 def test_each_breakage_is_found_where_it_is(page, name, broken):
     case = CASES[name]
     # In the last item, which is padded; dropping the mask of an item that has none would change less.
-    found = ask(page, name, "checks(data, index, item, options)", item=len(case.x) - 1, broken=broken)
+    found = ask(page, name, "checks(result)", item=len(case.x) - 1, broken=broken)
     wrong = {check["symbol"] for check in found if not check["ok"]}
     if broken == "mask" and case.mask is None:
         assert not ask(page, name, "BREAKAGES.find(({key}) => key === 'mask').applies(result.problem)")
@@ -60,8 +60,8 @@ def test_each_breakage_is_found_where_it_is(page, name, broken):
 
 def test_the_checks_do_not_depend_on_the_size_of_the_loss(page):
     """The gradients of a well trained model are tiny."""
-    faint = """checks({attentions: data.attentions.map(({g, ...rest}) => (
-      {...rest, g: new NdArray(g.shape, g.data.map((x) => 1e-9 * x))}))}, index, item, options)"""
+    faint = """checks(compute({attentions: data.attentions.map(({g, ...rest}) => (
+      {...rest, g: new NdArray(g.shape, g.data.map((x) => 1e-9 * x))}))}, index, item, options))"""
     for broken in (None, "rowsum"):
         found = ask(page, "causal", faint, item=1, broken=broken)
         wrong = {check["symbol"] for check in found if not check["ok"]}
@@ -103,7 +103,7 @@ def test_a_nudge_agrees_with_the_gradient(page, name):
     every = """Object.entries(bySymbol(result, (symbol, head) => tensorAt(result, head, symbol))[1])
       .filter(([symbol]) => tensorAt(result, 1, `d${symbol}`) && !symbol.startsWith("d"))
       .flatMap(([symbol, {rows, cols}]) => [[0, 0], [rows - 1, cols - 1], [0, cols - 1]].map(([row, col]) => (
-        {symbol, row, col, ...nudge(data, index, item, options, {symbol, head: 1, row, col}, 1e-4)})))"""
+        {symbol, row, col, ...nudge(result, {symbol, head: 1, row, col}, 1e-4)})))"""
     found = ask(page, name, every, item)
     expected = engine(CASES[name])[item][1]
     assert {nudged["symbol"] for nudged in found} >= {"X", "Q", "K", "V", "S", "Sm", "A", "O", "C", "Y", "WQ", "WO"}

@@ -30,9 +30,6 @@ def test_every_tensor_and_gradient_is_the_engines(page, name, scaling, masking):
         assert len(found) == HEADS
         for head, matrices in enumerate(heads):
             assert_all_same(found[head], matrices)
-        surrogate = sum((of_item[0]["G"] * of_item[0]["Y"]).sum() for of_item in expected)
-        assert ask(page, name, "result.surrogate", item, scaling=scaling, masking=masking) == pytest.approx(
-            surrogate, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["causal", "dropout"])
@@ -71,25 +68,7 @@ def test_the_sum_written_out_for_a_cell_is_the_engines_number(page, name, option
 @pytest.mark.parametrize("broken", [None, *BREAKAGES])
 def test_a_sum_adds_what_it_shows(page, name, broken):
     """Terms add up to the sum and are the products of their factors, which are entries of the tensors they name."""
-    worst = """Math.max(...allCells(result, ({terms, aside, sum}, head) => {
-      const entryOf = ({symbol, i, j, item, head: other}) => {
-        const of = item === undefined ? result : result.items[item];
-        return (of.heads[other ?? head][symbol] ?? of.shared[symbol]).at(i, j);
-      };
-      const faultOf = (factor) => {
-        if (factor.kind === undefined) return factor.symbol && factor.value !== entryOf(factor) ? Infinity : 0;
-        const [a, b] = factor.of.map((inner) => inner.value);
-        const value = {difference: a - b, exponential: Math.exp(a - b), reciprocal: 1 / a}[factor.kind];
-        return Math.abs(factor.value - value) + factor.of.reduce((fault, inner) => fault + faultOf(inner), 0);
-      };
-      const faultOfSum = (parts, whole) => (parts.length === 0 ? 0
-        : Math.abs(whole - parts.reduce((total, {product}) => total + product, 0)));
-      const faults = [...terms, ...(aside ? aside.terms : [])].map(({factors, product}) => (
-        Math.abs(product - factors.reduce((total, {value}) => total * value, 1))
-        + factors.reduce((fault, factor) => fault + faultOf(factor), 0)));
-      return Math.max(0, ...faults) + faultOfSum(terms, sum) + (aside ? faultOfSum(aside.terms, aside.sum) : 0);
-    }).flatMap((matrices) => Object.values(matrices).flat(2)))"""
-    assert ask(page, name, worst, broken=broken) == 0
+    assert ask(page, name, "faultOfSums(result)", broken=broken) == 0
     sums = ask(page, name, "allCells(result, ({sum}) => sum)", broken=broken)
     tensors = ask(page, name, "allTensors(result)", broken=broken)
     for head in range(HEADS):
@@ -106,7 +85,7 @@ def test_gradients_accumulate_token_by_token(page, name):
     factors = {"dV": ("Ad", "dO"), "dK": ("dR", "Q"), "dWQ": ("X", "dQ"), "dWK": ("M", "dK"), "dWV": ("M", "dV"),
                "dWO": ("C", "dY")}
     found = ask(page, name, """Object.fromEntries(
-      Object.keys(TENSORS).filter((symbol) => accumulates(symbol, result)).map((symbol) => {
+      Object.keys(kindOfResult(result).tensors).filter((symbol) => accumulates(symbol, result)).map((symbol) => {
         const tokens = summands(result, 1, symbol).map(({item, index}) => [item, index]);
         const sums = [0, 1, 2, tokens.length].map((n) => partialSum(result, 1, symbol, n).toNested());
         return [symbol, {tokens, sums}];

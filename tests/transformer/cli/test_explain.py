@@ -9,6 +9,7 @@ import pytest
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
 from transformer.cli.explain import terminal
+from transformer.explore import explanation
 from transformer.explore.data import decode_array
 from transformer.translator import Translation, Translator
 
@@ -21,28 +22,63 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     path = tmp_path / "page.html"
     result = call("explain", run, "three one", "--html", path, "--text", "--step", "A")
     assert result.exit_code == 0, result.output
-    assert re.fullmatch(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
+    assert re.match(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
     data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
     assert data["tokens"]["next"] == [["三", "一", "<eos>"]]
     weights = np.array([[float(number) for number in line.split()[-3:]]
-                        for line in result.stdout.splitlines() if re.match(r"\d \S+ +\d", line)])
+                        for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
     history = data["attentions"][-1]["history"][-1]["weights"]
     np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)
 
 
-def test_a_page_to_the_standard_output_with_a_target_and_attentions_by_name(run, tmp_path, monkeypatch):
+def test_a_page_to_the_standard_output_with_a_target_and_an_attention_to_open_with(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = call("explain", run, "three", "一\n 二", "--html", "-", "--attention", "decoder", "--attention", CROSS)
+    result = call("explain", run, "three", "一\n 二", "--html", "-", "--attention", "decoder")
     assert result.exit_code == 0, result.output
     assert result.stdout.rstrip().endswith("</html>")
     data = data_of(result.stdout)
     assert data["tokens"]["next"] == [["一", "二", "<eos>"]]
-    assert [entry["name"] for entry in data["attentions"]] == NAMES[1:]
-    assert data["leftOut"] == NAMES[:1]
-    assert re.fullmatch(r"wrote -: three → 一 二 \(0\.\d MB\)\n", result.stderr), "what is left out was not asked for"
+    assert (data["opens"], data["leftOut"]) == (NAMES[1], [])
+    assert [entry["name"] for entry in data["attentions"]] == NAMES
+    assert re.fullmatch(r"wrote -: three → 一 二 \(0\.\d MB\)\n", result.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_does_not_run_in_its_page(run, tmp_path, monkeypatch):
+    """One line says why. What was not asked for is not called left out; what had no room is."""
+    monkeypatch.setattr(explanation, "LIVE_LIMIT", 100_000)
+    path = tmp_path / "page.html"
+    reason = r"note: the model does not run in the page, .*: its [\d,]+ parameters .* do not fit into .* 0\.1 MB\n"
+    named = call("explain", run, "three", "一", "--html", path, "--attention", "decoder.layers.0", "--attention", CROSS)
+    assert re.fullmatch(rf"wrote .*\n{reason}", named.stderr)
+    assert [entry["name"] for entry in data_of(path.read_text(encoding="utf-8"))["attentions"]] == NAMES[1:]
+    monkeypatch.setattr(explanation, "LIMIT", 0)
+    alone = call("explain", run, "three", "一", "--html", path)
+    assert re.fullmatch(rf"wrote .*\n{reason}left out, for want of room: {', '.join(NAMES[:2])}; .*\n", alone.stderr)
+
+
+def test_without_a_file_the_page_is_in_the_current_folder(run, tmp_path, monkeypatch):
+    """In place of an earlier page; a file that is none stays."""
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "explain.html"
+    assert re.match(r"wrote explain.html: one → 二 \(", call("explain", run, "one", "二").stderr)
+    assert data_of(page.read_text(encoding="utf-8"))["title"] == "one → 二"
+    assert "wrote explain.html, over an earlier page: " in call("explain", run, "two", "一").stderr
+    assert data_of(page.read_text(encoding="utf-8"))["title"] == "two → 一"
+    page.write_text("<!doctype html>\n<p>my own", encoding="utf-8")
+    assert "explain.html is there already" in refused("explain", run, "one", "二")
+    assert page.read_text(encoding="utf-8") == "<!doctype html>\n<p>my own"
+    page.unlink()
+    page.mkdir()
+    assert "explain.html is there already" in refused("explain", run, "one", "二")
+
+
+def test_a_model_that_is_sure_has_hardly_any_gradient(run):
+    """The note is for those who gave no target."""
+    assert "TARGET" in call("explain", run, "one", "--text").stderr
+    assert call("explain", run, "one", "一", "--text").stderr == ""
 
 
 def test_one_step_and_one_cell(run):
@@ -73,8 +109,8 @@ def test_what_the_vocabulary_lacks_is_told(run):
     result = call("explain", run, "three hello", "一 世界", "--text", "--step", "dwq", "--also", "moin moin")
     assert result.exit_code == 0, result.output
     assert "dW_Q: gradient of the query weights" in result.stdout
-    assert [re.match(r"note: (\d of the 2 tokens of \S+) ", line)[1] for line in result.stderr.splitlines()] == [
-        "1 of the 2 tokens of SOURCE", "1 of the 2 tokens of TARGET", "2 of the 2 tokens of --also"]
+    assert [re.fullmatch(r"note: (\S+.*): .* lacks (.*);.*", line).groups() for line in result.stderr.splitlines()] == [
+        ("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]
 
 
 def test_colour_is_for_terminals(monkeypatch):
@@ -90,7 +126,6 @@ def test_colour_is_for_terminals(monkeypatch):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
     (["one", "--html", "x.html", "--step", "dS"], "--step is of --text"),
-    (["one"], "say what to make"),
     (["  ", "一", "--text"], "the source is empty"),
     (["one", "", "--text"], "the target is empty"),
     (["one " * 8, "--text"], "the source is too long: 9 source tokens"),

@@ -9,7 +9,7 @@ from minigrad import functional as F
 from minigrad.engine.interpreters import interpreters
 
 from tests.transformer.tiny import jitter, tiny_config
-from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, trace
+from transformer import EncoderLayer, GroupedQueryAttention, LanguageModel, MultiHeadAttention, RotaryPositions, trace
 from transformer.explore.checks import measure, measure_cell
 from transformer.explore.identities import identities
 from transformer.explore.steps import steps_of
@@ -198,6 +198,18 @@ def test_every_cell_of_every_step_is_what_is_written_out(kind):
     text = t.explanation(loss=loss).text(head=head.head)
     assert "✗" not in text
     assert ("S = R · 0.3" in text) == (kind is Fused)
+
+
+def test_self_attention_under_a_causal_mask_is_a_decoders():
+    x, ids = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH))), [[5, 3, 9, 2]]
+    decoder, encoder = LanguageModel(11, WIDTH, HEADS, 1), EncoderLayer(d_model=WIDTH, num_heads=HEADS, d_ff=WIDTH)
+    for module, call, kind in ((decoder, lambda: decoder.loss(ids), "decoder self"),
+                               (encoder, lambda: encoder(x, np.arange(LENGTH) < 2).sum(), "self")):
+        with trace(module) as t:
+            call().backward()
+        [name] = t
+        assert t[name].kind == kind
+        assert f"{name} ({kind} attention)" in t.explanation().text()
 
 
 def test_what_a_subclass_projects_is_known_where_the_numbers_say_so():

@@ -9,6 +9,7 @@ import pytest
 
 from transformer.explore.notebook import frame
 from transformer.explore.page import SCRIPTS, STYLES, embedded_json, page_html
+from transformer.explore.stories import BUILT_IN
 
 DATA = {"title": "a → b", "attentions": []}
 HOSTILE = ["</script><script>alert(1)</script>", "<!--<script>", "{{data}}", "\\u003c", 'a"b\\', "]]>", "\u2028",
@@ -22,12 +23,14 @@ def data_of(page):
 
 
 def test_every_file_is_in_the_page():
-    folder = files("transformer.explore") / "page"
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["page.html", *(f"{name}.css" for name in STYLES), *(f"{name}.js" for name in SCRIPTS)])
+    parts = [path for folder in (files("transformer.explore") / "page").iterdir() for path in folder.iterdir()]
+    assert sorted(path.name for path in parts) == sorted(
+        name.rpartition("/")[2] for name in
+        ["page.html", *(f"{name}.css" for name in STYLES), *(f"{name}.js" for name in SCRIPTS),
+         *(f"{name}.json" for name in BUILT_IN)])
     page = page_html(DATA)
-    for path in folder.iterdir():
-        if path.name != "page.html":
+    for path in parts:
+        if path.suffix not in {".html", ".json"}:  # a story stands in the data
             assert path.read_text(encoding="utf-8") in page
     assert "{{" not in re.sub(r"<script>.*</script>", "", page, flags=re.DOTALL)
 
@@ -67,5 +70,5 @@ def test_a_notebook_shows_the_page_in_a_frame():
     for entity, character in (("&quot;", '"'), ("&#x27;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         held = held.replace(entity, character)
     assert held == page
-    assert 'sandbox="allow-scripts"' in shown
+    assert 'sandbox="allow-scripts allow-downloads"' in shown
     assert shown.count("<") == 2  # the frame, and its end

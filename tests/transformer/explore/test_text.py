@@ -15,7 +15,7 @@ from transformer.explore.steps import matrices, matrix, steps_of
 from transformer.explore.text import one_step, overview
 from transformer.explore.worked import worked_cell
 
-QUERIES, KEYS = ["<bos>", "今日", "は", " "], ["私", "b", "c", "d", "e"]
+QUERIES, KEYS = ["<bos> → 今日", "今日 → は", "は → ␣", "␣ → <eos>"], ["私", "b", "c", "d", "e"]
 CROSS = "decoder.layers.1.cross_attention"
 
 
@@ -98,10 +98,11 @@ def test_one_step(t):
     text = one_step(attention, 0, 1, "dS", (1, 2), QUERIES, KEYS, checks, identities(attention.head(0, 1)))
     lines = text.splitlines()
     assert "  so here:  dS = dS̄ where the mask allows, 0 elsewhere" in lines
-    header = next(i for i, line in enumerate(lines) if "0 私" in line)
-    assert "2 c" in lines[header]
-    assert lines[header + 2].startswith("1 今日")
-    assert lines[header + 4].startswith("3 ␣")
+    header = next(i for i, line in enumerate(lines) if "0: 私" in line)
+    assert "2: c" in lines[header]
+    assert lines[header + 2].startswith("1: 今日 → は")
+    assert lines[header + 4].startswith("3: ␣ → <eos>")
+    assert "that cell (row 今日 → は, column c):" in lines
     gradient = attention.gradient("scaled").numpy()[0, 1]
     power = next((float(line.split()[-1]) for line in lines if line.startswith("in units of")), 1.0)
     for i in range(4):
@@ -117,8 +118,9 @@ def test_tokens_that_would_move_the_cursor_are_written_out(t):
     keys = ["\x1b[31m", "a\r", "\u200b", "☃\ufe0f", "\u3000"]
     lines = one_step(t[CROSS], 0, 0, "R", None, QUERIES, keys, {}, []).splitlines()
     header = next(i for i, line in enumerate(lines) if "☃" in line)
-    assert lines[header].split() == ["0", "U+001B[31m", "1", "aU+000D", "2", "U+200B", "3", "☃\ufe0f", "4", "U+3000"]
-    assert len(lines[header].replace("\ufe0f", "")) == len(lines[header + 1])
+    assert lines[header].split() == [
+        "0:", "U+001B[31m", "1:", "aU+000D", "2:", "U+200B", "3:", "☃\ufe0f", "4:", "U+3000"]
+    assert len(lines[header].replace("\ufe0f", "")) == len(lines[header + 4])  # no token of that row is wide
 
 
 # ------------------------------------------------------------------ the identities can fail

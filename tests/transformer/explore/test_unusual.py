@@ -159,5 +159,5 @@ def test_attentions_of_different_lengths():
     assert explanation.labels("short") == (["0", "1", "2"],) * 2
     for name, length in (("long", 5), ("short", 3)):
         lines = explanation.text(name, step="A").splitlines()
-        assert lines[6].split() == [part for j in range(length) for part in (str(j), str(j))]
+        assert lines[6].split() == [part for j in range(length) for part in (f"{j}:", str(j))]
         assert explanation.page([name]).shown == [name]

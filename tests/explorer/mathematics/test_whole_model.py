@@ -1,0 +1,233 @@
+"""The model that the page runs is the engine's: every tensor and gradient at every place, every parameter, the loss."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.explorer.mathematics.asking import BREAKAGES, assert_same
+from tests.explorer.mathematics.whole_model import CONFIGURATIONS, as_data, model_of, sentences, steps_of
+from tests.transformer.tiny import LABELS, SOURCE
+
+NAMES = list(CONFIGURATIONS)
+
+ASKING = """
+([{config, parameters}, pairs, options, item]) => {
+  const matrices = new Map(Object.entries(decodePage(parameters)).map(([name, array]) => [name, array.matrix()]));
+  const run = new BatchRun(matrices, config, pairs.map(([source, target]) => ({source, target})), options, item);
+  const nested = (record) => Object.fromEntries(Object.entries(record)
+    .filter(([symbol, value]) => value instanceof Matrix && symbol !== "mask")
+    .map(([symbol, value]) => [symbol, value.toNested()]));
+  const place = ({heads, shared}) => ({heads: heads.map(nested), shared: nested(shared)});
+  const answer = () => { %s };
+  // Faster than playwright's own way, and with −∞.
+  return JSON.stringify(answer(), (_, value) => (value === -Infinity ? "-inf" : value));
+}"""
+ALL = """
+  return {
+    loss: run.loss, gradients: nested(Object.fromEntries(run.parameterGradients)),
+    items: pairs.map((_, n) => run.order.map((path) => (
+      {path, kind: run.result(path).kind, ...place(run.result(path).items[n])}))),
+    summed: run.order.map((path) => place(run.result(path))),
+  };"""
+
+
+def ask(page: Any, model: Any, expression: str, item: int = 0, **options: Any) -> Any:
+    """What JavaScript makes of `run`, the batch in the page."""
+    return json.loads(page.evaluate(ASKING % expression, [as_data(model), sentences(), options, item]))
+
+
+def assert_record(found: Any, expected: Any, what: str) -> None:
+    assert found.keys() == expected.keys(), what
+    for symbol, value in expected.items():
+        assert_same(found[symbol], value, f"{what} {symbol}")
+
+
+def assert_run(page: Any, model: Any, item: int = 0, edit: Any = None, **options: Any) -> None:
+    """Loss, gradients and every record of every place, against minigrad's."""
+    loss, items, gradients = steps_of(model, item, edit, **options)
+    found = ask(page, model, ALL, item, edit=edit, **options)
+    assert found["loss"] == pytest.approx(loss, rel=1e-11)
+    assert found["gradients"].keys() == gradients.keys()
+    for parameter, gradient in gradients.items():
+        assert_same(found["gradients"][parameter], gradient.reshape(-1, gradient.shape[-1]), parameter)
+    for places, expected in zip(found["items"], items, strict=True):
+        assert [place["path"] for place in places] == list(expected)
+        for place in places:
+            wanted = expected[place["path"]]
+            assert place["kind"] == wanted["kind"]
+            for head, record in enumerate(wanted["heads"]):
+                assert_record(place["heads"][head], record, f"{place['path']}, head {head}")
+            assert_record(place["shared"], wanted["shared"], place["path"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_steps_are_the_models(name):
+    model = model_of(name)
+    loss, _, gradients = steps_of(model)
+    model.zero_grad()
+    whole = model.loss(SOURCE, LABELS)
+    whole.backward()
+    assert loss == pytest.approx(whole.item(), rel=1e-12)
+    for parameter, tensor in model.named_parameters():
+        expected = np.zeros(tensor.shape) if tensor.grad is None else tensor.grad.numpy()
+        assert_same(gradients[parameter], expected, parameter, 1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tensor_and_gradient_of_the_model_is_the_engines(page, name):
+    assert_run(page, model_of(name))
+
+
+@pytest.mark.parametrize("options", [{"scaling": False}, {"masking": False}], ids=str)
+def test_a_switch_is_that_of_every_attention(page, options):
+    assert_run(page, model_of("pre"), **options)
+
+
+@pytest.mark.parametrize("broken", ["batch", "rowsum"])
+def test_a_mistake_is_that_of_every_attention(page, broken):
+    assert_run(page, model_of("post"), broken=broken)
+
+
+EDITS = [
+    {"path": "decoder.layers.1.cross_attention", "symbol": "Q", "head": 1, "row": 2, "col": 0, "value": 1.75},
+    {"path": "encoder.layers.0.self_attention", "symbol": "V", "head": 0, "row": 1, "col": 3, "value": -2.5},
+    {"path": "encoder.layers.1.feed_forward", "symbol": "F", "head": None, "row": 0, "col": 5, "value": 3.0},
+    {"path": "decoder.embedding", "symbol": "E", "head": None, "row": 2, "col": 4, "value": -1.25},
+]
+
+
+@pytest.mark.parametrize(("edit", "item"), [(edit, n % 2) for n, edit in enumerate(EDITS)],
+                         ids=[edit["symbol"] for edit in EDITS])
+def test_an_edited_entry_goes_on_from_there(page, edit, item):
+    assert_run(page, model_of("pre"), item, edit)
+
+
+def edit_of_g(page, model):
+    """Of what arrives at an attention's output; `offset` is what it adds."""
+    path = "decoder.layers.0.self_attention"
+    edit = {"path": path, "symbol": "G", "head": 0, "row": 1, "col": 2, "value": -0.7}
+    before = ask(page, model, f"return run.result({path!r}).shared.dY.at(1, 2);", 1)
+    return edit | {"offset": edit["value"] - before}
+
+
+def test_an_edited_gradient_goes_on_from_there(page):
+    model = model_of("pre")
+    assert_run(page, model, 1, edit_of_g(page, model))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gradients_of_the_weights_in_a_place_are_sums_over_the_batch(page, name):
+    model = model_of(name)
+    _, items, _ = steps_of(model)
+    for path, place in zip(items[0], ask(page, model, ALL)["summed"], strict=True):
+        wanted = [item[path] for item in items]
+        records = [(place["shared"], [each["shared"] for each in wanted])] + [
+            (record, [each["heads"][head] for each in wanted]) for head, record in enumerate(place["heads"])]
+        for record, of_items in records:
+            for symbol in record:
+                if symbol[0] == "d" and symbol[1] in "Wbw":
+                    assert_same(record[symbol], sum(each[symbol] for each in of_items), f"{path} {symbol}")
+
+
+# ------------------------------------------------------------------ the checks of the page itself
+
+CHECKS = "return Object.fromEntries(run.order.map((path) => [path, checks(run.result(path))]));"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{}, {"scaling": False, "masking": False}], ids=str)
+def test_finite_differences_of_the_loss_agree_at_every_place(page, name, options):
+    for path, found in ask(page, model_of(name), CHECKS, 1, **options).items():
+        assert len(found) >= 3, path
+        for check in found:
+            assert check["ok"], (path, check)
+
+
+def test_finite_differences_hold_after_an_edit(page):
+    model = model_of("pre")
+    for edit in (EDITS[1], edit_of_g(page, model)):
+        for path, found in ask(page, model, CHECKS, 1, edit=edit).items():
+            assert all(check["ok"] for check in found), (path, found)
+
+
+def test_finite_differences_of_a_sure_model_agree(page):
+    """Beside a loss as small as this one the logarithm of a probability near 1 is rounding."""
+    model = model_of("pre, learned")
+    model.projection.weight.copy_(0 * model.projection.weight.numpy())
+    model.projection.bias.copy_(np.where(np.arange(11) == 5, 20.0, 0.0))
+    five = "pairs.forEach(([, target]) => target.fill(5));"
+    sure = ASKING.replace("const run", five + "const run") % (
+        "return [run.loss, checks(run.result('output')).find(({symbol}) => symbol === 'b')];")
+    loss, check = json.loads(page.evaluate(sure, [as_data(model), sentences(), {}, 0]))
+    assert loss == pytest.approx(math.log1p(10 * math.exp(-20)), rel=1e-12)
+    assert check["error"] < 1e-6, check
+
+
+@pytest.mark.parametrize("bias", [30.0, 45.0, -45.0, -800.0])
+def test_a_model_that_is_sure_or_hopeless_is_explained_too(page, bias):
+    """P rounds to 1 or to 0: no right gradient is called wrong, and the sums written out are still the cells."""
+    model = model_of("pre, learned")
+    model.projection.weight.copy_(0.01 * model.projection.weight.numpy())
+    model.projection.bias.copy_(np.where(np.arange(11) == 5, bias, 0.0))
+    five = "pairs.forEach(([, target]) => target.fill(5));"
+    asking = ASKING.replace("const run", five + "const run") % """
+      const output = run.result("output");
+      return {tensors: allTensors(output)[0], sums: allCells(output, ({sum}) => sum)[0], fault: faultOfSums(output),
+        wrong: run.order.flatMap((path) => (
+          checks(run.result(path)).filter(({ok}) => !ok).map(({symbol}) => [path, symbol])))};"""
+    found = json.loads(page.evaluate(asking, [as_data(model), sentences(), {}, 0]))
+    for symbol in ("L", "dZ", "loss"):
+        np.testing.assert_allclose(found["sums"][symbol], found["tensors"][symbol], rtol=1e-9, err_msg=symbol)
+    assert found["fault"] == 0
+    if bias > -100:  # beyond that a step along Z is long, and the loss is crooked
+        assert found["wrong"] == []
+
+
+@pytest.mark.parametrize("broken", BREAKAGES)
+def test_a_mistake_is_found_at_every_place_before_it(page, broken):
+    """Of the whole model only what lies behind the last attention with the mistake is right."""
+    model = model_of("pre")
+    wrong = [path for path, found in ask(page, model, CHECKS, 1, broken=broken).items()
+             if not all(check["ok"] for check in found)]
+    order = ask(page, model, "return run.order;")
+    last = order.index(f"decoder.layers.1.{'self' if broken == 'mask' else 'cross'}_attention")
+    assert wrong == order[:last + 1]
+
+
+@pytest.mark.parametrize("broken", BREAKAGES)
+def test_the_sums_written_out_are_those_of_the_mistake(page, broken):
+    sums_and_tensors = """
+      const results = run.order.map((path) => run.result(path)).filter(({broken}) => broken);
+      return results.map((result) => [result.path, allCells(result, ({sum}) => sum), allTensors(result)]);"""
+    found = ask(page, model_of("pre"), sums_and_tensors, broken=broken)
+    assert len(found) == (2 if broken == "mask" else 6)
+    for path, sums, tensors in found:
+        for head, of_head in enumerate(tensors):
+            for symbol, matrix in of_head.items():
+                assert_same(sums[head][symbol], np.array(matrix, dtype=float), f"{path}, head {head}, {symbol}", 1e-12)
+
+
+# ------------------------------------------------------------------ what the model is made of
+
+
+def test_the_normal_distribution_is_right_to_the_last_digits(page):
+    at = np.concatenate([np.linspace(-12, 12, 481), [-4.0, 4.0, 1e-300, 0.0]])
+    found = page.evaluate("(at) => at.map(normalBelow)", at.tolist())
+    assert found == pytest.approx([math.erfc(-x / math.sqrt(2)) / 2 for x in at], rel=0, abs=1e-15)
+
+
+def test_a_norm_of_numbers_whose_squares_overflow_is_a_number(page):
+    found = page.evaluate("normOf(new Matrix(1, 4, Float64Array.of(3e200, -Infinity, NaN, -4e200)))")
+    assert found == pytest.approx(5e200, rel=1e-14)
+
+
+def test_the_loss_keeps_its_digits(page):
+    """Of a sure model, of a wrong one, and of logits whose exponentials overflow."""
+    rows = [([0.0, 60.0, 3.0], 1), ([0.0, 60.0, 3.0], 0), ([900.0, -900.0, 900.0], 0), ([5.0, 5.0, 5.0], 2)]
+    found = page.evaluate("""(rows) => rows.map(([row, target]) => (
+      negativeLogarithms(new Matrix(1, row.length, Float64Array.from(row)), [target]).data[0]))""", rows)
+    wanted = [math.exp(-60) + math.exp(-57), 60.0 + math.exp(-57), math.log(2), math.log(3)]
+    assert found == pytest.approx(wanted, rel=1e-14, abs=0)

@@ -1,0 +1,264 @@
+"""Stories: each stop points at something that is seen, says numbers of the engine, and can be come back to."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.explorer.panels import live_explanation, make_page
+from tests.transformer.tiny import tiny_model
+from transformer.explore.steps import matrices
+
+SOURCE, TARGET = "a b c d", "f g a"
+MODELS = {"pre": {"num_decoder_layers": 2}, "post": {"norm": "post", "num_decoder_layers": 1, "num_encoder_layers": 1}}
+ENTRY = re.compile(r"(?:(sum|size|largest) )?([A-Za-z]+)\[(\w+)(?:, (\w+))?\]")
+SUMMARIES = {"sum": np.sum, "size": np.linalg.norm, "largest": lambda row: row[np.argmax(abs(row))]}
+
+# What is wrong with the stop that the page shows: complaints. What a stop names first must be seen as a whole, above
+# the bar, or fill the room there if it is too large for it; and have a frame.
+COMPLAINTS = """() => {
+    const room = document.querySelector(".story-bar").getBoundingClientRect().top;
+    const {id, stops} = storyOf(explorer.state.story), {point} = stops[explorer.state.stop];
+    const found = [];
+    point.map(keyOfPoint).forEach((key, n) => {
+        const element = targetOf(key, currentView());
+        if (element === null) return found.push(`${key} is not on the page`);
+        if (n > 0) return;
+        const {top, bottom, left, right} = element.getBoundingClientRect();
+        const tall = bottom - top > room - 2 * MARGIN;
+        if (bottom > room && !tall || top < 0) found.push(`${key} is from ${top} to ${bottom} of ${room}`);
+        const frame = document.querySelector(`.story-frame[data-target="${key}"]`).getBoundingClientRect();
+        if (Math.abs(frame.top + 3 - top) > 1 || Math.min(right, innerWidth) < frame.left || frame.width < 8) {
+            found.push(`the frame of ${key} is elsewhere`);
+        }
+    });
+    const text = document.querySelector(".story-text").innerText;
+    if (text.includes("Story “") || /undefined|NaN|null|[{}]|not a number/.test(text)) found.push(text);
+    return found.map((complaint) => `${id}, stop ${explorer.state.stop + 1}: ${complaint}`);
+}"""
+
+
+@pytest.fixture(scope="session")
+def told_pages(tmp_path_factory):
+    """By name: a page and its trace. Two have a live model; of the third the attentions alone are known."""
+    folder = tmp_path_factory.mktemp("stories")
+    pages = {}
+    for name in MODELS:
+        explanation = explained(name)
+        explanation.to_html(folder / f"{name}.html")
+        pages[name] = folder / f"{name}.html", explanation.trace
+    foreign = make_page(folder / "foreign.html")
+    return {**pages, "foreign": (foreign.path, foreign.trace)}
+
+
+def explained(name):
+    return live_explanation(tiny_model(**MODELS[name]), SOURCE, TARGET)
+
+
+@pytest.fixture
+def live(told_pages, open_page):
+    """The page of a live model, without motion."""
+    page = open_page(told_pages["pre"][0], reduced_motion=True)
+    page.wait_for_selector(".story-bar:not([hidden])")
+    return page
+
+
+def state(page, *fields):
+    return page.evaluate("(fields) => fields.map((field) => explorer.state[field])", list(fields))
+
+
+def caption(page):
+    return page.inner_text(".story-text")
+
+
+def press(page, button):
+    page.click(f"[data-key='story:{button}']")
+
+
+def placeholders(page):
+    """The numbers of the caption: [[placeholder, value]…]."""
+    read = "all => all.map(({dataset: {placeholder, value}}) => [placeholder, Number(value)])"
+    return page.eval_on_selector_all(".story-text .told", read)
+
+
+def index_of(word, subject):
+    return int(word) if word.isdecimal() else subject[word]
+
+
+def assert_numbers_of_the_engine(page, trace):
+    """The entries of the attention that the caption writes out."""
+    subject, place = page.evaluate("[told.subject, told.place]")
+    plain = page.evaluate("explorer.state.scaling && !explorer.state.broken")
+    if not plain or place != subject["place"]:
+        return 0
+    engine = matrices(trace[place].head(page.evaluate("explorer.state.item"), subject["head"]))
+    checked = 0
+    for inner, value in placeholders(page):
+        if found := ENTRY.fullmatch(inner):
+            summary, symbol, row, column = found.groups()
+            line = np.atleast_1d(engine[symbol.replace("dSm", "dS")][index_of(row, subject)])
+            expected = SUMMARIES[summary](line) if summary else line[index_of(column, subject) if column else 0]
+            assert value == pytest.approx(expected, rel=1e-9, abs=1e-15), inner
+            checked += 1
+    return checked
+
+
+@pytest.mark.parametrize(("name", "width", "height"), [
+    ("pre", 1440, 900), ("post", 1024, 768), ("foreign", 390, 844),
+    pytest.param("pre", 390, 844, marks=pytest.mark.slow), pytest.param("foreign", 1440, 900, marks=pytest.mark.slow)])
+def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_pages, open_page, name, width, height):
+    path, trace = told_pages[name]
+    page = open_page(path, width=width, height=height, reduced_motion=True)
+    stories = page.evaluate("tellableStories().map(({id, stops}) => [id, stops.length])")
+    assert [story for story, _ in stories] == ["gradient", "softmax", "scale"][name == "foreign":]
+    complaints, checked = [], 0
+    for story, stops in stories:
+        page.evaluate("(story) => enterStop(story, 0)", story)
+        for stop in range(stops):
+            if stop > 0:
+                press(page, "forward")
+            page.wait_for_timeout(60)  # a frame or two, until what is drawn has its size
+            assert state(page, "story", "stop") == [story, stop]
+            complaints += page.evaluate(COMPLAINTS)
+            checked += assert_numbers_of_the_engine(page, trace)
+        assert page.is_disabled("[data-key='story:forward']")
+    assert complaints == []
+    assert checked > 12
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_it_opens_at_the_loss_of_the_token_that_the_model_would_not_write(told_pages, live):
+    explanation = explained("pre")
+    assert state(live, "story", "stop", "symbol") == ["gradient", 0, "P"]
+    press(live, "forward")
+    told = dict(placeholders(live))
+    assert told["loss"] == pytest.approx(explanation.loss, rel=1e-9)
+    assert told["loss_here"] == pytest.approx(-np.log(told["p_asked"]), rel=1e-9)
+    row = live.evaluate("told.subject.row")
+    assert live.evaluate("(row) => session.run().predicted[row].id !== session.items[0].ids.target[row]", row)
+
+
+def test_buttons_and_keys_lead_on_and_back(live):
+    first = caption(live)
+    press(live, "forward")
+    second = caption(live)
+    live.keyboard.press("ArrowRight")  # the focus is in the bar
+    assert state(live, "stop") == [2]
+    live.keyboard.press("ArrowLeft")
+    assert caption(live) == second
+    press(live, "back")
+    assert caption(live) == first
+    live.evaluate("document.activeElement.blur()")
+    live.keyboard.press("ArrowRight")
+    assert state(live, "stop") == [0]  # elsewhere the arrows walk along the strip
+
+
+def test_skipped_the_story_leaves_the_page_and_can_be_told_again(live):
+    press(live, "forward")
+    live.keyboard.press("Escape")
+    assert state(live, "story") == [None]
+    assert live.locator(".story-frame").count() == 0
+    live.reload()
+    assert state(live, "story") == [None]
+    press(live, "open")
+    assert state(live, "story", "stop") == ["gradient", 0]
+    live.select_option("[data-key='story:choice']", "scale")
+    assert state(live, "story", "stop") == ["scale", 0]
+
+
+@pytest.mark.parametrize(("layer", "expected"), [(0, True), (1, False)])
+def test_it_says_where_later_layers_make_the_mistake_too(live, layer, expected):
+    subject = f"{{...told.subject, place: 'decoder.layers.{layer}.cross_attention'}}"
+    sentence = live.evaluate(f"STORY_SENTENCES.later(sceneWith({{...PLAIN, broken: 'rowsum'}}), {subject})")
+    assert (sentence != "") == expected
+
+
+def test_the_address_comes_back_to_the_stop_and_to_where_the_reader_went(live):
+    live.evaluate("enterStop('softmax', 5)")
+    expected = caption(live), state(live, "place", "head", "symbol", "cell", "broken")
+    live.reload()
+    live.wait_for_selector(".story-bar:not([hidden])")
+    assert (caption(live), state(live, "place", "head", "symbol", "cell", "broken")) == expected
+    live.evaluate("setState({symbol: 'dQ'})")
+    live.reload()
+    live.wait_for_selector(".story-bar:not([hidden])")
+    assert (caption(live), *state(live, "symbol")) == (expected[0], "dQ")
+    live.evaluate("location.hash = 'story=softmax&stop=3'")  # as a teacher would write it
+    live.wait_for_function("told.stop === 3")
+    assert state(live, "symbol", "broken") == ["dS", None]
+    live.evaluate("location.hash = 'story=softmax&stop=99'")
+    live.wait_for_function("explorer.state.story === null")
+
+
+def test_a_step_is_taken_told_and_taken_back(live):
+    before = live.evaluate("explorer.state.story && session.run().loss")
+    last = live.evaluate("storyOf('gradient').stops.length - 1")
+    live.evaluate("(last) => enterStop('gradient', last)", last)
+    told = dict(placeholders(live))
+    assert told["before loss"] == before
+    assert told["loss"] == live.evaluate("session.run().loss") < before
+    press(live, "step")
+    assert dict(placeholders(live))["loss"] < told["loss"]
+    assert live.evaluate("document.activeElement.dataset.key") == "story:step"  # it can be pressed again
+    press(live, "undo")
+    assert live.evaluate("session.version") == 0
+    live.evaluate("Object.assign(stepping, {rule: 'adam', rates: {sgd: 0.01, adam: 0.01}})")
+    press(live, "step")
+    done = live.evaluate("session.history.at(-1).step")
+    form = live.evaluate("({rule: stepping.rule, rate: stepping.rates[stepping.rule]})")
+    assert form == {"rule": done["rule"], "rate": done["rate"]}  # the form in sight says what the story does
+    press(live, "undo")
+    press(live, "step")
+    press(live, "back")
+    assert live.evaluate("[session.version, session.run().loss]") == [0, before]
+
+
+def test_of_a_target_that_the_model_agrees_with_it_proposes_another(told_pages, open_page):
+    page = open_page(told_pages["pre"][0], reduced_motion=True)
+    page.evaluate("setState({target: null})")
+    assert not page.evaluate("wouldWriteAnother(told.subject.row)")
+    own = page.evaluate("session.items[0].target")
+    press(page, "ask")
+    assert page.evaluate("wouldWriteAnother(told.subject.row)")
+    target = page.evaluate("session.items[0].target")
+    assert len(target.split()) == len(own.split())
+    assert sum(a != b for a, b in zip(target.split(), own.split(), strict=True)) == 1
+    assert state(page, "story", "stop") == ["gradient", 0]
+    asked = caption(page)
+    page.evaluate("() => { for (let n = 0; n < 30; n++) session.step({rule: 'adam', rate: 0.01}); setState({}); }")
+    assert not page.evaluate("wouldWriteAnother(told.subject.row)")  # it has learnt the token
+    assert caption(page) != asked
+    assert page.locator("#story [data-key='story:ask']").count() == 1
+
+
+def test_the_caption_follows_a_typed_text(live):
+    press(live, "forward")
+    before = caption(live)
+    live.evaluate("setState({target: 'a b'})")
+    assert caption(live) != before
+    assert dict(placeholders(live))["tokens"] == 3
+
+
+def test_a_teachers_story_is_told_first(tmp_path, open_page):
+    path = tmp_path / "mine.json"
+    stops = [{"text": "Here {dA[row, key]} is.", "point": ["grid:dA"],
+              "state": {"place": "attention", "symbol": "dA", "cell": ["row", "key"]}},
+             {"text": "There is no {dQQ[row, key]}."}, {"text": "{dZ[row, 99]}", "state": {"place": "output"}},
+             {"text": "No such layer.", "state": {"place": "decoder.layers.7.feed_forward", "symbol": "F"}},
+             {"text": "No such tensor.", "state": {"place": "output", "symbol": "Q", "cell": ["row", "largest"]}}]
+    story = {"id": "mine", "title": "<b>Mine", "needs": "live", "about": "wrong token", "stops": stops}
+    path.write_text(json.dumps(story))
+    explained("pre").to_html(tmp_path / "page.html", stories=[path])
+    page = open_page(tmp_path / "page.html", reduced_motion=True)
+    page.wait_for_selector(".story-bar:not([hidden])")
+    assert state(page, "story", "stop", "symbol") == ["mine", 0, "dA"]
+    assert page.evaluate(COMPLAINTS) == []
+    press(page, "forward")
+    assert caption(page).startswith("Story “mine”, stop 2, text: there is no tensor dQQ at ")
+    press(page, "forward")
+    assert caption(page).startswith("Story “mine”, stop 3, text: dZ has no column 99")
+    press(page, "forward")
+    assert caption(page) == "Story “mine”, stop 4, state, place: this page has no decoder.layers.7.feed_forward."
+    press(page, "forward")
+    assert caption(page) == "Story “mine”, stop 5, state, symbol: there is no tensor Q at output."

@@ -1,0 +1,87 @@
+"""Stories: a mistake is reported in one line that names the stop and the field; the page's own are told without any."""
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from transformer.explore.stories import BUILT_IN, StoryError, _built_in, read_story, stories_of_page
+
+STORY = {"id": "mine", "title": "Mine", "needs": "any", "about": "largest gradient",
+         "stops": [{"text": "{A[row, key]} of {key}", "state": {"symbol": "A", "cell": ["row", 3]},
+                    "point": ["grid:A"]},
+                   {"text": "{falls size dS[row]}"}]}
+
+
+def changed(**changes):
+    """The story with fields of its second stop changed, or of itself where it has them."""
+    story = copy.deepcopy(STORY)
+    for name, value in changes.items():
+        (story if name in story else story["stops"][1])[name] = value
+    return story
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_pages_own_stories_can_be_told(name):
+    assert read_story(json.loads(_built_in(name)))["id"] == name
+
+
+def test_the_story_of_the_manual_can_be_told():
+    manual = (Path(__file__).parents[3] / "docs/stories.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^```json\n(.*?)^```", manual, flags=re.M | re.S)
+    assert read_story(json.loads(example))["stops"]
+
+
+@pytest.mark.parametrize(("changes", "place"), [
+    ({"needs": "all"}, "story: needs: "),
+    ({"about": "wrong token"}, "story: about: "),
+    ({"stops": []}, "story: stops: "),
+    ({"title": 5}, "story: title: "),
+    ({"text": ""}, "story: stop 2: text: "),
+    ({"text": "{nothing}"}, "story: stop 2: text: {nothing}: "),
+    ({"text": "{mean A[row]}"}, "story: stop 2: text: {mean A[row]}: "),
+    ({"text": "{A[line]}"}, "story: stop 2: text: {A[line]}: "),
+    ({"text": "{A[row, key}"}, "story: stop 2: text: {A[row, key}"),
+    ({"text": "an open { brace"}, "story: stop 2: text: "),
+    ({"texts": "a"}, "story: stop 2: texts: "),
+    ({"state": {"simbol": "A"}}, "story: stop 2: state: simbol: "),
+    ({"state": {"cell": ["row", -1]}}, "story: stop 2: state: cell: "),
+    ({"state": {"cell": [True, 0]}}, "story: stop 2: state: cell: "),
+    ({"state": {"cell": [["row"], 0]}}, "story: stop 2: state: cell: "),
+    ({"state": {"place": "somewhere"}}, "story: stop 2: state: place: "),
+    ({"state": {"scaling": "off"}}, "story: stop 2: state: scaling: "),
+    ({"point": "grid:A"}, "story: stop 2: point: "),
+    ({"do": "jump"}, "story: stop 2: do: "),
+    ({"do": ["step"]}, "story: stop 2: do: "),
+    ({"text": "{A[largest]}"}, "story: stop 2: text: {A[largest]}: "),
+    ({"state": {"cell": ["largest", 0]}}, "story: stop 2: state: cell: "),
+    ({"state": {"broken": "nothing"}}, "story: stop 2: state: broken: "),
+    # what the attentions alone do not tell
+    ({"text": "{before loss}"}, "story: stop 2: text: {before loss} needs a live model"),
+    ({"text": "{dZ[row, asked]}"}, "story: stop 2: text: {dZ[row, asked]} needs a live model"),
+    ({"state": {"cell": ["row", "written"]}}, "story: stop 2: state: cell: \"written\" needs a live model"),
+    ({"state": {"place": "output"}}, "story: stop 2: state: place: \"output\" needs a live model"),
+    ({"do": "step"}, "story: stop 2: do: \"step\" needs a live model"),
+])
+def test_a_mistake_is_one_line_with_stop_and_field(changes, place):
+    with pytest.raises(StoryError) as error:
+        read_story(changed(**changes))
+    assert str(error.value).startswith(place)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_story_is_named(tmp_path):
+    path = tmp_path / "story.json"
+    for content in (b"[1]", b"{", b"\xff", b'{"id": "x"}'):
+        path.write_bytes(content)
+        with pytest.raises(StoryError, match=r"story\.json: "):
+            read_story(path)
+
+
+def test_two_stories_of_a_page_have_two_ids():
+    assert [story["id"] for story in stories_of_page([STORY])] == ["mine", *BUILT_IN]
+    for own in ([STORY, STORY], [changed(id=BUILT_IN[0])]):
+        with pytest.raises(StoryError, match="id"):
+            stories_of_page(own)

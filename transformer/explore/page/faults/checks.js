@@ -1,0 +1,101 @@
+"use strict";
+// Whether the gradients are right, by finite differences.
+//
+// How to use:
+//   checks(result) -> [{symbol, numeric, analytic, error, ok}], one for each tensor of the place
+//   nudge(result, {symbol, head, row, col}, epsilon) -> {difference, gradient}: ΔL/ε of one cell, by a central
+//       difference, and the gradient in that cell
+//
+// With a live model L is its loss. Without one the loss is not in the page, and in its place stands the surrogate ⟨G, Y⟩:
+// its gradient with respect to Y is G, so its gradients before Y are those of the loss. (In a core Y is C.) Differences
+// are central; dropout is frozen, and so is what each relu lets pass.
+
+const STEP = 1e-5; // in proportion to the tensor's norm
+const TOLERANCE = 1e-5; // relative: right gradients come to 1e-7 or less, wrong ones miss by far more
+const ROUNDING = 1e-14; // of the loss, in proportion to its terms
+
+// By kind, in the order of the backward pass. Xq, Xk and Xv are the three ways on which a head reads X or M.
+const CHECKED = {
+  attention: ["Y", "bO", "WO", "C", "O", "V", "Ad", "A", "Sm", "S", "R", "Q", "K", "bQ", "WQ", "bK", "WK", "bV", "WV",
+    "Xq", "Xk", "Xv", "X", "M"],
+  norm: ["Y", "b", "w", "Xh", "X"],
+  feed_forward: ["Y", "b2", "W2", "F", "H", "b1", "W1", "X"],
+  residual: ["Y", "U", "X"],
+  embedding: ["Y", "P", "E", "W"],
+  output: ["Z", "b", "W", "X"],
+};
+
+function checks(result) {
+  return CHECKED[result.kind].filter((symbol) => recordsWith(result, symbol).length > 0)
+    .map((symbol) => checkTensor(result, symbol));
+}
+
+/** The records that hold the tensor and its gradient: those of all heads, or the shared one; if there are any. */
+function recordsWith({heads, shared, problem}, symbol) {
+  const hasBoth = (record) => record[symbol] && record[`d${symbol}`];
+  const own = heads.filter(hasBoth);
+  if (own.length === 0) return [shared].filter(hasBoth);
+  return own.filter(({index}) => headsSharing(problem, symbol, index)[0] === index); // what heads share counts once
+}
+
+/** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
+function checkTensor(result, symbol) {
+  const random = normalNumbers(symbol);
+  const records = recordsWith(result, symbol);
+  const directions = records.map((record) => makeMatrix(record[symbol].rows, record[symbol].cols, random));
+  const size = Math.hypot(...records.map((record) => normOf(record[symbol]))) || 1;
+  const step = STEP * size / Math.hypot(...directions.map(normOf));
+  const analytic = records.reduce((sum, record, n) => sum + innerProduct(record[`d${symbol}`], directions[n]), 0);
+  const directionOf = ({index}) => {
+    const first = index === undefined ? undefined : headsSharing(result.problem, symbol, index)[0];
+    return directions[records.findIndex((record) => record.index === first)];
+  };
+  const {difference: numeric, noise} = differenceAlong(result, symbol, directionOf, step);
+  // Some gradients are 0, as that of the key bias; beside those, what rounding may do to the difference is the measure.
+  const error = Math.abs(numeric - analytic) / Math.max(Math.abs(numeric), Math.abs(analytic), noise / TOLERANCE);
+  return {symbol, numeric, analytic, error, ok: error <= TOLERANCE};
+}
+
+function nudge(result, {symbol, head, row, col}, epsilon) {
+  const record = recordOf(result, head, symbol);
+  const gradient = record[`d${symbol}`];
+  const moved = record === result.shared ? [undefined] : headsSharing(result.problem, symbol, head);
+  const unit = makeMatrix(gradient.rows, gradient.cols, (i, j) => (i === row && j === col ? 1 : 0));
+  const {difference} = differenceAlong(result, symbol, ({index}) => (moved.includes(index) ? unit : undefined), epsilon);
+  return {difference, gradient: gradient.at(row, col)};
+}
+
+const recordOf = ({heads, shared}, head, symbol) => (heads[head][symbol] ? heads[head] : shared);
+
+/**
+ * (L(tensor + step·direction) − L(tensor − step·direction)) / (2·step), and what of it may be rounding. Parameters are
+ * moved for the whole batch, every other tensor for the chosen item alone; a record without a direction stays.
+ */
+function differenceAlong({path, item, items, again}, symbol, directionOf, step) {
+  const movedBy = (by) => (name, matrix, record) => {
+    const direction = name === symbol && record.place.path === path ? directionOf(record) : undefined;
+    return direction ? addMatrices(matrix, scaleMatrix(direction, by)) : matrix;
+  };
+  let difference = 0;
+  let terms = 0;
+  for (const index of isParameter(symbol) ? items.keys() : [item]) {
+    const [above, below] = [again(index, movedBy(step)), again(index, movedBy(-step))];
+    above.parts.forEach(([G, Y], n) => {
+      difference += innerProduct(G, combine(Y, below.parts[n][1], (x, y) => x - y));
+    });
+    terms += above.size;
+  }
+  return {difference: difference / (2 * step), noise: ROUNDING * terms / step};
+}
+
+/** A function that gives normally distributed numbers, the same for the same word (mulberry32; Box and Muller 1958). */
+function normalNumbers(word) {
+  let state = [...word].reduce((hash, letter) => Math.imul(hash ^ letter.codePointAt(0), 16777619), 2166136261);
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}

@@ -1,0 +1,303 @@
+"use strict";
+// Matrices of doubles, the operations that attention is made of, and the arrays embedded in the page.
+//
+// How to use:
+//   new Matrix(rows, cols)          zeros; m.at(i, j), m.set(i, j, value), m.data (row after row), m.toNested()
+//   makeMatrix(rows, cols, (i, j) => value)
+//   decodePage(JSON.parse(text))    the same object with every array in it decoded to an NdArray
+//   array.matrix(item, head)        the last two axes of an NdArray (B, H, T, S) as a Matrix
+//
+// Every operation returns a new Matrix; none changes its operands.
+
+class Matrix {
+  constructor(rows, cols, data = new Float64Array(rows * cols)) {
+    this.rows = rows;
+    this.cols = cols;
+    this.data = data;
+  }
+
+  at(i, j) {
+    return this.data[i * this.cols + j];
+  }
+
+  set(i, j, value) {
+    this.data[i * this.cols + j] = value;
+  }
+
+  /** Row i as a Float64Array that shares the matrix's memory. */
+  row(i) {
+    return this.data.subarray(i * this.cols, (i + 1) * this.cols);
+  }
+
+  toNested() {
+    return Array.from({length: this.rows}, (_, i) => Array.from(this.row(i)));
+  }
+}
+
+function makeMatrix(rows, cols, entry) {
+  const out = new Matrix(rows, cols);
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < cols; j++) out.set(i, j, entry(i, j));
+  }
+  return out;
+}
+
+function transpose(a) {
+  const [{rows, cols, data}, out] = [a, new Matrix(a.cols, a.rows)];
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < cols; j++) out.data[j * rows + i] = data[i * cols + j];
+  }
+  return out;
+}
+
+// The three products take four rows at a time: the sums are then read and written a quarter as often.
+
+/** a b: (n, m) times (m, k). */
+function matmul(a, b) {
+  if (a.cols !== b.rows) throw misfit("matmul: a.cols === b.rows", a, b);
+  const out = new Matrix(a.rows, b.cols);
+  const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.cols];
+  const inFours = inner - (inner % 4);
+  for (let i = 0; i < a.rows; i++) {
+    const sumAt = i * cols, leftAt = i * inner;
+    for (let k = 0; k < inFours; k += 4) {
+      const at = leftAt + k;
+      addFourRows(sums, sumAt, right, k * cols, cols, left[at], left[at + 1], left[at + 2], left[at + 3]);
+    }
+    for (let k = inFours; k < inner; k++) addRowTimes(sums, sumAt, right, k * cols, cols, left[leftAt + k]);
+  }
+  return out;
+}
+
+/** aᵀ b: (m, n)ᵀ times (m, k), without the transpose being made. */
+function transposedTimes(a, b) {
+  if (a.rows !== b.rows) throw misfit("transposedTimes: a.rows === b.rows", a, b);
+  const out = new Matrix(a.cols, b.cols);
+  const [sums, left, right, inner, cols, n] = [out.data, a.data, b.data, a.rows, b.cols, a.cols];
+  const inFours = inner - (inner % 4);
+  for (let i = 0; i < n; i++) {
+    for (let k = 0; k < inFours; k += 4) {
+      const at = k * n + i;
+      addFourRows(sums, i * cols, right, k * cols, cols, left[at], left[at + n], left[at + 2 * n], left[at + 3 * n]);
+    }
+    for (let k = inFours; k < inner; k++) addRowTimes(sums, i * cols, right, k * cols, cols, left[k * n + i]);
+  }
+  return out;
+}
+
+/** a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b, four of these at a time. */
+function timesTransposed(a, b) {
+  if (a.cols !== b.cols) throw misfit("timesTransposed: a.cols === b.cols", a, b);
+  const out = new Matrix(a.rows, b.rows);
+  const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.rows];
+  const inFours = cols - (cols % 4);
+  for (let i = 0; i < a.rows; i++) {
+    const leftAt = i * inner, outAt = i * cols;
+    for (let j = 0; j < inFours; j += 4) {
+      let f = 0, g = 0, h = 0, m = 0;
+      for (let k = 0; k < inner; k++) {
+        const x = left[leftAt + k], at = j * inner + k;
+        f += x * right[at];
+        g += x * right[at + inner];
+        h += x * right[at + 2 * inner];
+        m += x * right[at + 3 * inner];
+      }
+      sums[outAt + j] = f;
+      sums[outAt + j + 1] = g;
+      sums[outAt + j + 2] = h;
+      sums[outAt + j + 3] = m;
+    }
+    for (let j = inFours; j < cols; j++) {
+      for (let k = 0; k < inner; k++) sums[outAt + j] += left[leftAt + k] * right[j * inner + k];
+    }
+  }
+  return out;
+}
+
+/** sums += f·row + g·(the row below) + h·(the next) + m·(the last), along rows that lie in memory below each other. */
+function addFourRows(sums, sumAt, right, rightAt, cols, f, g, h, m) {
+  for (let j = 0; j < cols; j++) {
+    const at = rightAt + j;
+    sums[sumAt + j] += f * right[at] + g * right[at + cols] + h * right[at + 2 * cols] + m * right[at + 3 * cols];
+  }
+}
+
+function addRowTimes(sums, sumAt, right, rightAt, cols, factor) {
+  for (let j = 0; j < cols; j++) sums[sumAt + j] += factor * right[rightAt + j];
+}
+
+const misfit = (condition, a, b) => (
+  new RangeError(`${condition}, got ${a.rows}×${a.cols} and ${b.rows}×${b.cols}`));
+
+/** Cell by cell; the matrices have one shape. */
+function combine(a, b, operation) {
+  const out = new Matrix(a.rows, a.cols);
+  for (let n = 0; n < out.data.length; n++) out.data[n] = operation(a.data[n], b.data[n]);
+  return out;
+}
+
+// The same with a loop of their own, which is several times as fast as a function that is called for every cell.
+
+function addMatrices(a, b) {
+  const [out, left, right] = [new Matrix(a.rows, a.cols), a.data, b.data];
+  for (let n = 0; n < left.length; n++) out.data[n] = left[n] + right[n];
+  return out;
+}
+
+function timesEach(a, b) {
+  const [out, left, right] = [new Matrix(a.rows, a.cols), a.data, b.data];
+  for (let n = 0; n < left.length; n++) out.data[n] = left[n] * right[n];
+  return out;
+}
+
+function scaleMatrix(a, factor) {
+  const [out, data] = [new Matrix(a.rows, a.cols), a.data];
+  for (let n = 0; n < data.length; n++) out.data[n] = data[n] * factor;
+  return out;
+}
+
+const absoluteOf = (a) => new Matrix(a.rows, a.cols, a.data.map(Math.abs));
+const addAll = (matrices) => matrices.reduce(addMatrices);
+
+/** The cells of `a` where `mask` is 1, `otherwise` where it is 0. */
+function where(mask, a, otherwise) {
+  const [out, allowed, data] = [new Matrix(a.rows, a.cols), mask.data, a.data];
+  for (let n = 0; n < data.length; n++) out.data[n] = allowed[n] ? data[n] : otherwise;
+  return out;
+}
+
+/** a with the row (1×cols) added to each of its rows, or multiplied with it. */
+const plusRow = (a, row) => addMatrices(a, repeatRow(row, a.rows));
+const timesRow = (a, row) => timesEach(a, repeatRow(row, a.rows));
+
+/** a with the column (rows×1) taken from each of its columns, or multiplied with it. */
+const minusColumn = (a, column) => addMatrices(a, scaleMatrix(repeatColumn(column, a.cols), -1));
+const timesColumn = (a, column) => timesEach(a, repeatColumn(column, a.cols));
+
+function repeatRow(row, rows) {
+  const out = new Matrix(rows, row.cols);
+  for (let i = 0; i < rows; i++) out.data.set(row.data, i * row.cols);
+  return out;
+}
+
+function repeatColumn(column, cols) {
+  const out = new Matrix(column.rows, cols);
+  for (let i = 0; i < column.rows; i++) out.data.fill(column.data[i], i * cols, (i + 1) * cols);
+  return out;
+}
+
+/** The sum of all rows: 1×cols, the gradient of what was added to every row. */
+function sumOfRows(a) {
+  const out = new Matrix(1, a.cols);
+  for (let i = 0; i < a.rows; i++) {
+    addRowTimes(out.data, 0, a.data, i * a.cols, a.cols, 1);
+  }
+  return out;
+}
+
+/** The sum, and the mean, of each row: rows×1. */
+const rowSums = (a) => makeMatrix(a.rows, 1, (i) => a.row(i).reduce((sum, x) => sum + x, 0));
+const rowMeans = (a) => scaleMatrix(rowSums(a), 1 / a.cols);
+
+/** The columns from `start` up to, and not including, `end`. */
+function columnsOf(a, start, end) {
+  const out = new Matrix(a.rows, end - start);
+  for (let i = 0; i < a.rows; i++) out.row(i).set(a.row(i).subarray(start, end));
+  return out;
+}
+
+/** Matrices of as many rows, next to each other. */
+function sideBySide(matrices) {
+  const out = new Matrix(matrices[0].rows, matrices.reduce((sum, a) => sum + a.cols, 0));
+  let start = 0;
+  for (const a of matrices) {
+    for (let i = 0; i < a.rows; i++) out.row(i).set(a.row(i), start);
+    start += a.cols;
+  }
+  return out;
+}
+
+/** The rows of these numbers, in their order. */
+function rowsOf(a, numbers) {
+  const out = new Matrix(numbers.length, a.cols);
+  numbers.forEach((number, i) => out.row(i).set(a.row(number)));
+  return out;
+}
+
+/** exp(aᵢⱼ) / Σⱼ exp(aᵢⱼ) in every row i; zeros in a row of −∞ alone: a query that may attend to nothing. */
+function softmaxRows(a) {
+  const out = new Matrix(a.rows, a.cols);
+  for (let i = 0; i < a.rows; i++) {
+    const top = a.row(i).reduce((most, x) => Math.max(most, x), -Infinity); // taken from every cell, so that no
+    if (top === -Infinity) continue; //                                        exponential overflows
+    const exponentials = a.row(i).map((x) => Math.exp(x - top));
+    const total = exponentials.reduce((sum, x) => sum + x, 0);
+    out.row(i).set(exponentials.map((x) => x / total));
+  }
+  return out;
+}
+
+/** ⟨a, b⟩, the sum of the products of their cells. */
+function innerProduct(a, b) {
+  let sum = 0;
+  for (let n = 0; n < a.data.length; n++) sum += a.data[n] * b.data[n];
+  return sum;
+}
+
+/**
+ * The root of the sum of the squares of the finite cells: masked scores, which are −∞, have no part in it. Of numbers whose
+ * squares overflow, as after steps that were too large, the root is taken in units of the largest.
+ */
+function normOf(a) {
+  let sum = 0;
+  for (const x of a.data) {
+    if (Number.isFinite(x)) sum += x * x;
+  }
+  if (sum < Infinity) return Math.sqrt(sum);
+  const most = a.data.reduce((largest, x) => (Number.isFinite(x) ? Math.max(largest, Math.abs(x)) : largest), 0);
+  return most * normOf(new Matrix(a.rows, a.cols, a.data.map((x) => x / most)));
+}
+
+const largestOf = (a) => a.data.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+
+// The arrays in the page's data: {shape, dtype, data}, the data in base64.
+
+class NdArray {
+  constructor(shape, data) {
+    this.shape = shape;
+    this.data = data;
+  }
+
+  /** The matrix in the last two axes, at these indices of the axes before; a vector is a matrix of one row. */
+  matrix(...leading) {
+    const shape = this.shape.length === 1 ? [1, ...this.shape] : this.shape;
+    const [rows, cols] = shape.slice(-2);
+    const place = leading.reduce((sum, index, axis) => sum * shape[axis] + index, 0);
+    return new Matrix(rows, cols, this.data.slice(place * rows * cols, (place + 1) * rows * cols));
+  }
+}
+
+const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array, uint8: Uint8Array};
+
+/**
+ * The NdArray, in doubles, that {shape, dtype, data} stands for. The data are little-endian, as is every processor that
+ * runs a browser.
+ */
+function decodeArray({shape, dtype, data}) {
+  const letters = atob(data);
+  const bytes = new Uint8Array(letters.length);
+  for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
+  return new NdArray(shape, new Float64Array(new KINDS_OF_ARRAY[dtype](bytes.buffer)));
+}
+
+/** The page's data with its arrays decoded, wherever they are, and with NaN where a check has none but that to tell. */
+function decodePage(value) {
+  if (Array.isArray(value)) return value.map(decodePage);
+  if (value === null || typeof value !== "object") return value;
+  if ("shape" in value && "dtype" in value) return decodeArray(value);
+  if ("analytic" in value && "numeric" in value) return decodeCheck(value);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, decodePage(inner)]));
+}
+
+/** JSON has null for what is not finite. Left as it is, arithmetic would take it for an error of 0. */
+const decodeCheck = (check) => Object.fromEntries(Object.entries(check).map(([name, value]) => [name, value ?? NaN]));

@@ -1,0 +1,206 @@
+// A session: the live model, the sentences that it reads, and the steps that its weights have taken. No document.
+//
+// How to use:
+//   const session = new Session(decodePage(data).model)
+//   session.items -> [{source, target, written, ids: {source, target}}…]   the sentences of the batch; `written`: whether
+//                                          the model wrote the target; ids with end-of-sentence
+//   session.setTexts({source, target}, item)     target null: the model writes it, greedily; TextError for texts that no
+//                                          model could read, and nothing changes then
+//   session.unknown(item) -> {source: [piece…], target: [piece…]}   what the vocabularies do not have
+//   session.tokens(item) -> {source: [label…], target: [what the decoder reads, begin first…], next: [what it writes…]}
+//   session.contradicts(item) -> whether the model would have written another target than the page's
+//   session.greedy(source) -> {ids, text}        session.writing(source) yields the ids one by one; without the end
+//   session.run({item, options}) -> Run          forward and backward, options as those of compute; kept
+//       Run  loss                                the mean over the target tokens of all items
+//            places: Map path → Result, order: [path…]       in the order of the forward
+//            parameterGradients: Map name → Matrix
+//            broken: the mistake of the options, or null where the model cannot make it
+//            probabilities: [[p of each target token] of each item]
+//            predicted: [{id, token, probability}…]          of the item, what the model would write instead of each
+//            norms: Map path → {value, gradient}             of what the place gives to the next
+//   session.step({rule: "sgd" | "adam", rate, item}, options)      against the gradients of run({item, options})
+//   session.undo()                               back to the weights before, to the last bit; false if there are none
+//   session.reset()                              to the weights of the page
+//   session.history -> [{loss, probabilities, P, step, version}…]   as of a Run, before the first step and after each; P: the
+//                                                output's, of each item; step: {rule, rate, broken} that led there, or null.
+//                                                It begins anew where a step begins at another loss: with other texts, say
+//   session.fork()                               a session that stands where this one does, and goes its own way
+
+/** A text that the model cannot read; the message says why, and `side` which it is, "source" or "target". */
+class TextError extends Error {
+  constructor(side, problem) {
+    super(problem);
+    this.side = side;
+  }
+}
+
+const MOST_RUNS = 4; //   that are kept
+const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside
+
+class Session {
+  constructor({config, parameters, tokenizers, texts, ids, written}) {
+    this.config = config;
+    this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
+    this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
+    this.opening = texts.source.map((source, item) => ({
+      source, target: texts.target[item], written, ids: {source: ids.source[item], target: ids.target[item]},
+    }));
+    this.items = [...this.opening];
+    this.first = this.parameters;
+    this.version = 0; // of the parameters; a version that comes back has its number again
+    this.newest = 0;
+    this.memory = null; // what the latest step keeps for the next; SGD keeps nothing, and Adam then begins anew
+    this.past = [];
+    this.history = [];
+    this.runs = new Map();
+  }
+
+  // ------------------------------------------------------------------ texts
+
+  setTexts({source, target}, item = 0) {
+    const next = this.itemOf(source, target, item);
+    const before = this.items[item];
+    if (JSON.stringify(next.ids) !== JSON.stringify(before.ids)) this.history = []; // it is of these sentences
+    this.items[item] = next;
+  }
+
+  itemOf(source, target, item) {
+    const opening = this.opening[item];
+    if (source === opening.source && target === opening.target) return opening; // with the tokens that it was made of
+    const ids = {source: this.idsOf("source", source)};
+    if (target === null) {
+      // What never ends is cut off where the model has no position left for the end.
+      ids.target = [...this.greedy(source).ids.slice(0, this.config.max_length - 1), this.config.eos_id];
+      return {source, target: this.tokenizers.target.decode(ids.target), written: true, ids};
+    }
+    ids.target = this.idsOf("target", target);
+    return {source, target, written: false, ids};
+  }
+
+  /** The ids of a text with end-of-sentence; TextError if there are none, or more than the model has positions. */
+  idsOf(side, text) {
+    if (isBlank(text)) {
+      throw new TextError(side, side === "source" ? "The source is empty; type a text for the model to read."
+        : "The target is empty; type one, or let the model write it.");
+    }
+    const ids = [...this.tokenizers[side].encode(text), this.config.eos_id];
+    const most = this.config.max_length;
+    if (ids.length > most) {
+      throw new TextError(side, `The ${side} has ${ids.length} tokens with end-of-sentence, more than the model's `
+        + `${most} positions; shorten it.`);
+    }
+    return ids;
+  }
+
+  unknown(item = 0) {
+    const {source, target, written} = this.items[item];
+    return {
+      source: this.tokenizers.source.unknown(source),
+      target: written ? [] : this.tokenizers.target.unknown(target),
+    };
+  }
+
+  tokens(item = 0) {
+    const {source, target} = this.items[item].ids;
+    const next = this.tokenizers.target.tokens(target);
+    return {
+      source: this.tokenizers.source.tokens(source),
+      target: this.tokenizers.target.tokens(this.read(item)),
+      next,
+    };
+  }
+
+  /** What the decoder reads: the target one place later, after begin-of-sentence. */
+  read(item) {
+    return [this.config.bos_id, ...this.items[item].ids.target.slice(0, -1)];
+  }
+
+  * writing(source) {
+    yield* greedyTokens(this.parameters, this.config, this.idsOf("source", source));
+  }
+
+  /** Whether the model of the page, before any step, would write another target than that with which the page opened. */
+  contradicts(item = 0) {
+    const {ids} = this.opening[item];
+    const {places} = new ModelRun(new Tape(), leavesOf(new Tape(), this.first), this.config).loss(ids);
+    const {P} = places.at(-1).shared;
+    return ids.target.some((id, t) => mostProbable(P.row(t), this.config) !== id);
+  }
+
+  greedy(source) {
+    const ids = [...this.writing(source)];
+    return {ids, text: this.tokenizers.target.decode(ids)};
+  }
+
+  // ------------------------------------------------------------------ forward and backward
+
+  run({item = 0, options = {}} = {}) {
+    const key = JSON.stringify([this.version, this.items.map(({ids}) => ids), item, options]);
+    const run = this.runs.get(key) ?? this.computed(item, options);
+    this.runs.delete(key); // so that it becomes the youngest
+    this.runs.set(key, run);
+    if (this.runs.size > MOST_RUNS) this.runs.delete(this.runs.keys().next().value);
+    return run;
+  }
+
+  computed(item, options) {
+    const {config, items} = this;
+    const batch = new BatchRun(this.parameters, config, items.map(({ids}) => ids), options, item);
+    const {loss, order, parameterGradients, broken} = batch;
+    const places = new Map(order.map((path) => [path, batch.result(path)]));
+    const {items: outputs, shared: {P}} = places.get("output");
+    const probabilities = outputs.map(({shared}, n) => probabilitiesOf(shared.P, items[n].ids.target));
+    return {
+      loss, places, order, parameterGradients, broken, probabilities,
+      predicted: Array.from({length: P.rows}, (_, t) => this.predictedIn(P.row(t))),
+      norms: new Map(order.map((path) => [path, normsAt(places.get(path))])),
+    };
+  }
+
+  predictedIn(row) {
+    const id = mostProbable(row, this.config);
+    return {id, token: this.tokenizers.target.tokens([id])[0], probability: row[id]};
+  }
+
+  // ------------------------------------------------------------------ steps
+
+  step({rule, rate, item = 0}, options = {}) {
+    const before = this.run({item, options});
+    if (this.history.at(-1)?.loss !== before.loss) this.history = [entryOf(before, null, this.version)];
+    const {version, parameters, memory} = this;
+    this.past.push({version, parameters, memory});
+    if (this.past.length > MOST_UNDONE) this.past.shift();
+    Object.assign(this, OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory));
+    this.version = ++this.newest;
+    const step = {rule, rate, broken: before.broken?.key ?? null};
+    this.history = [...this.history, entryOf(this.run({item, options}), step, this.version)];
+  }
+
+  undo() {
+    if (this.past.length === 0) return false;
+    Object.assign(this, this.past.pop());
+    this.history = this.history.slice(0, -1);
+    return true;
+  }
+
+  reset() {
+    Object.assign(this, {parameters: this.first, version: 0, memory: null, past: [], history: []});
+  }
+
+  fork() {
+    const {items, past, runs} = this;
+    return Object.assign(Object.create(Session.prototype), this, {items: [...items], past: [...past], runs: new Map(runs)});
+  }
+}
+
+/** The probability of each target token, after those before it. */
+const probabilitiesOf = (P, target) => target.map((id, t) => P.at(t, id));
+
+const entryOf = ({loss, probabilities, places}, step, version) => (
+  {loss, probabilities, P: places.get("output").items.map(({shared}) => shared.P), step, version});
+
+/** How large that is which a place gives to the next, and its gradient; the logits of the output. */
+function normsAt({kind, shared}) {
+  const symbol = kind === "output" ? "Z" : "Y";
+  return {value: normOf(shared[symbol]), gradient: normOf(shared[`d${symbol}`])};
+}

@@ -1,0 +1,193 @@
+"use strict";
+// The softmax panel: one query row i of A = softmax(S̄) and of its backward, as bars over the keys.
+//
+//   forward: A = exp(S̄) / Σⱼ exp(S̄)    so here: dS = J dA with J = diag(a) − a aᵀ, which is a∘(dA − D) with D = a·dA
+
+let showJacobian = false; // the panel's own choices
+const trial = {key: null, by: 0.1}; // a score is raised by so much: that of a key, or (null) of the key with the largest |dS|
+
+/** Row `i` of the softmax: arrays over the keys, the number D, the Jacobian, and its product with dA. */
+function softmaxRow(head, i) {
+  const [A, dA, dS] = [head.A, head.dA, head.dS].map((matrix) => Array.from(matrix.row(i)));
+  const sum = (terms) => terms.reduce((total, x) => total + x, 0);
+  const D = sum(A.map((a, j) => a * dA[j]));
+  const jacobian = makeMatrix(A.length, A.length, (j, k) => (j === k ? A[j] : 0) - A[j] * A[k]);
+  const product = A.map((_, j) => sum(dA.map((x, k) => jacobian.at(j, k) * x)));
+  const difference = Math.max(...product.map((x, j) => Math.abs(x - dS[j])));
+  const size = sum(A.map((a, j) => a * (Math.abs(dA[j]) + Math.abs(D)))); // of the terms that cancel in the sum of dS
+  return {A, dA, dS, D, jacobian, product, difference, size, sum: sum(dS)};
+}
+
+function renderSoftmax(container, view) {
+  const {state: {row: i}, head, labels, mask} = view;
+  const row = softmaxRow(head, i);
+  const masked = labels.key.map((_, j) => mask !== null && mask.at(i, j) === 0);
+  const bars = build("div", {class: "softmax-bars", style: `--columns: ${labels.key.length}`}), said = build("output", {class: "trial-says"});
+  const show = () => {
+    bars.replaceChildren(softmaxBars(view, row, masked));
+    said.replaceChildren(...trialInWords(row, labels.key));
+  };
+  show();
+  container.append(
+    build("div", {class: "panel-top"}, rowChooser(labels, i),
+      forwardAndBack(asShown(view, "A = softmax(S̄), row by row"), "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row")),
+    build("div", {class: "side-by-side"}, bars, build("div", {class: "reading"},
+      build("div", {class: "row-words"}, ...readingOf(row, masked, labels, i)),
+      specialRow(row, masked) ? null : build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"),
+        trialControls(row, masked, labels.key, show), said),
+      jacobianSwitch())));
+  if (showJacobian) container.append(...jacobianView(view, row));
+}
+
+/** Weights, their gradient with the line D, how far it is from that line, and the product of the first and the third. */
+function softmaxBars({labels, attention, state}, row, masked) {
+  const most = [0.1, 0.2, 0.5, 1].find((height) => Math.max(...row.A) <= height) ?? 1; // of many keys each weighs little
+  const fromD = row.dA.map((x) => x - row.D);
+  return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys, rows: [
+    {symbol: "A", name: `weights, 0 to ${most}`, values: row.A, kind: "weight", low: 0, high: most, marks: afterTrial(row).A},
+    {symbol: "dA", name: "and the line D", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), line: row.D},
+    {symbol: "dA − D", id: "fromD", name: "measured from the line", values: fromD, kind: "gradient", ...rangeOf(fromD)},
+    {symbol: "dS", name: "A times the bar above", values: row.dS, kind: "gradient", ...rangeOf(row.dS)},
+  ]});
+}
+
+/** The row in words and sums, in the order in which the backward goes. */
+function readingOf(row, masked, {query, key}, i) {
+  const sum = factOfSum(row);
+  const right = isRounding(row.difference, row.size);
+  const special = specialRow(row, masked);
+  const steps = build("ol", {class: "row-steps"},
+    build("li", {}, build("b", {}, "A"), ` is where the row ${query[i]} looks: ${whereItLooks(row, key)}.`),
+    build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) "
+      + "or fall (blue)."),
+    build("li", {"data-fact": "D"}, build("b", {}, "D"), " is the mean worth of this row’s weights: Σⱼ A dA = ", exactNumber(row.D),
+      ". But the rest cannot stay as it is: the weights sum to 1, and what one key gains the others lose. So a key is compared with "
+      + "this average, the line, not with 0."),
+    special ? build("li", {}, special) : build("li", {}, build("b", {}, "dS"), ...exampleOf(row, key)));
+  return [steps, sum, right ? null : fact(false, "dS is not the gradient of the softmax: it differs from A∘(dA − D) by up to ",
+    exactNumber(row.difference), "."), !special && masked.includes(true)
+    ? build("p", {class: "note"}, "At a masked key (hatched) dA may be anything: without weight it does not count.") : null,
+  ].filter((part) => part !== null);
+}
+
+function factOfSum(row) {
+  const zero = isRounding(row.sum, row.size);
+  const sum = fact(zero, "Σⱼ dS = ", exactNumber(row.sum), zero ? ", which is 0 but for rounding" : ", which must be 0",
+    ": adding one number to all the scores of a row changes no weight.");
+  sum.dataset.fact = "sum";
+  return sum;
+}
+
+/** "60 % at “m”, 10 % at “r₁”": the two largest weights. */
+function whereItLooks({A}, key) {
+  const order = [...A.keys()].sort((a, b) => A[b] - A[a]).slice(0, 2).filter((j) => A[j] > 0.005);
+  return order.map((j) => `${Math.round(100 * A[j])} % at “${key[j]}”`).join(", ") || "nowhere";
+}
+
+/** The key with the largest |dS|, by its numbers. */
+function exampleOf(row, key) {
+  const {A, dA, dS, D} = row;
+  const j = largestGradient(row);
+  const above = dA[j] > D;
+  const number = (value) => (value < 0 ? `(${formatNumber(value, 3)})` : formatNumber(value, 3));
+  return [` = A·(dA − D). At “${key[j]}” that is ${formatNumber(A[j], 3)} · (${formatNumber(dA[j], 3)} − ${number(D)}) = `,
+    build("b", {class: "number"}, formatNumber(dS[j], 3)), `: its dA is ${above ? "above" : "below"} the line, so gradient descent `,
+    `${above ? "lowers" : "raises"} its score. A key with hardly any weight gets hardly any gradient, whatever its dA.`];
+}
+
+const largestGradient = ({dS}) => dS.reduce((best, x, j) => (Math.abs(x) > Math.abs(dS[best]) ? j : best), 0);
+
+/** What there is to say where there is no gradient. */
+function specialRow({A, size}, masked) {
+  const seen = masked.filter((is) => !is).length;
+  if (seen === 0) return "This query may attend to nothing: no weight, no gradient.";
+  if (seen === 1) return "This query sees one key: its weight is 1 whatever the score, so dA − D and dS are 0.";
+  if (size === 0) return "No gradient reaches this query: the loss does not depend on its output.";
+  if (Math.max(...A) > 0.999) return "One weight is nearly 1: D is nearly its dA, and hardly any gradient gets through.";
+  return null;
+}
+
+/** The weights after one score is raised, and the change of the loss that dA gives for them. */
+function afterTrial(row) {
+  const key = Math.min(trial.key ?? largestGradient(row), row.A.length - 1);
+  const factor = Math.exp(trial.by), whole = 1 + row.A[key] * (factor - 1);
+  const A = row.A.map((a, j) => (j === key ? a * factor : a) / whole);
+  return {key, A, change: A.reduce((sum, a, j) => sum + row.dA[j] * (a - row.A[j]), 0)};
+}
+
+function trialControls(row, masked, key, show) {
+  const choice = build("select", {id: "trial-key", "data-key": "softmax:trial", onchange: (event) => {
+    trial.key = Number(event.target.value);
+    show();
+  }}, ...[...key.keys()].filter((j) => !masked[j]).map((j) => build("option", {value: j}, key[j])));
+  choice.value = String(afterTrial(row).key);
+  const slider = build("input", {type: "range", id: "trial-by", min: -2, max: 2, step: 0.1, value: trial.by, "data-key": "softmax:by",
+    oninput: (event) => {
+      trial.by = Number(event.target.value);
+      show();
+    }});
+  return build("div", {class: "panel-controls"}, build("label", {for: "trial-key"}, "Raise the score of"), choice,
+    build("label", {for: "trial-by"}, "by"), slider);
+}
+
+/** What the raised score does, beside what dS says of it, and what would be said without D. */
+function trialInWords(row, keys) {
+  const {key, A, change} = afterTrial(row);
+  const {by} = trial;
+  const gain = A[key] - row.A[key];
+  const line = (name, value, words) => build("p", {class: "trial-line"}, build("span", {class: "which"}, name),
+    build("b", {class: "number", "data-value": value}, formatNumber(value, 3)), build("span", {}, words));
+  return [
+    build("p", {}, `Score of “${keys[key]}” ${by < 0 ? "−" : "+"}${Math.abs(by).toFixed(1)}: its weight ${gain < 0 ? "falls" : "rises"} by `
+      + `${formatNumber(Math.abs(gain), 2)}, and the others ${gain < 0 ? "gain" : "lose"} as much (the marks on A).`),
+    line("the loss changes by", change, "by all the weights that moved: Σⱼ dA ΔA"),
+    line("dS says", row.A[key] * (row.dA[key] - row.D) * by, "A·(dA − D) times the step; the smaller the step, the closer"),
+    line("without − D", row.A[key] * row.dA[key] * by, "A·dA times the step: what the other keys lose is forgotten"),
+  ];
+}
+
+function rowChooser({query}, chosen) {
+  const choose = (row) => setState({row});
+  const select = build("select",
+    {id: "softmax-row", "data-key": "softmax:row", onchange: (event) => choose(Number(event.target.value))},
+    ...query.map((name, i) => build("option", {value: i}, name)));
+  select.value = String(chosen);
+  const step = (row, sign, name) => build("button", {type: "button", class: "small", "data-key": `softmax:${name}`,
+    "aria-label": `${name} query row`, disabled: query[row] === undefined, onclick: () => choose(row)}, sign);
+  return build("div", {class: "panel-controls"}, build("label", {for: "softmax-row"}, "Query row"),
+    step(chosen - 1, "‹", "previous"), select, step(chosen + 1, "›", "next"));
+}
+
+function jacobianSwitch() {
+  const toggle = (event) => {
+    showJacobian = event.target.checked;
+    setState({});
+  };
+  const box = build("input", {type: "checkbox", "data-key": "softmax:jacobian", checked: showJacobian, onchange: toggle});
+  return build("label", {class: "panel-controls"}, box, " Show the Jacobian, and that it gives the same");
+}
+
+/** J · dA = J dA, beside dS. */
+function jacobianView(view, row) {
+  const {labels, commonScale} = view;
+  const tokens = {rows: axisOfTokens(view, "key"), cols: null};
+  const part = (title, matrix, options) => build("figure", {"data-part": title}, build("figcaption", {}, title),
+    grid(matrix, {name: title, rowLabels: labels.key, tokens, ...options}));
+  const operator = (sign) => build("span", {class: "operator"}, sign);
+  const [dA, product, dS] = [row.dA, row.product, row.dS].map((values) => new Matrix(values.length, 1, Float64Array.from(values)));
+  const column = {kind: "gradient", colLabels: [""]};
+  const result = {...column, scale: commonScale ?? Math.max(extent(product), extent(dS))};
+  const equation = build("div", {class: "equation on-one-line"},
+    part("J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: labels.key, tokens: {...tokens, cols: tokens.rows}}), operator("·"),
+    part("dA", dA, {...column, scale: commonScale ?? undefined}), operator("="),
+    part("J · dA", product, result), operator("="), part("dS", dS, result));
+  const right = isRounding(row.difference, row.size);
+  const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),
+    right ? `. J has ${labels.key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
+  same.dataset.fact = "jacobian";
+  const formulas = forwardAndBack(asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere"),
+    "dS = J dA, since J is its own transpose");
+  return [formulas, scroller("The Jacobian times dA", equation), same];
+}
+
+PANELS.push({id: "softmax", title: "Softmax", kinds: ["attention"], render: renderSoftmax});

@@ -1,0 +1,161 @@
+"use strict";
+// Steps against the gradient: the weights of the live model move, and the page follows.
+//
+// How to use:
+//   stepping                {rule, rates, report, …}: what the reader has chosen, and how the latest steps went
+//   takeSteps(count)        one after the other, each drawn; whatever else changes the model or the sentences stops them
+//   stopSteps(), undoStep(), backToTrained()
+//   isStepping()            whether steps are being taken
+//   historyBeside()         the history of as many right steps from the same start, if a mistake was made; or null
+//   trainedRun()            what the model computes of these sentences with the weights of the page
+//   latestReport() -> how they went; null if that was with other texts or other weights:
+//       {did: "steps" | "undo" | "reset", count, from, to: entries of session.history, rate,
+//        fromTrained, promised, slope, broken, beside, right, stopped}
+//       fromTrained  whether the steps of the history began at the weights of the page
+//       promised  what the gradient says of the change of the loss: Σ gradient · movement
+//       slope     what the right gradient says of the same movement; null where no mistake is made
+//       broken    the mistake, or null
+//       beside    the wrong gradient beside the right one: {ratio, angle}, of the lengths and in degrees; or null
+//       right     the loss after as many right steps from the same start; null if no step was wrong
+//       stopped   "no number" or "infinite": the loss of a step that was taken back; or null
+
+const RATES = [-5, -4, -3, -2, -1, 0].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))).concat(10);
+
+const stepping = {
+  rule: "sgd",
+  rates: {sgd: 0.005, adam: 1e-4},
+  report: null,
+  turn: null,  // {count} of the steps that are being taken
+  right: null, // the session that goes along with the right gradient
+  trained: {key: null, run: null},
+};
+
+const isStepping = () => stepping.turn !== null;
+
+/** Of the page as it is; steps go on only while nothing else changes it. */
+const stepKey = () => JSON.stringify([session.version, state.item, session.items.map(({ids}) => ids), optionsOf(state)]);
+
+const reportKey = () => JSON.stringify([session.version, session.items.map(({ids}) => ids)]);
+
+function noteReport(report) {
+  stepping.report = {key: reportKey(), stopped: null, ...report};
+}
+
+const latestReport = () => (stepping.report?.key === reportKey() ? stepping.report : null);
+
+async function takeSteps(count) {
+  const turn = {count};
+  const before = session.parameters, from = {loss: currentRun().loss};
+  Object.assign(stepping, {turn, report: null});
+  let taken = 0, key = stepKey();
+  renderStepForm(document.getElementById("steps"), currentView()); // with a button that stops them
+  const goesOn = () => stepping.turn === turn && stepKey() === key && taken < count && !stepping.report?.stopped;
+  while (goesOn()) {
+    const step = takeOneStep();
+    if (step.stopped === null) taken += 1;
+    key = stepKey();
+    noteReport({did: "steps", count: taken, from, to: session.history.at(-1), ...step});
+    if (!goesOn()) break;
+    if (motionAllowed()) setState({});
+    await new Promise((drawn) => { requestAnimationFrame(() => setTimeout(drawn)); });
+  }
+  if (stepping.turn === turn) stepping.turn = null;
+  setState({});
+  if (taken > 0 && motionAllowed()) flashStep(before, session.parameters);
+}
+
+/** With the gradient of the page, which a mistake may have made wrong; the right one goes along. A loss that is no number
+ * would leave nothing to go on from, so that step is taken back. */
+function takeOneStep() {
+  const {rule, rates} = stepping, options = optionsOf(state);
+  const step = {rule, rate: rates[rule], item: state.item};
+  const {broken, parameterGradients} = currentRun(options), before = session.parameters;
+  const rightGradients = broken && currentRun({...options, broken: null}).parameterGradients;
+  const beside = broken && compareGradients(parameterGradients, rightGradients);
+  if (historyBeside() === null) stepping.right = broken ? session.fork() : null;
+  session.step(step, options);
+  stepping.right?.step(step, {...options, broken: null});
+  const {loss} = session.history.at(-1);
+  const promised = innerSum(parameterGradients, before, session.parameters);
+  const slope = broken && innerSum(rightGradients, before, session.parameters);
+  const right = stepping.right?.history.at(-1).loss ?? null;
+  const went = {rate: step.rate, fromTrained: session.history[0].version === 0, promised, slope, broken, beside, right};
+  if (Number.isFinite(loss)) return {...went, stopped: null};
+  goBack();
+  return {...went, stopped: Number.isNaN(loss) ? "no number" : "infinite"};
+}
+
+/** Σ g·(w′ − w): how the loss would change if it were as straight as the gradient says. */
+function innerSum(gradients, before, after) {
+  let sum = 0;
+  for (const [name, {data: w}] of before) {
+    const g = gradients.get(name).data, moved = after.get(name).data;
+    for (let n = 0; n < w.length; n++) sum += g[n] * (moved[n] - w[n]);
+  }
+  return sum;
+}
+
+/** How much longer the wrong gradient of all parameters is, and by which angle it points aside. */
+function compareGradients(wrong, right) {
+  let [inner, squaresOfWrong, squaresOfRight] = [0, 0, 0];
+  for (const [name, {data}] of right) {
+    const made = wrong.get(name).data;
+    data.forEach((g, n) => {
+      inner += g * made[n];
+      squaresOfWrong += made[n] ** 2;
+      squaresOfRight += g ** 2;
+    });
+  }
+  const cosine = inner / Math.sqrt(squaresOfWrong * squaresOfRight);
+  return {ratio: Math.sqrt(squaresOfWrong / squaresOfRight), angle: Math.acos(Math.min(1, Math.max(-1, cosine))) * 180 / Math.PI};
+}
+
+function stopSteps() {
+  stepping.turn = null;
+}
+
+/** Both sessions; where the two have never gone apart one is enough. */
+function goBack() {
+  const beside = historyBeside() !== null;
+  session.undo();
+  if (beside) stepping.right.undo();
+  const {right} = stepping;
+  if (right && right.history.every(({loss}, n) => loss === session.history[n]?.loss)) stepping.right = null;
+}
+
+function undoStep() {
+  stopSteps();
+  const from = {loss: currentRun().loss};
+  goBack();
+  noteReport({did: "undo", count: 1, from, to: {loss: currentRun().loss}});
+  setState({});
+}
+
+function backToTrained() {
+  stopSteps();
+  const from = {loss: currentRun().loss};
+  session.reset();
+  stepping.right = null;
+  noteReport({did: "reset", from, to: {loss: currentRun().loss}});
+  setState({});
+}
+
+/** It is beside the other only as long as both are of the same sentences and of as many steps. */
+function historyBeside() {
+  const {right} = stepping;
+  const goesAlong = right !== null && right.history.length === session.history.length
+    && right.items.every((item, n) => item === session.items[n]);
+  return goesAlong ? right.history : null;
+}
+
+function trainedRun() {
+  if (session.version === 0) return currentRun();
+  const options = optionsOf(state), {trained} = stepping;
+  const key = JSON.stringify([state.item, session.items.map(({ids}) => ids), options]);
+  if (trained.key !== key) {
+    const fork = session.fork();
+    fork.reset();
+    Object.assign(trained, {key, run: fork.run({item: state.item, options})});
+  }
+  return trained.run;
+}

@@ -1,0 +1,160 @@
+"use strict";
+// The kind "feed_forward": two layers with an activation between them, for each token alone.
+//
+//   forward   H = X W₁ + b₁        F = act(H)             Y = F W₂ + b₂
+//   backward  dF = dY W₂ᵀ          dH = dF∘act′(H)        dX = dH W₁ᵀ
+//             dW₂ = Fᵀ dY          dW₁ = Xᵀ dH            db₂, db₁: the sums of the rows of dY, of dH
+
+/** act(H): one term, the activation of one cell. */
+const activationOfH = {
+  cell(reader, i, j) {
+    const {activation} = reader.problem;
+    const of = [reader.factor("H", i, j)];
+    const note = activation === "relu" && of[0].value <= 0 ? "Negative: relu lets nothing through." : null;
+    return {
+      terms: [termOf({kind: "function", name: activation, of, value: ACTIVATIONS[activation].value(of[0].value)})], note,
+      highlights: [reader.highlight("H", i, j)],
+    };
+  },
+};
+
+/** dF∘act′(H): the slope is a factor, which the aside writes out where it is a sum. */
+const slopeTimesWhatCame = {
+  cell(reader, i, j) {
+    const {activation} = reader.problem;
+    const of = [reader.factor("H", i, j)];
+    const slope = {kind: "function", name: `${activation}′`, of, value: ACTIVATIONS[activation].slope(of[0].value)};
+    const parts = SLOPES_WRITTEN_OUT[activation]?.(of[0]);
+    return {
+      terms: [termOf(reader.factor("dF", i, j), slope)],
+      note: activation !== "relu" ? null : slope.value === 0 ? "relu is flat here: nothing comes back, exactly 0."
+        : "relu has the slope 1 here: what came passes on as it is.",
+      aside: parts ? {...parts, sum: sumOf(parts.terms)} : null,
+      highlights: ["dF", "H"].map((symbol) => reader.highlight(symbol, i, j)),
+    };
+  },
+};
+
+/** The slopes that are sums, of an entry of H: what lets it through, and how that changes with it. */
+const SLOPES_WRITTEN_OUT = {
+  gelu: (entryOfH) => {
+    const {value} = entryOfH;
+    const density = {label: "φ(H), the normal density", value: normalDensity(value)};
+    const below = {label: "Φ(H), the share of a normal distribution below it", value: normalBelow(value)};
+    return {formula: "gelu′(H) = Φ(H) + H φ(H)", terms: [termOf(below), termOf(entryOfH, density)]};
+  },
+  gelu_tanh: (entryOfH) => {
+    const t = tanhOfGelu(entryOfH.value);
+    const through = {label: "½(1 + t), nearly Φ(H)", value: 0.5 * (1 + t)};
+    const change = {label: "½(1 − t²) u′, nearly φ(H)", value: 0.5 * (1 - t ** 2) * slopeInTanh(entryOfH.value)};
+    return {formula: "½(1 + t) + H ½(1 − t²) u′, with t = tanh(u), u = √(2/π)(H + 0.044715 H³)",
+      terms: [termOf(through), termOf(entryOfH, change)]};
+  },
+  silu: (entryOfH) => {
+    const open = logistic(entryOfH.value);
+    const share = {label: "σ(H)", value: open};
+    return {formula: "silu′(H) = σ(H) + H σ(H)(1 − σ(H))",
+      terms: [termOf(share), termOf(entryOfH, share, {label: "1 − σ(H)", value: 1 - open})]};
+  },
+};
+
+function zeroWhereReluWasOff({problem, shared: {H, dH}}) {
+  if (problem.activation !== "relu" || H.data.every((x) => x > 0)) return null;
+  return {
+    key: "off",
+    statement: "dH is exactly 0 where relu was off: those cells learn nothing from this sentence.",
+    residual: largestOf(combine(H, dH, (h, x) => (h > 0 ? 0 : x))),
+    scale: 0,
+  };
+}
+
+const named = (formula) => (problem) => formula.replace(/act/g, problem.activation);
+
+defineKind("feed_forward", {
+  tensors: withGradients({
+    X: {
+      label: "X", name: "input", axes: ["query", "model"],
+      forward: "X", rule: given("X", FROM_BEFORE),
+      next: "H = X W₁ + b₁", backward: "dX = dH W₁ᵀ", gradientRule: product("dH", "W1ᵀ"),
+    },
+    W1: {
+      label: "W₁", name: "weight of the first layer", axes: ["model", "hidden"],
+      forward: "W₁", rule: given("W1", A_PARAMETER),
+      next: "H = X W₁ + b₁", backward: "dW₁ = Xᵀ dH", gradientRule: product("Xᵀ", "dH", {overBatch: true}),
+    },
+    b1: {
+      label: "b₁", name: "bias of the first layer", axes: ["one", "hidden"],
+      forward: "b₁", rule: given("b1", A_PARAMETER),
+      next: "H = X W₁ + b₁", backward: "db₁ = the sum of the rows of dH", gradientRule: rowsOfBatch("dH"),
+    },
+    H: {
+      label: "H", name: "hidden features", axes: ["query", "hidden"],
+      forward: "H = X W₁ + b₁", rule: product("X", "W1", {bias: "b1"}),
+      next: named("F = act(H)"), backward: named("dH = dF∘act′(H)"), gradientRule: slopeTimesWhatCame,
+    },
+    F: {
+      label: "F", name: "hidden features after the activation", axes: ["query", "hidden"],
+      forward: named("F = act(H)"), rule: activationOfH,
+      next: "Y = F W₂ + b₂", backward: "dF = dY W₂ᵀ", gradientRule: product("dY", "W2ᵀ"),
+    },
+    W2: {
+      label: "W₂", name: "weight of the second layer", axes: ["hidden", "model"],
+      forward: "W₂", rule: given("W2", A_PARAMETER),
+      next: "Y = F W₂ + b₂", backward: "dW₂ = Fᵀ dY", gradientRule: product("Fᵀ", "dY", {overBatch: true}),
+    },
+    b2: {
+      label: "b₂", name: "bias of the second layer", axes: ["one", "model"],
+      forward: "b₂", rule: given("b2", A_PARAMETER),
+      next: "Y = F W₂ + b₂", backward: "db₂ = the sum of the rows of dY", gradientRule: rowsOfBatch("dY"),
+    },
+    Y: {
+      label: "Y", name: "output", axes: ["query", "model"],
+      forward: "Y = F W₂ + b₂", rule: product("F", "W2", {bias: "b2"}),
+      next: AFTERWARDS, backward: "dY", gradientRule: given("dY", ARRIVES),
+    },
+  }),
+  forwardOrder: ["X", "W1", "b1", "H", "F", "W2", "b2", "Y"],
+  backwardOrder: ["dY", "db2", "dW2", "dF", "dH", "db1", "dW1", "dX"],
+  columns: (view) => {
+    const withBias = (weight, bias) => (matrixOf(view, bias) ? [weight, bias] : [weight]);
+    const sign = (layer, bias) => (matrixOf(view, bias) ? `· ${layer} + b` : `· ${layer}`);
+    return [
+      {operation: "input", tiles: [["X"]]},
+      {operation: "first layer", tiles: [withBias("W1", "b1")]},
+      {operation: sign("W₁", "b1"), tiles: [["H"]]},
+      {operation: view.result.problem.activation, tiles: [["F"]]},
+      {operation: "second layer", tiles: [withBias("W2", "b2")]},
+      {operation: sign("W₂", "b2"), tiles: [["Y"]]},
+    ];
+  },
+  equations: {
+    H: "X · W1 + b1", F: ({result}) => `${result.problem.activation}( H )`, Y: "F · W2 + b2",
+    db2: "Σ_rows dY", dW2: "Fᵀ · dY", dF: "dY · W2ᵀ", dH: ({result}) => `dF ∘ ${result.problem.activation}′( H )`,
+    db1: "Σ_rows dH", dW1: "Xᵀ · dH", dX: "dH · W1ᵀ",
+  },
+  words: {
+    X: "One row for each token; here no token looks at another.",
+    W1: "Each column asks one question of a token: its dot product with the row is the answer.",
+    H: "How well each token answers each of the questions.",
+    F: ({result}) => (result.problem.activation === "relu"
+      ? "Answers below 0 are cut off: only questions that a token says yes to go on."
+      : "Answers far below 0 are cut off, large ones go on as they are, and between the two it bends."),
+    W2: "Each row is what one question, answered yes, adds to the stream.",
+    Y: "What the answers add to each token, together.",
+    dY: "What the loss makes of the output: it arrives from the addition to the stream.",
+    db2: ADDED_TO_ALL("every row of Y"),
+    dW2: `An entry takes one hidden feature into one feature of Y, ${FOR_EVERY_TOKEN}`,
+    dF: "A hidden feature went into its whole row of Y with the weights of a row of W₂; the gradient of that row comes back "
+      + "with the same weights.",
+    dH: ({result}) => (result.problem.activation === "relu"
+      ? "Where relu was on, its slope is 1 and the gradient passes; where it was off, a little more or less of H changes nothing."
+      : "The slope of the activation says how much of a small change of H goes on to F, so that share of the gradient comes back."),
+    db1: ADDED_TO_ALL("every row of H"),
+    dW1: `An entry takes one feature of X into one hidden feature, ${FOR_EVERY_TOKEN}`,
+    dX: "A feature of X went into every hidden feature with the weights of a row of W₁, and their gradients come back with the same weights.",
+  },
+  opening: "dH",
+  shortNames: {X: "input", W1: "weight", b1: "bias", H: "hidden", F: "activated", W2: "weight", b2: "bias", Y: "output"},
+  identities: [zeroWhereReluWasOff],
+  spell: withoutMissingBias,
+});

@@ -1,0 +1,163 @@
+"use strict";
+// The sentence bar: what the live model reads, what it is asked to write, how probable it finds each token of that, and the
+// loss. Both texts can be typed.
+//
+// How to use:
+//   startSentence()                    once, on a page with a live model: the fields
+//   renderSentence(container, view)    the tokens below them; what has not changed stays
+
+const TYPING_PAUSE = 350; // milliseconds after which a typed text is used, where that takes long
+const LONG = 100; // milliseconds
+const SPELLING = 90; // milliseconds for each token that the model writes by itself
+
+let typing = null; // the timer of that pause
+let took = 0; // milliseconds, the last time that a typed text was used
+let spelling = null; // the timer of the token that the model writes next
+let drawnSentence = []; // what the bar that stands there was drawn from
+const fieldOf = (side) => document.getElementById(`text-${side}`);
+
+function startSentence() {
+  for (const side of ["source", "target"]) {
+    const field = fieldOf(side);
+    field.addEventListener("input", () => {
+      stopWaiting();
+      typing = setTimeout(() => useTyped(side), took > LONG ? TYPING_PAUSE : 0);
+    });
+    field.addEventListener("change", () => useTyped(side)); // Enter, or the field is left
+  }
+  document.getElementById("write").addEventListener("click", letTheModelWrite);
+}
+
+function stopWaiting() {
+  clearTimeout(typing);
+  clearTimeout(spelling);
+}
+
+/** Of another source the model writes the target, unless the reader has typed one. */
+function useTyped(side) {
+  stopWaiting();
+  const text = fieldOf(side).value;
+  if (text === state[side]) return;
+  const began = performance.now();
+  if (side === "target") setState({target: text});
+  else setState({source: text, target: state.target === openingTexts(state.item).target ? null : state.target});
+  took = performance.now() - began;
+}
+
+/** Token by token, as it happens; at once where nothing is to move. */
+function letTheModelWrite() {
+  stopWaiting();
+  const finish = () => setState({target: null});
+  if (!motionAllowed()) return finish();
+  const tokenizer = session.tokenizers.target, written = [], ids = session.writing(state.source);
+  const writeNext = () => {
+    const {value, done} = ids.next();
+    if (done) return finish();
+    written.push(value);
+    fieldOf("target").value = tokenizer.decode(written);
+    spelling = setTimeout(writeNext, SPELLING);
+  };
+  writeNext();
+}
+
+function renderSentence(container, view) {
+  container.hidden = view.session === null;
+  if (container.hidden) return;
+  const {run, state: {row, source, target}, place} = view;
+  const from = [run, row, place.side, source, target, refusal];
+  if (from.every((part, n) => part === drawnSentence[n])) return;
+  drawnSentence = from;
+  const {source: read, target: asked, written} = session.items[state.item];
+  showText("source", read);
+  showText("target", asked);
+  document.getElementById("write").disabled = written;
+  document.getElementById("source-tokens").replaceChildren(...sourceTokens(view));
+  document.getElementById("target-tokens").replaceChildren(...targetTokens(view));
+  document.getElementById("loss").replaceChildren(...lossText(view));
+  document.getElementById("about-texts").replaceChildren(...aboutTexts(view, written).map((part) => make("p", ...part)));
+}
+
+/** A field that the reader is typing in is left alone, and so is a text that was refused. */
+function showText(side, text) {
+  const field = fieldOf(side);
+  const isRefused = refusal?.side === side;
+  field.setAttribute("aria-invalid", String(isRefused));
+  if (!isRefused && document.activeElement !== field) field.value = text;
+  if (document.activeElement === field && state[side] === null) field.value = text; // the model has written it meanwhile
+}
+
+/** A token that chooses its row, wherever the place has one for it. */
+function tokenButton(side, position, name, details, isChosen) {
+  const button = standsFor(make("button", `token ${side}`, make("span", "token-text", name), ...details), {side, place: position});
+  button.type = "button";
+  Object.assign(button.dataset, {key: `${side === "target" ? "token" : "source-token"}:${position}`, side, position});
+  if (isChosen) button.setAttribute("aria-current", "true");
+  return button;
+}
+
+function sourceTokens({session: {items}, state: {item}, place}) {
+  return tokensOf(item).source.map(withSigns).map((name, position) => { // in their sequence equal tokens need no numbers
+    const button = tokenButton("source", position, name, [], place.side === "encoder" && position === state.row);
+    button.addEventListener("click", () => setState(rowInStack("encoder", position)));
+    return button;
+  });
+}
+
+/** Each with its probability; where the model would write another, that one with its own. */
+function targetTokens({run: {probabilities, predicted}, state: {item, row}, place}) {
+  const tokens = tokensOf(item).next.map(withSigns);
+  return tokens.map((token, position) => {
+    const p = probabilities[item][position], own = predicted[position];
+    const differs = withSigns(own.token) !== token;
+    const bar = make("span", "token-bar", make("span", "token-share"));
+    bar.firstChild.style.height = `${100 * p}%`;
+    const details = [bar, make("span", "token-p", percent(p)),
+      ...(differs ? [make("span", "token-own", `${withSigns(own.token)} ${percent(own.probability)}`)] : [])];
+    const button = tokenButton("target", position, token, details, place.side === "decoder" && position === row);
+    button.classList.toggle("differs", differs);
+    const instead = differs ? `; the model itself would write “${own.token}”, with ${percent(own.probability)}` : "";
+    button.setAttribute("aria-label", `Token ${position}, “${token}”: probability ${percent(p)}${instead}`);
+    button.title = `p = ${p}`;
+    button.addEventListener("click", () => setState(rowInStack("decoder", position)));
+    return button;
+  });
+}
+
+/** The row of a token, where the reader is; from the other stack at the output, or at the encoder's embedding. */
+function rowInStack(side, row) {
+  if (page.places[state.place].side === side) return {row};
+  return {place: side === "decoder" ? "output" : "encoder.embedding", row};
+}
+
+/** "98%", "0.3%", "2·10⁻⁵%": as many digits as tell it from 0 and from 100. */
+function percent(p) {
+  if (p > 0.9995) return "100%";
+  if (p >= 0.995) return `${(100 * p).toFixed(1)}%`;
+  if (p >= 0.0995) return `${Math.round(100 * p)}%`;
+  return `${formatNumber(100 * p, p >= 0.001 ? 2 : 1)}%`;
+}
+
+function lossText({run: {loss}}) {
+  return [make("span", "loss-name", "loss"), make("span", "loss-number", formatNumber(loss, 4))];
+}
+
+/** Lines [class, text]: what was refused, what no vocabulary has, and what kind of target this is. */
+function aboutTexts({run, state: {item, source, target}}, written) {
+  const lines = refusal ? [["refused", refusal.message]] : [];
+  const unknown = session.unknown(item);
+  for (const side of ["source", "target"]) {
+    if (unknown[side].length) {
+      lines.push(["unknown", `The ${side}’s vocabulary has no ${unknown[side].map((piece) => `“${piece}”`).join(", ")}: read as an unknown token.`]);
+    }
+  }
+  const opening = openingTexts(item);
+  const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
+  if (written && !differs) { // a switch or a step may have changed the model's mind
+    lines.push(["hint", "The model wrote this itself, so the loss is small, even if the text is wrong. Change a character of the target, and see what the loss blames."]);
+  } else if (!written && differs && target === opening.target && source === opening.source && session.contradicts(item)) {
+    lines.push(["hint", "Asked for on purpose: a gradient needs an error. In blue stands what the model would write."]);
+  } else if (differs) {
+    lines.push(["hint", "In blue stands what the model would write; the difference is what the loss blames."]);
+  }
+  return lines;
+}

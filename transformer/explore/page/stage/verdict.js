@@ -1,0 +1,132 @@
+"use strict";
+// Whether the gradients on the page are right: what is said beside the switches, and what the strip marks in red.
+//
+// How to use:
+//   checkedSymbols(view) -> the tensors whose gradients are checked: those that the page shows, path by path
+//   verdictOf(view)   -> {wrong: Set of gradients, count, of, worst, measured: "engine" | "here" | null}: `count` of the
+//       `of` gradients that the page shows were measured
+//   verdictText(view, verdict) -> an element that says so
+//   checksOf(view)    -> what `checks` says of the present selection, of checkedSymbols
+//   measureWhenIdle(view, onDone)   on a page with a live model: measures them when the browser has nothing else to do
+//   isSlow(view)      -> whether that takes so long that the reader should say when
+//
+// Three things tell whether a gradient is right. The engine's finite differences, made with the page, stand as long as
+// nothing has been changed. After that the page makes its own (faults/checks.js), which measure any gradient, but slowly in
+// a live model: so a mistake made on purpose there shows at once beside the run without it (besideTheRight).
+
+const checked = new WeakMap(); // by result: a check takes many forward passes, and every redraw asks
+const NONE_WRONG = new Set();
+const ALL_AT_ONCE = 1e6; // products in a projection of the batch: what is larger takes seconds
+
+/** Without dropout A′ is A and without a mask S̄ is S: the page shows one, and one is counted. */
+const checkedSymbols = (view) => CHECKED[view.result.kind].filter((symbol) => (
+  shownSymbol(view, symbol) === symbol && recordsWith(view.result, symbol).length > 0));
+
+const checksOf = (view) => measuredHere(view).found;
+
+function measuredHere(view) {
+  const {result} = view;
+  if (!checked.has(result)) noteMeasured(result, checkedSymbols(view).map((symbol) => checkTensor(result, symbol)));
+  return checked.get(result);
+}
+
+const noteMeasured = (result, found) => (
+  checked.set(result, {found, wrong: new Set(found.filter(({ok}) => !ok).map(({symbol}) => gradientOf(symbol)))}));
+
+const SETTLED = 700; // milliseconds without a change after which the reader seems to look
+const whenIdle = (work) => (window.requestIdleCallback ? requestIdleCallback(work) : setTimeout(work, 50)); // not in Safari
+let settling = null;
+let measuring = null; // the result whose gradients are measured when there is time; another redraw ends that
+
+/** One gradient at a time, so that what the reader does never waits for more than one. */
+function measureWhenIdle(view, onDone) {
+  clearTimeout(settling);
+  const {result} = view;
+  measuring = result;
+  if (!view.session || verdictOf(view).measured) return;
+  const symbols = checkedSymbols(view), found = [];
+  const measureNext = () => {
+    if (measuring !== result || checked.has(result)) return;
+    found.push(checkTensor(result, symbols[found.length]));
+    if (found.length < symbols.length) {
+      whenIdle(measureNext);
+      return;
+    }
+    noteMeasured(result, found);
+    onDone();
+  };
+  settling = setTimeout(() => whenIdle(measureNext), SETTLED);
+}
+
+/** A check of a place in the live model takes many runs of the whole. */
+function isSlow({session, attention, result}) {
+  if (checked.has(result)) return false;
+  if (session) return true;
+  const [items, queries, width] = attention.g.shape;
+  return items * queries * width ** 2 > ALL_AT_ONCE;
+}
+
+/** The engine's word as long as nothing has been changed; after that, or without it, what is measured here. */
+function verdictOf(view) {
+  const {state: {broken, panel}, attention, result} = view;
+  const symbols = checkedSymbols(view);
+  const none = {wrong: NONE_WRONG, count: 0, of: symbols.length, worst: 0, measured: null};
+  const unchanged = changesOf(view) === "";
+  const byEngine = symbols.filter((symbol) => Object.hasOwn(attention?.checks ?? {}, symbol));
+  if (unchanged && byEngine.length > 0) {
+    const errors = byEngine.flatMap((symbol) => attention.checks[symbol].map(({error}) => error));
+    return {...none, count: byEngine.length, worst: Math.max(...errors), measured: "engine"};
+  }
+  if (view.session && !checked.has(result)) return broken === null ? none : {...none, ...besideTheRight(view, symbols)};
+  const unasked = unchanged && panel !== "checks" && !checked.has(result);
+  if (broken === null && (unasked || isSlow(view))) return none;
+  const {found, wrong} = measuredHere(view);
+  return {...none, wrong, count: found.length, worst: Math.max(...found.map(({error}) => error)), measured: "here"};
+}
+
+/** Which gradients a mistake has made wrong in the live model, by those without it: a second run is quick, a check is not. */
+function besideTheRight({result, state}, symbols) {
+  const right = currentResult({...optionsOf(state), broken: null});
+  const errorOf = (symbol) => Math.max(...recordsWith(result, symbol).map((record, n) => {
+    const [made, expected] = [record, recordsWith(right, symbol)[n]].map((one) => one[gradientOf(symbol)]);
+    return largestDifference(made, expected) / (Math.max(largestOf(expected), roundingOf(record, symbol)) || 1);
+  }));
+  const errors = new Map(symbols.map((symbol) => [symbol, errorOf(symbol)]));
+  const wrong = new Set(symbols.filter((symbol) => errors.get(symbol) > TOLERANCE).map(gradientOf));
+  return {wrong, count: symbols.length, worst: Math.max(...errors.values()), measured: "here"};
+}
+
+/** The gradient of a bias is a sum, and that of the key bias 0: far below its terms there is rounding and nothing else. */
+const roundingOf = (record, symbol) => (/^b[QKV]$/.test(symbol) ? 1e-6 * largestOf(record[gradientOf(symbol.slice(1))]) : 0);
+
+/** Whether a mistake that leaves the place as it is makes another gradient of the live model wrong. */
+function isWrongElsewhere({run, state}) {
+  if (!run?.broken) return false;
+  const right = currentRun({...optionsOf(state), broken: null}).parameterGradients;
+  return [...run.parameterGradients].some(([name, {data}]) => data.some((g, n) => g !== right.get(name).data[n]));
+}
+
+function verdictText(view, {wrong, count, of, worst, measured}) {
+  const right = measured && worst <= TOLERANCE; // an engine in float32 does not come so close
+  const elsewhere = wrong.size === 0 && isWrongElsewhere(view);
+  const text = make("span", `verdict ${wrong.size ? "bad" : right && !elsewhere ? "good" : ""}`);
+  text.setAttribute("role", "status");
+  const changed = changesOf(view) === "" ? "" : ", as changed,";
+  if (wrong.size) {
+    const names = [...wrong].flatMap((symbol, n) => [n ? ", " : "", ...withSubscripts(labelOf(view, symbol))]);
+    text.append(`✗ ${wrong.size} of ${count} gradients are wrong: `, ...names);
+  } else if (measured === "here" && view.state.broken) {
+    const {needs} = BREAKAGES.find(({key}) => key === view.state.broken);
+    text.append(elsewhere ? `this place is not touched by the mistake; look at an attention${needs ? ` with ${needs}` : ""}`
+      : "✓ no check fails: here this mistake changes nothing");
+  } else if (measured) {
+    const how = measured === "engine" ? "checked by" : `measured here${changed} by`;
+    text.append(`${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} gradients ${how} finite differences, `,
+      `largest error ${formatNumber(worst, 2)}`);
+    const far = measured === "engine" && worst > 0.01;
+    if (far) text.append("; zero_grad() before the trace, and float64, make it small");
+  } else {
+    text.append(`${of} gradients${changed} not measured yet: see Checks`);
+  }
+  return text;
+}
