@@ -125,13 +125,12 @@ class Tape {
 
   // ------------------------------------------------------------------ parts
 
-  /** forward: Y = columns of A                 so here: dA has dY in these columns, 0 elsewhere */
-  columns(a, start, end) {
-    return this.step(columnsOf(a.value, start, end), [a], (dY) => {
-      const dA = new Matrix(a.value.rows, a.value.cols);
-      for (let i = 0; i < dY.rows; i++) dA.row(i).set(dY.row(i), start);
-      return [dA];
-    });
+  /** forward: Y₁, Y₂, … = A cut between columns so here: dA = dY₁, dY₂, … side by side */
+  split(a, count) {
+    const width = a.value.cols / count;
+    this.step(a.value, [a], () => [sideBySide(pieces.map(gradientBy))]); // after what comes back to every piece
+    const pieces = Array.from({length: count}, (_, n) => this.leaf(columnsOf(a.value, n * width, (n + 1) * width)));
+    return pieces;
   }
 
   /** forward: Y = matrices side by side        so here: each gets its columns of dY */

@@ -98,11 +98,10 @@ class ModelRun {
   ofHeads(path) {
     return this.once(path, () => {
       const [query, key, value, output] = ["query", "key", "value", "output"].map((name) => this.linear(`${path}.${name}`));
-      const width = this.config.d_model / this.config.num_heads;
-      const columns = (node, head) => node && this.tape.columns(node, head * width, (head + 1) * width);
-      const heads = Array.from({length: this.config.num_heads}, (_, head) => ({
-        WQ: columns(query.W, head), bQ: columns(query.b, head), WK: columns(key.W, head), bK: columns(key.b, head),
-        WV: columns(value.W, head), bV: columns(value.b, head)}));
+      const cut = (node) => (node ? this.tape.split(node, this.config.num_heads) : []);
+      const [WQ, bQ, WK, bK, WV, bV] = [query, key, value].flatMap(({W, b}) => [cut(W), cut(b)]);
+      const heads = WQ.map((_, n) => ({
+        WQ: WQ[n], bQ: bQ[n] ?? null, WK: WK[n], bK: bK[n] ?? null, WV: WV[n], bV: bV[n] ?? null}));
       return {heads, WO: output.W, bO: output.b};
     });
   }

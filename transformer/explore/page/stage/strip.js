@@ -106,11 +106,13 @@ function shortNorm(symbol, matrix) {
 }
 
 const LONGEST = 4; // sides of a picture: a row of many features would be a line too thin to see
+const canvases = new Map(); // by symbol: to show a new one takes the browser longer than to draw on it
 
-/** A small picture of a matrix. */
+/** A small picture of a matrix, on the canvas that showed the symbol before. */
 function thumbnail(view, symbol, matrix, tall) {
   const [room, height] = tall ? [64, 46] : [28, 32];
-  const canvas = make("canvas", "thumbnail");
+  if (!canvases.has(symbol)) canvases.set(symbol, make("canvas", "thumbnail"));
+  const canvas = canvases.get(symbol);
   canvas.setAttribute("aria-hidden", "true");
   const shape = Math.max(1 / LONGEST, Math.min(LONGEST, matrix.cols / matrix.rows));
   const width = Math.min(room, height * shape);
