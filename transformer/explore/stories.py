@@ -28,7 +28,7 @@ BROKEN = ("batch", "rowsum", "transpose", "mask")
 LIVE_WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
               "rate", "what_next")
 WORDS = (*LIVE_WORDS, "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above", "raises",
-         "rise", "worth", "shifted", "where", "later", "earlier")
+         "rise", "cost", "moves", "more", "weight", "shifted", "where", "later", "earlier")
 SUMMARIES = ("sum", "size", "largest")
 PLACEHOLDER = re.compile(r"(?:before |falls )?(?:(?P<summary>[a-z]+) )?(?P<name>[A-Za-z_]+)"
                          r"(?:\[(?P<row>\w+)(?:, ?(?P<col>\w+))?\])?")
@@ -161,9 +161,9 @@ def _place(where: str, value: Any) -> None:
 
 
 def _cell(where: str, cell: Any) -> None:
-    if not isinstance(cell, list) or len(cell) != 2 or not all(map(_is_index, cell)) or cell[0] == "largest":
-        raise StoryError(f"{where}: a row and a column expected, each a number from 0 or one of {', '.join(INDICES)} "
-                         f"(largest: a column), got {_shown(cell)}")
+    if not isinstance(cell, list) or len(cell) != 2 or not all(map(_is_index, cell)):
+        raise StoryError(f"{where}: a row and a column expected, each a number from 0 or one of {', '.join(INDICES)}, "
+                         f"got {_shown(cell)}")
 
 
 def _is_index(value: Any) -> bool:
@@ -197,8 +197,6 @@ def _placeholder(where: str, inner: str) -> None:
     for index in (found["row"], found["col"]):
         if index is not None and index not in INDICES and not index.isdecimal():
             raise StoryError(f"{where}: {{{inner}}}: {index} is no number and none of {', '.join(INDICES)}")
-    if found["row"] == "largest":
-        raise StoryError(f"{where}: {{{inner}}}: largest is a column of a row that is named, as in {{A[row, largest]}}")
 
 
 def _shown(value: Any) -> str:

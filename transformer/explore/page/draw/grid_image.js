@@ -4,7 +4,7 @@
 
 const IMAGE_WIDTH = 460, IMAGE_HEIGHT = 420; // what a grid tries to fit into; beyond the smallest cell it scrolls
 const SMALLEST_LABELLED = 8, SMALLEST_CELL = 2, LARGEST_CELL = 22, LABEL_HEIGHT = 12;
-const TWO_LETTERS = 16, DIGIT_WIDTH = 8; // pixels that they take side by side
+const TWO_LETTERS = 16, LETTER_WIDTH = 10, DIGIT_WIDTH = 8; // pixels that they take side by side
 
 function gridImage(matrix, given, scroller) {
   const size = cellSize(matrix, given);
@@ -33,17 +33,21 @@ function cellSize(matrix, given) {
   return {width, height: Math.min(fit(IMAGE_HEIGHT, matrix.rows, least(given.rowLabels)), Math.max(LABEL_HEIGHT + 1, 2 * width))};
 }
 
+/** Where there is no room for the number of an occurrence, who points at the label sees it. */
+const withoutNumber = (text, side, size) => (side === "top" && size < TWO_LETTERS ? text.replace(/[₀-₉]+$/, "") : text);
+
 /** The labels beside the image, as many as there is room for. */
 function imageLabels(side, labels, size, axis) {
   const strip = make("div", `image-labels ${side}`);
   strip.setAttribute("aria-hidden", "true"); // each cell says its own
   const numbered = side === "top" && labels.every((label, n) => label === String(n)); // numbers are never turned
-  const needed = numbered ? DIGIT_WIDTH * (String(labels.length - 1).length + 1) : LABEL_HEIGHT;
+  const isLong = labels.map((text) => [...withoutNumber(text, side, size)].length > 1);
+  const needed = numbered ? DIGIT_WIDTH * (String(labels.length - 1).length + 1)
+    : side === "top" && !isLong.some((long, n) => long && isLong[n + 1]) ? LETTER_WIDTH : LABEL_HEIGHT;
   const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * size >= needed) ?? 64;
   labels.forEach((text, n) => {
-    // Where there is no room for the number of an occurrence, who points at the label sees it.
-    const shown = side === "top" && size < TWO_LETTERS ? text.replace(/[₀-₉]+$/, "") : text;
-    const short = numbered || (side === "top" && [...shown].length <= 2 && size * every >= LABEL_HEIGHT);
+    const shown = withoutNumber(text, side, size);
+    const short = numbered || (side === "top" && [...shown].length <= 2 && size * every >= needed);
     const label = make("span", short ? "short" : "", n % every === 0 ? shown : "");
     label.style[side === "top" ? "width" : "height"] = `${size}px`;
     label.title = text;

@@ -43,11 +43,12 @@ function renderSoftmax(container, view) {
 function softmaxBars({labels, attention, state}, row, masked) {
   const most = [0.1, 0.2, 0.5, 1].find((height) => Math.max(...row.A) <= height) ?? 1; // of many keys each weighs little
   const fromD = row.dA.map((x) => x - row.D);
+  const usual = currentResult(PLAIN).heads[state.head].dS.row(state.row); // a switch that takes dS away makes its bars small
   return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys, rows: [
     {symbol: "A", name: `weights, 0 to ${most}`, values: row.A, kind: "weight", low: 0, high: most, marks: afterTrial(row).A},
     {symbol: "dA", name: "and the line D", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), line: row.D},
     {symbol: "dA − D", id: "fromD", name: "measured from the line", values: fromD, kind: "gradient", ...rangeOf(fromD)},
-    {symbol: "dS", name: "A times the bar above", values: row.dS, kind: "gradient", ...rangeOf(row.dS)},
+    {symbol: "dS", name: "A times the bar above", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])},
   ]});
 }
 
@@ -60,7 +61,7 @@ function readingOf(row, masked, {query, key}, i) {
     build("li", {}, build("b", {}, "A"), ` is where the row ${query[i]} looks: ${whereItLooks(row, key)}.`),
     build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) "
       + "or fall (blue)."),
-    build("li", {"data-fact": "D"}, build("b", {}, "D"), " is the mean worth of this row’s weights: Σⱼ A dA = ", exactNumber(row.D),
+    build("li", {"data-fact": "D"}, build("b", {}, "D"), " is what this row’s weights cost on average: Σⱼ A dA = ", exactNumber(row.D),
       ". But the rest cannot stay as it is: the weights sum to 1, and what one key gains the others lose. So a key is compared with "
       + "this average, the line, not with 0."),
     special ? build("li", {}, special) : build("li", {}, build("b", {}, "dS"), ...exampleOf(row, key)));

@@ -3,15 +3,16 @@
 //
 // How to use:
 //   pointAt(keys, view, bring)   frames around the elements with these data-keys, in place of those before; with `bring`
-//                                they are brought into sight, as many as there is room for, the first one first
+//                                they are brought into sight, as many as there is room for, the first one first, and then what lies around them
 
 const MARGIN = 12; // pixels between what is pointed at and the edges of the window
+const AROUND = 5; // pixels between a frame and what stands in it
 const frames = {box: null, targets: []};
 
 /** What needs no key of its own, since it has a place on the page. */
 function selectorOf(key) {
   const [kind, name = ""] = key.split(":").map((part) => CSS.escape(part));
-  return {worked: "#stage .worked", grid: `#stage [data-name="${name}"]`, bars: `#panel [data-bars="${name}"]`,
+  return {worked: "#stage .worked", backward: "#strip .tile-row.backward", grid: `#stage [data-name="${name}"]`, bars: `#panel [data-bars="${name}"]`,
     fact: `#panel [data-fact="${name}"]`}[kind] ?? "#nowhere";
 }
 
@@ -44,10 +45,10 @@ function placeFrames() {
     const {left, top, right, bottom} = seenPart(element);
     const frame = frames.box.children[n];
     frame.hidden = right - left < 4 || bottom - top < 4;
-    frame.style.left = `${left + scrollX - 3}px`;
-    frame.style.top = `${top + scrollY - 3}px`;
-    frame.style.width = `${right - left + 6}px`;
-    frame.style.height = `${bottom - top + 6}px`;
+    frame.style.left = `${left + scrollX - AROUND}px`;
+    frame.style.top = `${top + scrollY - AROUND}px`;
+    frame.style.width = `${right - left + 2 * AROUND}px`;
+    frame.style.height = `${bottom - top + 2 * AROUND}px`;
   });
 }
 
@@ -60,7 +61,7 @@ function seenPart(element) {
     [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
   }
   // Not into the margins of a narrow window, which would then scroll sideways.
-  return {left: Math.max(left, 4), top, right: Math.min(right, document.documentElement.clientWidth - 4), bottom};
+  return {left: Math.max(left, AROUND + 1), top, right: Math.min(right, document.documentElement.clientWidth - AROUND - 1), bottom};
 }
 
 const scrollsSideways = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
@@ -72,7 +73,8 @@ function bringIntoSight(elements) {
   const room = {top: MARGIN, bottom: document.querySelector(".story-bar").getBoundingClientRect().top - MARGIN};
   const height = room.bottom - room.top;
   let around = null;
-  for (const {top, bottom} of elements.map((element) => element.getBoundingClientRect())) {
+  const surroundings = elements.map((element) => element.parentElement);
+  for (const {top, bottom} of [...elements, ...surroundings].map((element) => element.getBoundingClientRect())) {
     const wider = around ? {top: Math.min(around.top, top), bottom: Math.max(around.bottom, bottom)} : {top, bottom};
     if (around === null || wider.bottom - wider.top <= height) around = wider;
   }

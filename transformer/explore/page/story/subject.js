@@ -5,7 +5,7 @@
 //   sceneWith(options) -> {run, resultAt(path)}     a run to read numbers from; PLAIN are the options without any switch
 //   subjectOf(about) -> {about, place, head, row, key, other}, or null where the page has none
 //       place, head, row   the attention's path, its head, its query
-//       key                the key with the largest |dS| of the row: the one that the loss blames
+//       key                the key with the largest |dS| of the row: the one that the error wants looked at more, or less
 //       other              the key with the largest |dS| of the other sign
 //   wouldWriteAnother(row) -> whether the model, with the weights of now, writes another token there than the one asked for
 //   about is one of

@@ -69,7 +69,7 @@ function stateOf({state: {symbol, cell, place, ...rest} = {}}) {
   const [shown, matrix] = tensorToShow(symbol);
   changes.symbol = shown;
   if (cell === undefined) return changes;
-  const row = Math.min(indexIn(cell[0], before, subject, {}), matrix.rows - 1);
+  const row = Math.min(indexIn(cell[0], before, subject, {matrix}), matrix.rows - 1);
   return {...changes, cell: {row, col: indexIn(cell[1], before, subject, {matrix, row})}};
 }
 

@@ -49,7 +49,7 @@ function valueOf(inner, told) {
   const {place, subject} = told;
   const matrix = tensorAt(scene.resultAt(place), place === subject.place ? subject.head : 0, name);
   if (!matrix) throw new UntoldError(`there is no tensor ${name} at ${place}`);
-  const i = indexIn(row, scene, subject, {});
+  const i = indexIn(row, scene, subject, {matrix});
   if (!(i < matrix.rows)) throw new UntoldError(`${name} has no row ${i} at ${place}`);
   if (summary) return SUMMARIES[summary](matrix.row(i));
   const j = col === undefined ? 0 : indexIn(col, scene, subject, {matrix, row: i});

@@ -39,8 +39,11 @@ const STORY_WORDS = {
   // what its numbers say
   above: (scene, subject) => (subjectEntry(scene, subject, "dA", subject.key) > subjectEntry(scene, subject, "D", 0) ? "above" : "below"),
   rise: (scene, subject) => (subjectEntry(scene, subject, "dA", subject.key) < 0 ? "fall" : "rise"),
-  worth: (scene, subject) => 0.01 * Math.abs(subjectEntry(scene, subject, "dA", subject.key)),
+  cost: (scene, subject) => 0.01 * Math.abs(subjectEntry(scene, subject, "dA", subject.key)),
   raises: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "raises" : "lowers"),
+  moves: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "lowers" : "raises"),
+  more: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "more" : "less"),
+  weight: (scene, subject) => subjectEntry(scene, subject, "A", subject.key),
   shifted: changeOfShift,
 };
 
@@ -98,10 +101,13 @@ function wordAround(position) {
   return tokenizer.tokens([ids[position]])[0]; // a blank, or end-of-sentence
 }
 
-/** An index of a story in numbers; "largest" is the column of the largest entry in the row. */
+/** An index of a story in numbers; "largest" is the column of the largest entry in the row, or, as a row, that of the largest of all. */
 function indexIn(word, scene, subject, {matrix, row}) {
   if (word === "asked") return askedId(scene, subject);
   if (word === "written") return writtenId(scene, subject);
-  if (word === "largest") return largestBy([...Array(matrix.cols).keys()], (col) => Math.abs(matrix.at(row, col)));
+  if (word === "largest") {
+    const largest = ({data}) => data.indexOf(largestBy(data, Math.abs));
+    return row === undefined ? Math.floor(largest(matrix) / matrix.cols) : largest({data: matrix.row(row)});
+  }
   return ["row", "key", "other"].includes(word) ? subject[word] : Number(word);
 }
