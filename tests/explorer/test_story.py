@@ -128,6 +128,14 @@ def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_what_is_measured_meanwhile_leaves_the_frames_where_they_are(live):
+    live.evaluate("enterStop('softmax', 0)")
+    framed = "frames.targets.map(({key, element}) => [key, element.isConnected])"
+    assert live.evaluate(framed) == [["bars:A", True]]
+    live.evaluate("showMeasured()")
+    assert live.evaluate(framed) == [["bars:A", True]]
+
+
 def test_it_opens_at_the_loss_of_the_token_that_the_model_would_not_write(told_pages, live):
     explanation = explained("pre")
     assert state(live, "story", "stop", "symbol") == ["gradient", 0, "P"]

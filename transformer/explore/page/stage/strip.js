@@ -1,6 +1,7 @@
 "use strict";
 // The strip: the forward pass as tiles from left to right, and below each tile its gradient, right to left.
 
+const WIDEST = 300; // pixels of a column, on average
 let drawnStrip = []; // what the strip that stands there was drawn from
 
 /** Draw the strip into `container`; `wrong` has the gradients that a check has found wrong. */
@@ -19,6 +20,7 @@ function stripOf(view, wrong) {
   const flat = columns.every(({tiles}) => tiles.length === 1); // with room for the text beside the picture
   const strip = make("div", flat ? "strip flat" : "strip");
   strip.style.gridTemplateColumns = columns.map(flat ? flatColumnWidth : columnWidth).join(" ");
+  strip.style.maxWidth = `${columns.length * WIDEST}px`; // a few tiles would be mostly empty
   strip.append(direction("forward pass →"));
   for (const {operation} of columns) strip.append(make("div", "operation", ...withSubscripts(operation)));
   strip.append(rowOfTiles(view, columns, false, wrong),
