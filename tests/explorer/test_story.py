@@ -29,7 +29,8 @@ COMPLAINTS = """() => {
         const tall = bottom - top > room - 2 * MARGIN;
         if (bottom > room && !tall || top < 0) found.push(`${key} is from ${top} to ${bottom} of ${room}`);
         const frame = document.querySelector(`.story-frame[data-target="${key}"]`).getBoundingClientRect();
-        if (Math.abs(frame.top + AROUND - top) > 1 || Math.min(right, innerWidth) < frame.left || frame.width < 8) {
+        const misplaced = Math.abs(frame.top + aroundOf(key) - top) > 1;
+        if (misplaced || Math.min(right, innerWidth) < frame.left || frame.width < 8) {
             found.push(`the frame of ${key} is elsewhere`);
         }
     });

@@ -38,7 +38,7 @@ def bits(trainer):
 
 
 def both(out, **changes):
-    """The training losses of a run in float32 and of one in float16; one differs at least, or nothing was in float16."""
+    """The training losses of a run in float32 and of one in float16; one differs, or nothing was in float16."""
     model = {"d_model": 32, "num_heads": 4, "d_ff": 64, "dropout": 0.0}
     options = {"valid_every": 20, "valid_sentences": 1, "label_smoothing": 0.0, "batch_tokens": 200, "accumulate": 1}
     for precision in ("float32", "float16"):

@@ -6,7 +6,8 @@
 //                                they are brought into sight, as many as there is room for, the first one first, and then what lies around them
 
 const MARGIN = 12; // pixels between what is pointed at and the edges of the window
-const AROUND = 5; // pixels between a frame and what stands in it
+/** Pixels between a frame and what stands in it; beside a token stands the next. */
+const aroundOf = (key) => (key.includes("token:") ? 2 : 5);
 const frames = {box: null, targets: []};
 
 /** What needs no key of its own, since it has a place on the page. */
@@ -41,14 +42,15 @@ function pointAt(keys, view, bring) {
 
 /** Each frame stands around its element, or around as much of it as is seen in the box that it scrolls in. */
 function placeFrames() {
-  frames.targets.forEach(({element}, n) => {
+  frames.targets.forEach(({key, element}, n) => {
+    const around = aroundOf(key);
     const {left, top, right, bottom} = seenPart(element);
     const frame = frames.box.children[n];
     frame.hidden = right - left < 4 || bottom - top < 4;
-    frame.style.left = `${left + scrollX - AROUND}px`;
-    frame.style.top = `${top + scrollY - AROUND}px`;
-    frame.style.width = `${right - left + 2 * AROUND}px`;
-    frame.style.height = `${bottom - top + 2 * AROUND}px`;
+    frame.style.left = `${left + scrollX - around}px`;
+    frame.style.top = `${top + scrollY - around}px`;
+    frame.style.width = `${right - left + 2 * around}px`;
+    frame.style.height = `${bottom - top + 2 * around}px`;
   });
 }
 
@@ -61,7 +63,7 @@ function seenPart(element) {
     [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
   }
   // Not into the margins of a narrow window, which would then scroll sideways.
-  return {left: Math.max(left, AROUND + 1), top, right: Math.min(right, document.documentElement.clientWidth - AROUND - 1), bottom};
+  return {left: Math.max(left, 6), top, right: Math.min(right, document.documentElement.clientWidth - 6), bottom};
 }
 
 const scrollsSideways = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
