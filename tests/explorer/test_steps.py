@@ -236,6 +236,22 @@ def test_other_texts_begin_another_curve(page):
     assert len(page.evaluate(LOSSES)) == 2
 
 
+def test_what_other_weights_wrote_is_written_anew(page):
+    page.evaluate("explorer.setState({target: null})")
+    trained = page.input_value("#text-target")
+    page.evaluate("explorer.setState({target: openingTexts(0).target})")
+    assert trained != page.input_value("#text-target")
+    for _ in range(40):
+        press(page, "once")
+    page.click("#write")
+    stepped = page.input_value("#text-target")
+    assert stepped != trained
+    press(page, "reset")
+    page.click("#write")
+    assert page.input_value("#text-target") == trained
+    assert page.is_disabled("#write")
+
+
 def test_the_slider_and_the_rule_are_used(page):
     page.locator("#step-rate").focus()
     rate = page.evaluate("stepping.rates.sgd")

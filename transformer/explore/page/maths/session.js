@@ -2,8 +2,9 @@
 //
 // How to use:
 //   const session = new Session(decodePage(data).model)
-//   session.items -> [{source, target, written, ids: {source, target}}…]   the sentences of the batch; `written`: whether
-//                                          the model wrote the target; ids with end-of-sentence
+//   session.items -> [{source, target, written, version, ids: {source, target}}…]   the sentences of the batch; `written`:
+//                                          whether the model wrote the target, with the weights of `version`; ids with
+//                                          end-of-sentence
 //   session.setTexts({source, target}, item)     target null: the model writes it, greedily; TextError for texts that no
 //                                          model could read, and nothing changes then
 //   session.unknown(item) -> {source: [piece…], target: [piece…]}   what the vocabularies do not have
@@ -43,7 +44,7 @@ class Session {
     this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
     this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
     this.opening = texts.source.map((source, item) => ({
-      source, target: texts.target[item], written, ids: {source: ids.source[item], target: ids.target[item]},
+      source, target: texts.target[item], written, version: 0, ids: {source: ids.source[item], target: ids.target[item]},
     }));
     this.items = [...this.opening];
     this.first = this.parameters;
@@ -71,7 +72,7 @@ class Session {
     if (target === null) {
       // What never ends is cut off where the model has no position left for the end.
       ids.target = [...this.greedy(source).ids.slice(0, this.config.max_length - 1), this.config.eos_id];
-      return {source, target: this.tokenizers.target.decode(ids.target), written: true, ids};
+      return {source, target: this.tokenizers.target.decode(ids.target), written: true, version: this.version, ids};
     }
     ids.target = this.idsOf("target", target);
     return {source, target, written: false, ids};

@@ -67,10 +67,10 @@ function renderSentence(container, view) {
   const from = [run, row, place.side, source, target, refusal];
   if (from.every((part, n) => part === drawnSentence[n])) return;
   drawnSentence = from;
-  const {source: read, target: asked, written} = session.items[state.item];
+  const {source: read, target: asked, written, version} = session.items[state.item];
   showText("source", read);
   showText("target", asked);
-  document.getElementById("write").disabled = written;
+  document.getElementById("write").disabled = written && version === session.version;
   document.getElementById("source-tokens").replaceChildren(...sourceTokens(view));
   document.getElementById("target-tokens").replaceChildren(...targetTokens(view));
   document.getElementById("loss").replaceChildren(...lossText(view));

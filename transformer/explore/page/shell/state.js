@@ -42,7 +42,8 @@ function setState(changes) {
 function changeState(changes) {
   const asked = madeDefinite(changes);
   const changing = (...fields) => fields.some((field) => field in asked && asked[field] !== state[field]);
-  const otherTexts = changing("source", "target");
+  const writes = session !== null && asked.target === null; // after steps perhaps another text than before
+  const otherTexts = writes || changing("source", "target");
   if (changing("place", "symbol")) state.terms = null;
   if (otherTexts || changing("item") || (session === null && changing("place"))) state.edit = null;
   if (otherTexts || changing("scaling", "masking", "edit", "broken", "cell", "place", "item", "head", "symbol", "row")) state.nudge = null;
