@@ -250,6 +250,10 @@ def test_what_other_weights_wrote_is_written_anew(page):
     page.click("#write")
     assert page.input_value("#text-target") == trained
     assert page.is_disabled("#write")
+    page.evaluate("session.step({rule: 'sgd', rate: 1e-9}), explorer.setState({})")
+    page.click("#write")
+    assert page.input_value("#text-target") == trained
+    assert page.is_disabled("#write")  # the same text, and now of these weights
 
 
 def test_the_slider_and_the_rule_are_used(page):

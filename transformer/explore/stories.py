@@ -21,7 +21,8 @@ BUILT_IN = ("gradient", "softmax", "scale")
 # What a story is about: how the page finds the row that all its stops speak of.
 ABOUT = ("wrong token", "largest gradient", "fading row")
 # Words for an index that depends on the run; page/story/subject.js finds them.
-INDICES = ("row", "key", "other", "asked", "written", "largest")
+POSITIONS = ("row", "key", "other")
+INDICES = (*POSITIONS, "asked", "written", "largest")
 PLACES = ("attention", "addition", "output")
 BROKEN = ("batch", "rowsum", "transpose", "mask")
 # What {…} in a text may name; page/story/words.js says what each of them is.
@@ -175,6 +176,9 @@ def _points(where: str, points: Any) -> None:
         raise StoryError(f"{where}: a list such as [\"tile:dS\", \"panel\"] expected, got {_shown(points)}")
     for point in points:
         _text(where, point)
+        kind, _, name = point.partition(":")
+        if kind.endswith("token") and name not in POSITIONS and not name.isdecimal():
+            raise StoryError(f"{where}: {_shown(point)}: {name} is no number and none of {', '.join(POSITIONS)}")
 
 
 def _with_placeholders(where: str, text: Any) -> None:

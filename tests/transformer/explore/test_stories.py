@@ -56,6 +56,7 @@ def test_the_story_of_the_manual_can_be_told():
     ({"do": "jump"}, "story: stop 2: do: "),
     ({"do": ["step"]}, "story: stop 2: do: "),
     ({"state": {"cell": ["lowest", 0]}}, "story: stop 2: state: cell: "),
+    ({"point": ["token:largest"]}, "story: stop 2: point: \"token:largest\": largest "),
     ({"state": {"broken": "nothing"}}, "story: stop 2: state: broken: "),
     # what the attentions alone do not tell
     ({"text": "{before loss}"}, "story: stop 2: text: {before loss} needs a live model"),

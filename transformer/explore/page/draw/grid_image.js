@@ -41,9 +41,9 @@ function imageLabels(side, labels, size, axis) {
   const strip = make("div", `image-labels ${side}`);
   strip.setAttribute("aria-hidden", "true"); // each cell says its own
   const numbered = side === "top" && labels.every((label, n) => label === String(n)); // numbers are never turned
-  const isLong = labels.map((text) => [...withoutNumber(text, side, size)].length > 1);
+  const turned = labels.filter((text) => [...withoutNumber(text, side, size)].length > 1).length;
   const needed = numbered ? DIGIT_WIDTH * (String(labels.length - 1).length + 1)
-    : side === "top" && !isLong.some((long, n) => long && isLong[n + 1]) ? LETTER_WIDTH : LABEL_HEIGHT;
+    : side === "top" && turned < 2 ? LETTER_WIDTH : LABEL_HEIGHT; // one turned label, as "<eos>", has room beside letters
   const every = [1, 2, 4, 8, 16, 32, 64].find((n) => n * size >= needed) ?? 64;
   labels.forEach((text, n) => {
     const shown = withoutNumber(text, side, size);

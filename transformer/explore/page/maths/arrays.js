@@ -42,14 +42,7 @@ function makeMatrix(rows, cols, entry) {
   return out;
 }
 
-const transposes = new WeakMap(); // by matrix: those of the weights are read in every run
-
-function transpose(a) {
-  if (!transposes.has(a)) transposes.set(a, transposed(a));
-  return transposes.get(a);
-}
-
-function transposed({rows, cols, data}) {
+function transpose({rows, cols, data}) {
   const out = new Matrix(cols, rows);
   for (let i = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++) out.data[j * rows + i] = data[i * cols + j];

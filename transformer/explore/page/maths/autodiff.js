@@ -19,6 +19,7 @@
 // A tape whose backward is never called has run the forward alone, at no further cost.
 // Nodes and records may have one matrix in common, as dX and dY of a sum: no matrix is changed once it is made.
 
+const transposes = new WeakMap(); // by matrix: every run reads those of the weights
 const untouched = (symbol, matrix) => matrix;
 
 const gradientBy = ({gradient, value}) => gradient ?? new Matrix(value.rows, value.cols);
@@ -83,7 +84,8 @@ class Tape {
 
   /** forward: Y = Aᵀ                           so here: dA = dYᵀ */
   transpose(a) {
-    return this.step(transpose(a.value), [a], (dY) => [transpose(dY)]);
+    if (!transposes.has(a.value)) transposes.set(a.value, transpose(a.value));
+    return this.step(transposes.get(a.value), [a], (dY) => [transpose(dY)]);
   }
 
   /** forward: Y = A + B                        so here: dA = dY,  dB = dY */
@@ -128,7 +130,7 @@ class Tape {
   /** forward: Y₁, Y₂, … = A cut between columns so here: dA = dY₁, dY₂, … side by side */
   split(a, count) {
     const width = a.value.cols / count;
-    this.step(a.value, [a], () => [sideBySide(pieces.map(gradientBy))]); // after what comes back to every piece
+    this.step(a.value, [a], () => [sideBySide(pieces.map(gradientBy))]); // before the pieces, so after them in the backward
     const pieces = Array.from({length: count}, (_, n) => this.leaf(columnsOf(a.value, n * width, (n + 1) * width)));
     return pieces;
   }

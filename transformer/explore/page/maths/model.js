@@ -98,10 +98,10 @@ class ModelRun {
   ofHeads(path) {
     return this.once(path, () => {
       const [query, key, value, output] = ["query", "key", "value", "output"].map((name) => this.linear(`${path}.${name}`));
-      const cut = (node) => (node ? this.tape.split(node, this.config.num_heads) : []);
+      const {num_heads: count} = this.config;
+      const cut = (node) => (node ? this.tape.split(node, count) : Array(count).fill(null));
       const [WQ, bQ, WK, bK, WV, bV] = [query, key, value].flatMap(({W, b}) => [cut(W), cut(b)]);
-      const heads = WQ.map((_, n) => ({
-        WQ: WQ[n], bQ: bQ[n] ?? null, WK: WK[n], bK: bK[n] ?? null, WV: WV[n], bV: bV[n] ?? null}));
+      const heads = WQ.map((_, n) => ({WQ: WQ[n], bQ: bQ[n], WK: WK[n], bK: bK[n], WV: WV[n], bV: bV[n]}));
       return {heads, WO: output.W, bO: output.b};
     });
   }

@@ -47,7 +47,10 @@ function useTyped(side) {
 /** Token by token, as it happens; at once where nothing is to move. */
 function letTheModelWrite() {
   stopWaiting();
-  const finish = () => setState({target: null});
+  const finish = () => {
+    state.target = session.items[state.item].target; // so that null is a change, also where other weights wrote this text
+    setState({target: null});
+  };
   if (!motionAllowed()) return finish();
   const tokenizer = session.tokenizers.target, written = [], ids = session.writing(state.source);
   const writeNext = () => {
@@ -64,7 +67,7 @@ function renderSentence(container, view) {
   container.hidden = view.session === null;
   if (container.hidden) return;
   const {run, state: {row, source, target}, place} = view;
-  const from = [run, row, place.side, source, target, refusal];
+  const from = [run, row, place.side, source, target, refusal, session.items[state.item]];
   if (from.every((part, n) => part === drawnSentence[n])) return;
   drawnSentence = from;
   const {source: read, target: asked, written, version} = session.items[state.item];

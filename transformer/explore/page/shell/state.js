@@ -42,8 +42,7 @@ function setState(changes) {
 function changeState(changes) {
   const asked = madeDefinite(changes);
   const changing = (...fields) => fields.some((field) => field in asked && asked[field] !== state[field]);
-  const writes = session !== null && asked.target === null; // after steps perhaps another text than before
-  const otherTexts = writes || changing("source", "target");
+  const otherTexts = changing("source", "target");
   if (changing("place", "symbol")) state.terms = null;
   if (otherTexts || changing("item") || (session === null && changing("place"))) state.edit = null;
   if (otherTexts || changing("scaling", "masking", "edit", "broken", "cell", "place", "item", "head", "symbol", "row")) state.nudge = null;

@@ -34,7 +34,7 @@ function showMeasured() {
   const view = currentView();
   renderBreadcrumb(document.getElementById("breadcrumb"), view, verdictOf(view));
   renderTabs(view);
-  renderStory(document.getElementById("story"), view); // what it points at in the panel is drawn anew
+  if (told.subject !== null) showTargets(false); // what the story points at in the panel has been drawn anew
   restoreFocus(key);
 }
 

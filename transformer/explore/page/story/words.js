@@ -13,6 +13,11 @@ const writtenId = ({run}, {row}) => run.predicted[row].id;
 const headOf = (scene, {place, head}) => scene.resultAt(place).heads[head];
 const subjectEntry = (scene, subject, symbol, col) => headOf(scene, subject)[symbol].at(subject.row, col);
 
+/** One of two words, by the sign of the entry at the row and the key. */
+const bySign = (symbol, positive, negative) => (scene, subject) => (
+  subjectEntry(scene, subject, symbol, subject.key) < 0 ? negative : positive);
+const costsMore = (scene, subject) => subjectEntry(scene, subject, "dA", subject.key) > subjectEntry(scene, subject, "D", 0);
+
 const STORY_WORDS = {
   // the token that is asked for
   read: (scene, {row}) => withSigns(tokensOf(state.item).target[row]),
@@ -37,12 +42,12 @@ const STORY_WORDS = {
   d_k: (scene, subject) => String(headOf(scene, subject).Q.cols),
   root: (scene, subject) => Math.sqrt(headOf(scene, subject).Q.cols),
   // what its numbers say
-  above: (scene, subject) => (subjectEntry(scene, subject, "dA", subject.key) > subjectEntry(scene, subject, "D", 0) ? "above" : "below"),
-  rise: (scene, subject) => (subjectEntry(scene, subject, "dA", subject.key) < 0 ? "fall" : "rise"),
+  above: (scene, subject) => (costsMore(scene, subject) ? "above" : "below"),
+  moves: (scene, subject) => (costsMore(scene, subject) ? "raises" : "lowers"),
   cost: (scene, subject) => 0.01 * Math.abs(subjectEntry(scene, subject, "dA", subject.key)),
-  raises: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "raises" : "lowers"),
-  moves: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "lowers" : "raises"),
-  more: (scene, subject) => (subjectEntry(scene, subject, "dS", subject.key) < 0 ? "more" : "less"),
+  raises: bySign("dS", "lowers", "raises"),
+  rise: bySign("dA", "rise", "fall"),
+  more: bySign("dS", "less", "more"),
   weight: (scene, subject) => subjectEntry(scene, subject, "A", subject.key),
   shifted: changeOfShift,
 };
@@ -105,9 +110,6 @@ function wordAround(position) {
 function indexIn(word, scene, subject, {matrix, row}) {
   if (word === "asked") return askedId(scene, subject);
   if (word === "written") return writtenId(scene, subject);
-  if (word === "largest") {
-    const largest = ({data}) => data.indexOf(largestBy(data, Math.abs));
-    return row === undefined ? Math.floor(largest(matrix) / matrix.cols) : largest({data: matrix.row(row)});
-  }
+  if (word === "largest") return row === undefined ? largestCell(matrix, null, null).row : largestCell(matrix, row, null).col;
   return ["row", "key", "other"].includes(word) ? subject[word] : Number(word);
 }
