@@ -318,8 +318,8 @@ NOT_HERE = {
         "percentile", "nanmedian", "cov", "corrcoef", "convolve", "correlate", "gcd", "lcm", "unwrap", "i0"]},
     **dict.fromkeys(["erfinv", "lgamma", "digamma"],
                     "minigrad.primitive makes an operation of a function and its gradient rules"),
-    **dict.fromkeys(["get_default_dtype", "set_default_dtype"], "numbers become float32 where no dtype is given; \
-module.to(dtype=numpy.float64) converts a module"),
+    **dict.fromkeys(["get_default_dtype", "set_default_dtype"], "numbers become float32 where no dtype is given; "
+                    "module.to(dtype=numpy.float64) converts a module"),
     "set_printoptions": "the repr is short; numpy.set_printoptions acts on print(x.numpy())",
     **dict.fromkeys(["Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD", "LBFGS",
                      "SparseAdam", "Adafactor", "Lion", "Muon"],
@@ -327,8 +327,8 @@ module.to(dtype=numpy.float64) converts a module"),
     **dict.fromkeys(["distributed", "DataParallel", "SyncBatchNorm"],
                     "one process trains on one device; minigrad.parallel.threads divides a batch among threads"),
     **dict.fromkeys(["dropout1d", "dropout2d", "alpha_dropout", "feature_alpha_dropout", "Dropout1d", "Dropout2d",
-                     "AlphaDropout"], "minigrad.functional.dropout drops single elements, and \
-minigrad.functional.dropout_with_mask those of a mask of yours"),
+                     "AlphaDropout"], "minigrad.functional.dropout drops single elements, and "
+                    "minigrad.functional.dropout_with_mask those of a mask of yours"),
     **dict.fromkeys(["poisson_nll_loss", "gaussian_nll_loss", "hinge_embedding_loss", "margin_ranking_loss",
                      "triplet_margin_loss", "cosine_embedding_loss", "multi_margin_loss", "multilabel_margin_loss",
                      "soft_margin_loss", "PoissonNLLLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "MarginRankingLoss",

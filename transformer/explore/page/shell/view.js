@@ -15,8 +15,8 @@
 // A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
 // `render` gets an empty container each time something changed, and is called for the open panel only. A panel with
 // `kinds: ["attention"]` is there in places of these kinds, one with `whole: true` for attentions that are known from X and
-// M to Y, one with `live: true` on pages with a live model. Give an element that can have the keyboard focus a data-key of its own ("softmax:row:3"): after a
-// redraw the focus returns to it.
+// M to Y, one with `live: true` on pages with a live model. Give an element that can have the keyboard focus a data-key of
+// its own ("softmax:row:3"): after a redraw the focus returns to it.
 
 const PANELS = [];
 const panelsOf = (view) => PANELS.filter(({whole, live, kinds}) => (
