@@ -38,7 +38,7 @@ FOLDERS = {
     "start": ("keyboard", "main"),
 }
 SCRIPTS = tuple(f"{folder}/{name}" for folder, names in FOLDERS.items() for name in names)
-STYLES = ("shell/style", "shell/panels", "map/map", "stage/stage", "panels/reading", "panels/steps", "story/story")
+STYLES = ("shell/style", "map/map", "stage/stage", "panels/panels", "panels/steps", "story/story")
 MARK = b'<meta name="generator" content="transformer explain">'  # in page.html
 
 
