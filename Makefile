@@ -34,7 +34,7 @@ help:
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
 demo: $(VENV)/extra-data $(VENV)/extra-plot
-	$(BIN)/python examples/translate_dates.py
+	$(BIN)/python -m transformer demo
 
 # A process for each core and one more, up to four (tests/conftest.py), and in each of them one thread for the matrix
 # products. Each begins with a stretch of the tests of its own: what the tests of a file share, such as a browser, is
@@ -88,7 +88,7 @@ clean:
 
 # Installs the project in place (editable), with the extra that the target's name says: .venv/extra-test.
 $(VENV)/extra-%: setup.cfg pyproject.toml | $(VENV)/created
-	@echo "Installing minigrad[$*] into $(VENV) (once)"
+	@echo "Installing minigrad-transformer[$*] into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 

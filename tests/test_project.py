@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import minigrad
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("minigrad", "transformer")
 EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "sklearn", "matplotlib", "matplotlib_fontja", "pygraphviz",
@@ -18,10 +20,11 @@ def modules() -> list[Path]:
     return [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 
 
-def test_setuptools_finds_every_folder_of_both_packages_and_their_data():
+def test_setuptools_finds_every_folder_of_both_packages_their_data_and_one_version():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     assert config["metadata"]["version"] == "attr: minigrad.__version__"
+    assert f"\nversion: {minigrad.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     patterns = config["options.packages.find"]["include"].split()
     for folder in {path.parent for path in modules()}:
         dotted = ".".join(folder.relative_to(ROOT).parts)

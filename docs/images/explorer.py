@@ -20,7 +20,7 @@ from transformer.translator import Translator
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in examples/translate_dates.py
+SENTENCE, ASKED = "le 1er septembre 2021", "2021-08-01"  # as in transformer/cli/demo.py
 CROSS = "place: 'decoder.layers.1.cross_attention', symbol: 'dS', panel: 'softmax'"
 # Of each picture: what is done, and the first and the last of the elements that it shows; without any, the window.
 PICTURES = {

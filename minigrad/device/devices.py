@@ -188,7 +188,7 @@ def synchronize(device: str) -> None:
 
 # --- Is a GPU usable? -----------------------------------------------------------------------------
 
-_INSTALL = "pip install -e '.[cuda12]'  in the project's folder ('.[cuda13]' for a CUDA 13 driver)"
+_INSTALL = "pip install 'minigrad-transformer[cuda12]'  (cuda13 for a CUDA 13 driver)"
 
 
 class CudaStatus(NamedTuple):

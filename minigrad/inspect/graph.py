@@ -102,8 +102,8 @@ class Drawing:
         try:
             import pygraphviz
         except ImportError as error:
-            raise ImportError("drawing the graph needs the package 'pygraphviz': install it with  pip install -e "
-                              "'.[draw]'  in the project's folder; as .dot it needs none") from error
+            raise ImportError("drawing the graph needs the package 'pygraphviz', from  pip install "
+                              "'minigrad-transformer[draw]'; as .dot it needs none") from error
         document = pygraphviz.AGraph(string=self.dot).draw(format="svg", prog="dot").decode()
         return document[document.index("<svg"):]  # without the prolog, it can stand inside a page as well
 

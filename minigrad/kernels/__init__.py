@@ -50,8 +50,7 @@ def load() -> None:
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise  # Numba is there, and something that it needs is not: its own message says what
-        message = ("minigrad.jit needs the package 'numba': install it with  pip install -e '.[jit]'  in the project's "
-                   "folder")
+        message = "minigrad.jit needs the package 'numba', from  pip install 'minigrad-transformer[jit]'"
         raise ImportError(message, name="numba") from None
 
 

@@ -35,7 +35,7 @@ def test_every_example_is_here():
     """Those that the tests below and test_published_weights.py run; each that trains has a help text."""
     paths = {path.name for path in EXAMPLES.glob("*.py")} - {"gpt2.py", "bert.py", "whisper.py"}
     assert sorted(paths) == ["digits.py", "loss_curvature.py", "train_characters.py", "train_copy.py",
-                             "train_reverse.py", "translate_dates.py", "translate_text.py"]
+                             "train_reverse.py", "translate_text.py"]
     for name in paths:
         assert "--device" in run_example(name, "--help").stdout
 
@@ -70,16 +70,6 @@ def test_reverse(tmp_path):
     result = run_example("train_reverse.py", "--steps", 1, "--out", tmp_path)
     scores = [float(line.split()[0]) for line in result.stdout.splitlines()[-3:]]
     assert scores == sorted(scores, reverse=True)
-
-
-@pytest.mark.slow
-def test_dates(tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
-    result = run_example("translate_dates.py", "--steps", 1, "--out", tmp_path)
-    assert result.stdout.count(" → ") == 10
-    for name in ("attention.png", "history.png"):
-        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-    assert "le 1er septembre 2021" in (tmp_path / "explain.html").read_text(encoding="utf-8")
 
 
 def test_digits():

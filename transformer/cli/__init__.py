@@ -1,4 +1,4 @@
-"""The commands: ``python -m transformer train | translate | evaluate | explain | info``.
+"""The commands: ``python -m transformer demo | train | translate | evaluate | explain | info``.
 
     command.py      what all commands share: errors in one line, grouped help, --device and --threads
     streams.py      standard streams that are closed or broken
@@ -17,6 +17,7 @@ import click
 from minigrad import __version__
 
 from transformer.cli.command import Group
+from transformer.cli.demo import demo as demo_command
 from transformer.cli.evaluate import evaluate as evaluate_command
 from transformer.cli.explain import explain as explain_command
 from transformer.cli.info import info as info_command
@@ -26,7 +27,7 @@ from transformer.cli.translate import translate as translate_command
 __all__ = ["main"]
 
 
-COMMANDS = [train_command, translate_command, evaluate_command, explain_command, info_command]
+COMMANDS = [demo_command, train_command, translate_command, evaluate_command, explain_command, info_command]
 
 
 @click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)

@@ -153,7 +153,7 @@ def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -
 
 DEFAULT_THREADS = "[default: all cores, at most 8; 1 for small models]"
 KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. Needs Numba, from  "
-                "pip install -e '.[jit]'  in the project's folder")
+                "pip install 'minigrad-transformer[jit]'")
 device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,

@@ -74,7 +74,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
             place = f"{path}, line {line_of_pair(path, error.index)}"
         raise click.UsageError(f"{place}: {error.problem}") from error
     if result["bleu"] is None:
-        click.echo("no BLEU: it needs sacrebleu, from  pip install -e '.[data]'  in the project's folder", err=True)
+        click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad-transformer[data]'", err=True)
     click.echo(json.dumps(result))
     click.echo(rounded(result), err=True)
 

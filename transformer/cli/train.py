@@ -147,8 +147,7 @@ def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing
     else:
         click.echo(f"{length}; the best: {result.best.describe(options.valid_metric)}")
     if not can_draw():
-        click.echo("no history.png: it needs matplotlib, from  pip install -e '.[plot]'  in the project's folder",
-                   err=True)
+        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
     click.echo(f"{out} is ready; now try" if nothing_to_do else f"wrote {out}; now try", nl=False)
     click.echo(f"  python -m transformer translate {_quoted(out)}")
 

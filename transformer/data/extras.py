@@ -16,6 +16,5 @@ def require(module: str, purpose: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the library is installed, but one of its dependencies is not: the message names it
-        message = (f"{purpose} needs the package {package!r}: install it with  pip install -e '.[data]'  in the "
-                   "project's folder")
+        message = f"{purpose} needs the package {package!r}, from  pip install 'minigrad-transformer[data]'"
         raise ImportError(message, name=package) from None

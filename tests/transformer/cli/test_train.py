@@ -72,7 +72,7 @@ GOOD = "good.src good.tgt"
     ("--task copy --device tpu", "unknown device 'tpu'"),
     ("--task copy --tokens bpe --vocab-size 200", "--vocab-size 200 is too small for --tokens bpe"),
     ("--task copy --train-count 99 --max-length 5 --steps 1", "raise --max-length"),
-    ("--task copy --train-count 9 --metric bleu", "pip install -e '.[data]'"),
+    ("--task copy --train-count 9 --metric bleu", "pip install 'minigrad-transformer[data]'"),
     ("--task copy --threads 100000", "100000 is not in the range"),
     (f"--task copy --steps {10**30}", "is not in the range"),
     (f"--task copy --train-count {10**12}", "train_count 1,000,000,000,000 is too many pairs"),

@@ -26,8 +26,7 @@ def new_figure(size: tuple[float, float]) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plots need matplotlib: install it with  pip install -e '.[plot]'  in the project's "
-                          "folder") from error
+        raise ImportError("plots need matplotlib, from  pip install 'minigrad-transformer[plot]'") from error
     with matplotlib.rc_context():
         matplotlib.rcParams["font.family"] = [*matplotlib.rcParams["font.family"], *japanese_font()]
         yield Figure(figsize=size, layout="constrained")

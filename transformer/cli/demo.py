@@ -1,7 +1,6 @@
-"""Teach a Transformer to read dates of five languages, and see where it looks and why: what ``make demo`` runs.
+"""``demo``: teach a Transformer to read dates of five languages, and see where it looks and why."""
 
-    python examples/translate_dates.py
-"""
+from __future__ import annotations
 
 import sys
 from dataclasses import replace
@@ -10,10 +9,11 @@ from pathlib import Path
 
 import click
 
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import COUNT, Command, device_option, option
 from transformer.data import BOS, EOS, get_task
 from transformer.explore.plots import cross_attention, plot_attention
 from transformer.explore.translation import explain
+from transformer.training.log import can_draw
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
 from transformer.training.run_folder import is_run
@@ -23,14 +23,19 @@ PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what i
 
 
 @click.command(cls=Command)
-@click.option("--out", default="runs/demo", show_default=True, type=Path,
-              help="Where the model and the pictures go; what is there goes on.")
-@click.option("--steps", default=STEPS, show_default=True, help="Updates of the parameters.")
+@option("--out", default="runs/demo", metavar="DIR", type=click.Path(path_type=Path), section="Output",
+        help="Where the model and the pictures go; what is there goes on.")
+@option("--steps", type=COUNT, default=STEPS, metavar="N", section="Training", help="Updates of the parameters.")
 @device_option
-def main(out: Path, steps: int, device: str) -> None:
-    """Train on human-written dates → ISO 8601, then read 1,000 that were never seen."""
+def demo(out: Path, steps: int, device: str) -> None:
+    """Train on human-written dates → ISO 8601, then read 1,000 that were never seen, and draw where the model looks.
+
+    Needs the extras data and plot, and a few minutes.
+    """
+    if not can_draw():
+        raise ImportError("the demo draws with matplotlib, from  pip install 'minigrad-transformer[data,plot]'")
     if is_run(out):
-        print(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
+        click.echo(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
     recipe = RECIPES["dates"]
     train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
     tokenizers = task_tokenizers(get_task("dates"), train_pairs)  # characters to numbers and back
@@ -39,10 +44,10 @@ def main(out: Path, steps: int, device: str) -> None:
                        resume=is_run(out)).translator
     test_pairs = get_task("dates").pairs("test", 1000, seed=1)
     right = translator.evaluate(test_pairs)["exact_match"]
-    print(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
-    for source, target in test_pairs[:10]:
-        [[best]] = translator.translate([source])
-        print(f"  {source:32} → {best.text}" + ("" if best.text == target else f"  (wrong: it is {target})"))
+    click.echo(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
+    for text, date in test_pairs[:10]:
+        [[best]] = translator.translate([text])
+        click.echo(f"  {text:32} → {best.text}" + ("" if best.text == date else f"  (wrong: it is {date})"))
 
     # A row of the picture is a step of the decoder, which reads one character and writes the next, 0 → 9; a column is a
     # character of the source that it looks at.
@@ -54,11 +59,7 @@ def main(out: Path, steps: int, device: str) -> None:
     title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"
     plot_attention(weights, source, read, written, title).savefig(out / "attention.png", dpi=150)
     explain(translator, PICTURED, ASKED, folder=out).to_html(out / "explain.html")
-    print(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
-          f"\n      {out}/history.png    (loss and exact match during training)"
-          f"\n      {out}/explain.html   (open it: how the gradient runs back if it should have been {ASKED})"
-          f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {out}")
-
-
-if __name__ == "__main__":
-    main()
+    click.echo(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
+               f"\n      {out}/history.png    (loss and exact match during training)"
+               f"\n      {out}/explain.html   (open it: how the gradient runs back if it should have been {ASKED})"
+               f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {out}")

@@ -1,0 +1,60 @@
+"""``demo``, shortened; and from a wheel, in a folder where nothing of the repository is."""
+
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.transformer.commands import call, refused
+from transformer.training import recipes
+
+ROOT = Path(__file__).parents[3]
+
+
+def check_outputs(out, printed):
+    assert printed.count(" → ") == 10
+    for name in ("attention.png", "history.png"):
+        assert (out / name).read_bytes()[:4] == b"\x89PNG"
+    assert "le 1er septembre 2021" in (out / "explain.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_it_trains_translates_and_draws(tmp_path, monkeypatch):
+    monkeypatch.undo()  # here the curves are drawn
+    monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
+    recipe = recipes.RECIPES["dates"]
+    monkeypatch.setitem(recipes.RECIPES, "dates", replace(recipe, train_count=300, valid_count=5))
+    result = call("demo", "--steps", 1, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    check_outputs(tmp_path, result.stdout)
+
+
+def test_what_it_lacks_is_said_before_it_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer.cli.demo.can_draw", lambda: False)
+    assert "minigrad-transformer[data,plot]" in refused("demo", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_from_a_wheel_made_from_the_sdist(tmp_path):
+    """`build` makes the sdist, and from it, alone, the wheel; its demo runs elsewhere."""
+    run = {"check": True, "capture_output": True, "text": True, "encoding": "utf-8"}
+    subprocess.run([sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT], **run)
+    (wheel,), (sdist,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        parts = {Path(name).parts[1] for name in archive.getnames() if "/" in name}
+    assert not parts & {"tests", "runs", "docs", "benchmarks"}
+    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", site, wheel], **run)
+    environment = {**os.environ, "PYTHONPATH": str(site), "PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1"}
+    code = "import minigrad, transformer; print(minigrad.__file__, transformer.__file__)"
+    where = subprocess.run([sys.executable, "-c", code], cwd=elsewhere, env=environment, **run)
+    assert where.stdout.count(str(site)) == 2
+    done = subprocess.run([sys.executable, "-m", "transformer", "demo", "--steps", "20"], cwd=elsewhere,
+                          env=environment, **run)
+    check_outputs(elsewhere / "runs/demo", done.stdout)
