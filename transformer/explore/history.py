@@ -22,8 +22,10 @@ from transformer.training.run_folder import RunError, numbered
 
 
 def double(model: Transformer) -> Transformer:
-    """A copy in float64 and in evaluation mode, on the same device; every weight has exactly the value it had."""
-    return deepcopy(model).to(dtype=np.float64).eval()
+    """A copy in float64, in evaluation mode and without gradients, on the same device; weights keep their values."""
+    copied = deepcopy(model).eval()
+    copied.zero_grad()  # what training left there would be added to the gradient of the sentence
+    return copied.to(dtype=np.float64)
 
 
 def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:

@@ -55,8 +55,12 @@ def test_the_loss_is_that_of_the_translator(translator, source, target):
 
 
 def test_every_gradient_is_right(translator):
-    """Though the model is nearly sure, and its gradients are small."""
+    """Though the model is nearly sure, so that its gradients are small, and has others left from training."""
+    model = translator.model
+    model.loss(np.array([[4, 5, 2]]), np.array([[6, 6, 2]])).backward()
     explanation = explain(translator, ["one two three", "two"])
+    assert model.projection.weight.grad is not None  # the translator is not changed
+    model.zero_grad()
     assert explanation.loss < 0.05
     assert len(explanation.names) == 3
     for name in explanation.names:
