@@ -6,10 +6,12 @@ import sys
 from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
+from typing import Any
 
 import click
 
-from transformer.cli.command import COUNT, Command, device_option, option
+from transformer.cli.command import COUNT, device_option, option
+from transformer.cli.train import Training, quoted
 from transformer.data import BOS, EOS, get_task
 from transformer.explore.plots import cross_attention, plot_attention
 from transformer.explore.translation import explain
@@ -22,7 +24,15 @@ STEPS = RECIPES["dates"].options.steps
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back
 
 
-@click.command(cls=Command)
+class _Demo(Training):
+    """The same command goes on with what it has begun."""
+
+    def again(self, params: dict[str, Any]) -> str:
+        steps = "" if params["steps"] == STEPS else f" --steps {params['steps']}"
+        return f"python -m transformer demo --out {quoted(params['out'])}{steps}"
+
+
+@click.command(cls=_Demo)
 @option("--out", default="runs/demo", metavar="DIR", type=click.Path(path_type=Path), section="Output",
         help="Where the model and the pictures go; what is there goes on.")
 @option("--steps", type=COUNT, default=STEPS, metavar="N", section="Training", help="Updates of the parameters.")
@@ -62,4 +72,4 @@ def demo(out: Path, steps: int, device: str) -> None:
     click.echo(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
                f"\n      {out}/history.png    (loss and exact match during training)"
                f"\n      {out}/explain.html   (open it: how the gradient runs back if it should have been {ASKED})"
-               f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {out}")
+               f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {quoted(out)}")

@@ -60,8 +60,12 @@ def _writable(context: click.Context, parameter: click.Parameter, path: Path | N
     return path
 
 
-class _Training(Command):
+class Training(Command):
     """A command of which no message is worth its training, and which a signal ends with one line."""
+
+    def again(self, params: dict[str, Any]) -> str:
+        """The command that goes on, of the parameters of this one."""
+        return _resume(params["out"])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Train; the exit status after a signal is 128 plus its number."""
@@ -70,13 +74,13 @@ class _Training(Command):
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             with stopped_already():
-                out = ctx.params["out"]
-                click.echo(f"stopped; {f'go on with  {_resume(out)}' if is_run(out) else 'there is no checkpoint yet'}",
-                           err=True)
+                saved = is_run(ctx.params["out"])
+                go_on = f"go on with  {self.again(ctx.params)}" if saved else "there is no checkpoint yet"
+                click.echo(f"stopped; {go_on}", err=True)
             ctx.exit(128 + getattr(error, "number", signal.SIGINT))
 
 
-@click.command(cls=_Training, epilog=notes())
+@click.command(cls=Training, epilog=notes())
 @training_options
 @option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
         help="The folder for checkpoints, log.csv and history.png.")
@@ -149,14 +153,14 @@ def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing
     if not can_draw():
         click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
     click.echo(f"{out} is ready; now try" if nothing_to_do else f"wrote {out}; now try", nl=False)
-    click.echo(f"  python -m transformer translate {_quoted(out)}")
+    click.echo(f"  python -m transformer translate {quoted(out)}")
 
 
 def _resume(out: Path) -> str:
-    return f"python -m transformer train --out {_quoted(out)} --resume"
+    return f"python -m transformer train --out {quoted(out)} --resume"
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
     """The path as a shell reads it; with an escape for each byte, where it has some that no terminal shows."""
     if str(path).isprintable():
         return shlex.quote(str(path))

@@ -39,6 +39,20 @@ def test_what_it_lacks_is_said_before_it_trains(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_after_a_signal_it_says_how_to_go_on(tmp_path, monkeypatch):
+    def train(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("transformer.cli.demo.train", train)
+    result = call("demo", "--out", tmp_path / "my run")
+    assert (result.exit_code, result.stderr) == (130, "stopped; there is no checkpoint yet\n")
+    monkeypatch.setattr("transformer.cli.train.is_run", lambda folder: True)
+    for steps in ([], ["--steps", "7"]):
+        stopped = call("demo", "--out", tmp_path / "my run", *steps).stderr
+        again = f"python -m transformer demo --out '{tmp_path}/my run'"
+        assert stopped == f"stopped; go on with  {' '.join([again, *steps])}\n"
+
+
 @pytest.mark.slow
 def test_from_a_wheel_made_from_the_sdist(tmp_path):
     """`build` makes the sdist, and from it, alone, the wheel; its demo runs elsewhere."""
