@@ -1,7 +1,8 @@
 """Named arrays in a safetensors file: written so that a crash never leaves half a file, read with care.
 
 A file holds a JSON header (names, dtypes, shapes, and text as metadata) and then the raw bytes; nothing in
-it can run: https://github.com/huggingface/safetensors.
+it can run: https://github.com/huggingface/safetensors. The two functions import the library when they are called: in a
+web page's Python, which has none, everything else works.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from minigrad.device import is_array, to_numpy
 from minigrad.namespace import answer
@@ -50,6 +49,9 @@ def save_tensors(
             text.
         OSError: the file cannot be written; what was at `path` is as before.
     """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
     path = Path(path)
     arrays = {name: _host_array(name, value) for name, value in tensors.items()}
     texts = dict(metadata or {})
@@ -84,6 +86,8 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
         FileNotFoundError: there is no such file.
         CheckpointError: it is no safetensors file, is damaged or incomplete, or has a dtype that NumPy lacks.
     """
+    from safetensors import SafetensorError, safe_open
+
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")

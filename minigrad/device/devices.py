@@ -123,7 +123,7 @@ def module_for(device: str) -> Any:
 
 
 def cuda_device(device: str) -> Any:
-    """CuPy's object for a GPU: a context in which arrays are made on it. DeviceError if there is no such GPU."""
+    """CuPy's object for the GPU `device`, a context in which arrays are made on it. DeviceError if there is none."""
     index = _index(parse_device(device))
     return require_cuda(index).cuda.Device(index)
 
@@ -192,7 +192,7 @@ _INSTALL = "pip install 'minigrad-transformer[cuda12]'  (cuda13 for a CUDA 13 dr
 
 
 class CudaStatus(NamedTuple):
-    """What ``cuda_status`` found: the number of usable GPUs or, when there is none, why, in one line."""
+    """What ``cuda_status`` found: how many `devices` can be used and, if none can, the `reason`, in one line."""
 
     devices: int
     reason: str
@@ -273,7 +273,7 @@ def _one_line(reason: object) -> str:
 
 
 def special_function(name: str, x: Any) -> Any:
-    """A function of one argument, elementwise, in x's dtype: SciPy's on the host, CuPy's counterpart on a GPU."""
+    """The function `name` of one argument, elementwise, in x's dtype: SciPy's on the host, CuPy's on a GPU."""
     namespace = xp(x)
     special = _special_functions.get(namespace)
     if special is None:

@@ -28,7 +28,7 @@ def embedding_by_steps(input: Any, weight: Any, padding_idx: int | None = None) 
 @primitive(composition=embedding_by_steps, fresh=True)
 def lookup(input, weight, padding_idx=None):
     """``weight[input]``."""
-    return xp(weight).take(weight, input, axis=0)
+    return xp(weight).take(weight, input.astype(np.intp, copy=False), axis=0)  # on 32 bits, take refuses int64
 
 
 def lookup_gradient(g, input, weight_shape, padding_idx):

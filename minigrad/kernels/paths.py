@@ -60,7 +60,9 @@ class PathExplanation(NamedTuple):
 def explain_path(function: Callable[..., Any], *args: Any, **kwargs: Any) -> PathExplanation:
     """Run ``function(*args, **kwargs)`` and tell, for each operation on tensors, which body ran and why others did not.
 
-        print(minigrad.explain_path(model.loss, source, target, labels))
+    ```python
+    print(minigrad.explain_path(model.loss, source, target, labels))
+    ```
 
     A gradient rule belongs to the body that ran its operation.
     """

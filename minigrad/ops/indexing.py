@@ -76,7 +76,7 @@ def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
 
 @primitive(fresh=True)
 def _take(x, indices, axis):
-    return xp(x).take(x, indices, axis=axis)
+    return xp(x).take(x, indices.astype(np.intp, copy=False), axis=axis)  # on 32 bits, take refuses int64
 
 
 _take.gradient(x=lambda g, x_shape, indices, axis:

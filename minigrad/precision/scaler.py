@@ -47,13 +47,15 @@ class GradScaler:
     skipped and s becomes ``s · backoff_factor``; after `growth_interval` updates in a row without that, s becomes
     ``s · growth_factor``, if float32 can hold it.
 
-        with minigrad.autocast():
-            loss = F.cross_entropy(model(x), target)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)                       # if gradients are clipped, or looked at
-        optim.clip_grad_norm_(model.parameters(), 1.0)
-        scaler.step(optimizer)                           # in place of optimizer.step()
-        scaler.update()
+    ```python
+    with minigrad.autocast():
+        loss = F.cross_entropy(model(x), target)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)                       # if gradients are clipped, or looked at
+    optim.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)                           # in place of optimizer.step()
+    scaler.update()
+    ```
 
     With gradients on a GPU, the scale, the counter and whether an update is skipped are 0-d arrays there: nothing waits
     for it but `get_scale` and `state_dict`. Powers of two as factors change no digit of a gradient.

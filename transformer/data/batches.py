@@ -41,7 +41,12 @@ class Batch:
 def encode_pairs(
     pairs: Sequence[tuple[str, str]], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
 ) -> list[Example]:
-    """Token ids of each (source, target) pair of texts: ``EOS`` ends the source; the target is as encoded."""
+    """Token ids of `pairs` of texts: ``EOS`` ends the source; the target is as encoded.
+
+    Args:
+        pairs: (source, target).
+        source_tokenizer, target_tokenizer: what encodes each side.
+    """
     return [
         ([*source_tokenizer.encode(source), EOS], target_tokenizer.encode(target)) for source, target in pairs
     ]

@@ -46,7 +46,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_parallel(source_path: Path, target_path: Path) -> list[tuple[str, str]]:
-    """Read a pair of parallel files (see ``read_lines``) into (source, target) pairs, in order.
+    """Read two parallel files, `source_path` and `target_path` (see ``read_lines``), as pairs of lines, in order.
 
     A line that is blank in both files is skipped.
 

@@ -96,7 +96,7 @@ class _TableTokenizer(Tokenizer):
 
 
 class WordTokenizer(_TableTokenizer):
-    """Words between white space. Decoding puts one blank between two words."""
+    """Words between white space, numbered by a `vocabulary`. Decoding puts one blank between two words."""
 
     kind = "words"
 
@@ -110,7 +110,7 @@ class WordTokenizer(_TableTokenizer):
 
 
 class CharacterTokenizer(_TableTokenizer):
-    """Every character is a token, blanks included: decoding gives back exactly what was encoded."""
+    """Characters, blanks included, numbered by a `vocabulary`: decoding gives back exactly what was encoded."""
 
     kind = "characters"
 
@@ -243,6 +243,7 @@ def build_tokenizers(
 
     Args:
         kind: ``"words"``, ``"characters"`` or ``"bpe"``.
+        source_texts, target_texts: what to learn from, of each side.
         size: the largest vocabulary, specials included. None keeps every word or character; for ``"bpe"``,
             8,000.
 

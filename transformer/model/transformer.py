@@ -21,7 +21,10 @@ from transformer.model.positions import LearnedPositions, SinusoidalPositions
 
 
 class TokenEmbedding(nn.Module):
-    """``√d_model · table[ids] + positions``, then dropout (section 3.4; the one place where embeddings are scaled)."""
+    """``√d_model · table[ids] + positions``, then dropout (section 3.4; the one place where embeddings are scaled).
+
+    The `config` says which positions, and how much dropout.
+    """
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__()

@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tqdm import tqdm
-
 from minigrad import DeviceError, jit
 from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
@@ -189,6 +187,8 @@ def _finished(trainer: Trainer) -> bool:
 
 
 def _bar(trainer: Trainer, show_progress: bool, messages: Messages) -> Any:
+    from tqdm import tqdm
+
     where: dict[str, Any] = {"file": messages, "dynamic_ncols": True, "mininterval": 0.5}
     if not messages.isatty():
         where = {"file": Lines(messages), "mininterval": LINE_EVERY, "maxinterval": 2 * LINE_EVERY}

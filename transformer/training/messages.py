@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from tqdm import tqdm
-
 LONGEST = 1000  # characters of a message
 
 
@@ -43,6 +41,8 @@ class Messages:
 
     def say(self, text: str) -> None:
         """Write a line at once, above the progress bar if there is one."""
+        from tqdm import tqdm
+
         tqdm.write(text, file=self)
         self.flush()
 

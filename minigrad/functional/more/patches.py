@@ -29,7 +29,8 @@ def unfold(input: Any, kernel_size: Size, dilation: Size = 1, padding: Size = 0,
         places of the patches go row by row, too.
 
     Raises:
-        ValueError: another number of dimensions, a patch larger than the padded image. TypeError: no integers.
+        ValueError: another number of dimensions, a patch larger than the padded image.
+        TypeError: no integers.
     """
     input = as_tensor(input)
     sizes, dilations, paddings, strides = _pairs("unfold", kernel_size, dilation, padding, stride)
@@ -60,7 +61,8 @@ def fold(input: Any, output_size: Size, kernel_size: Size, dilation: Size = 1, p
         (N, C, H, W); elements that stand in several patches add up.
 
     Raises:
-        ValueError: an input that does not fit. TypeError: no integers.
+        ValueError: an input that does not fit.
+        TypeError: no integers.
     """
     input = as_tensor(input)
     size, sizes, dilations, paddings, strides = _pairs("fold", output_size, kernel_size, dilation, padding, stride)

@@ -5,6 +5,8 @@ The two operations are each other's transpose, so each is the other's gradient.
 
 from __future__ import annotations
 
+import numpy as np
+
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 
@@ -12,7 +14,7 @@ from minigrad.engine.primitive import primitive
 @primitive(fresh=True)
 def gather_rows(x, rows):
     """``x[rows]``: (M, …) → (N, …), for N different rows, an integer array."""
-    return xp(x).take(x, rows, axis=0)
+    return xp(x).take(x, rows.astype(np.intp, copy=False), axis=0)  # on 32 bits, take refuses int64
 
 
 @primitive(fresh=True)

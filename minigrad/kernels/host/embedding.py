@@ -15,7 +15,7 @@ from minigrad.ops.shape import rows
 
 @faster_body(lookup_definition, on_host, fresh=True)
 def lookup(input, weight, padding_idx=None):
-    return np.take(weight, input, axis=0)
+    return np.take(weight, input.astype(np.intp, copy=False), axis=0)
 
 
 def lookup_gradient(g, input, weight_shape, padding_idx):

@@ -69,8 +69,8 @@ def gradient(x: Any, *spacings: Any, axis: Axis = None, edge_order: int = 1) -> 
         A tensor of x's shape for one axis, a tuple of them for several.
 
     Raises:
-        ValueError: too few elements, coordinates of another length, another edge_order. TypeError: more spacings than
-        axes.
+        ValueError: too few elements, coordinates of another length, another edge_order.
+        TypeError: more spacings than axes.
     """
     require_arrays("gradient", x)
     axes = normalize_axes(axis, len(x.shape))

@@ -33,15 +33,13 @@ pad_constant.gradient(x=lambda g, x_shape, widths:
 def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
     """x with more elements around it, as in NumPy. (`minigrad.functional.pad` takes its arguments as PyTorch's does.)
 
-    =========================  ============================================================
-    mode                       of ``a b c``, two before and two after
-    =========================  ============================================================
-    ``"constant"``             ``v v a b c v v``, with v = `value`
-    ``"edge"``, "replicate"    ``a a a b c c c``
-    ``"reflect"``              ``c b a b c b a``, without a repeat of the border
-    ``"symmetric"``            ``b a a b c c b``
-    ``"wrap"``, "circular"     ``b c a b c a b``
-    =========================  ============================================================
+    What the modes make of ``a b c``, two before and two after:
+
+    - ``"constant"``: ``v v a b c v v``, with v = `value`
+    - ``"edge"``, ``"replicate"``: ``a a a b c c c``
+    - ``"reflect"``: ``c b a b c b a``, without a repeat of the border
+    - ``"symmetric"``: ``b a a b c c b``
+    - ``"wrap"``, ``"circular"``: ``b c a b c a b``
 
     An element that stands in several places gets the sum of their gradients.
 
@@ -51,7 +49,8 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
 
     Raises:
         ValueError: widths that do not fit or are negative, an unknown mode, an empty axis where the mode is not
-        "constant". TypeError: widths that are no integers.
+            "constant".
+        TypeError: widths that are no integers.
     """
     require_arrays("pad", x)
     pairs = _pairs(widths, len(x.shape))

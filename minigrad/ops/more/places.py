@@ -181,7 +181,8 @@ def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> An
 
     Raises:
         IndexError: an index out of range (of those on the host), or that fits no axis.
-        ValueError: values that do not broadcast. TypeError: values that are no numbers.
+        ValueError: values that do not broadcast.
+        TypeError: values that are no numbers.
     """
     require_arrays("index_put", x)
     device, shape = device_of(raw(x)), tuple(x.shape)
@@ -254,7 +255,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         minlength: the least length of the result, which is otherwise one more than the largest of x.
 
     Raises:
-        TypeError: x that is not of integers. ValueError: a negative one, another shape.
+        TypeError: x that is not of integers.
+        ValueError: a negative one, another shape.
     """
     values = raw(x)
     if is_host(x) or not is_array(values):  # a copy: an array may change before the backward pass
@@ -278,7 +280,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 @primitive
 def _count(x, minlength):
-    return xp(x).bincount(x, minlength=minlength)
+    return xp(x).bincount(x.astype(np.intp, copy=False), minlength=minlength)  # as take: see minigrad.ops.indexing
 
 
 _count.no_gradient()

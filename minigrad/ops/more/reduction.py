@@ -111,15 +111,13 @@ def _kept_first(ndim: int, axis: Axis) -> tuple[tuple[int, ...], int]:
 def norm(x: Any, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Any:
     """The norm of the vectors along `axis`.
 
-    =============  ==========================================================================
-    ord            norm
-    =============  ==========================================================================
-    None, "fro"    ``√Σ x²`` over all of `axis`: of matrices the Frobenius norm
-    2              the same, of vectors
-    inf, -inf      ``max |x|`` and ``min |x|``; elements that tie share the gradient equally
-    0              how many elements are not 0; has no gradient
-    another p      ``(Σ |x|ᵖ)^(1/p)``, as ``Σ |x|`` for p = 1
-    =============  ==========================================================================
+    By `ord`:
+
+    - None, ``"fro"``: ``√Σ x²`` over all of `axis`: of matrices the Frobenius norm
+    - 2: the same, of vectors
+    - inf, -inf: ``max |x|`` and ``min |x|``; elements that tie share the gradient equally
+    - 0: how many elements are not 0; has no gradient
+    - another p: ``(Σ |x|ᵖ)^(1/p)``, as ``Σ |x|`` for p = 1
 
     The gradient at the zero vector, where a norm has a kink, is 0 (as in PyTorch); for 0 < p < 1 so is that of an
     element that is 0, and for p < 0 that of all, if one of them is 0. The norm of a number is its absolute value.

@@ -54,7 +54,8 @@ def unfold(x: Any, axis: int, size: int, step: int) -> Any:
     (Patches of images, PyTorch's functional.unfold, are `minigrad.functional.unfold`.)
 
     Raises:
-        ValueError: a window longer than the axis, a size below 0, a step below 1. IndexError: an axis that x lacks.
+        ValueError: a window longer than the axis, a size below 0, a step below 1.
+        IndexError: an axis that x lacks.
     """
     require_arrays("unfold", x)
     if not len(x.shape):
