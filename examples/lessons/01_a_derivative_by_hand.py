@@ -5,15 +5,25 @@
 # loss grow or shrink, and how fast?* The answer is a derivative. This lesson works it out for one neuron, first with
 # paper and the chain rule, then with the engine, and shows that the two do the same thing.
 #
+# **Afterwards you know** why one walk backwards gives the slopes of all weights, which numbers of the forward pass it
+# needs, and why a saturated neuron hardly learns.
+#
 # The neuron takes one input x, multiplies it by a weight w, adds a bias b, and squeezes the result between −1 and 1:
 #
 # $$z = w x + b, \qquad y = \tanh(z), \qquad L = (y - t)^2$$
 #
 # The loss L says how far y is from the target t. Only w and b are ours to change.
 
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
+
 # %%
 # %matplotlib inline
 import math
+from importlib.util import find_spec
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -101,7 +111,8 @@ print(tape)
 # %%
 for name, tensor, mine in [("dw", W, dw), ("db", B, db), ("dx", X, dx)]:
     print(f"{name}: engine {float(tensor.grad):.4f}, hand {mine:.4f}, difference {abs(float(tensor.grad) - mine):.0e}")
-inspect.draw(tape).save(PICTURES / "01_tape.svg")  # the same tape as a drawing: open it in a browser
+if find_spec("pygraphviz"):  # it comes with the extra 'draw'; Python in a web page has none
+    inspect.draw(tape).save(PICTURES / "01_tape.svg")  # the same tape as a drawing: open it in a browser
 
 # %% [markdown]
 # ## Two paths add
@@ -132,6 +143,7 @@ for _ in range(8):
 print(f"loss before {loss_at(path[0], b):.4f}, after one step {loss_at(path[1], b):.4f}, "
       f"after eight {loss_at(path[-1], b):.4f}")
 
+# %%
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
 figure = Figure(figsize=(9, 3.8), layout="constrained")
 chain, hill = figure.subplots(1, 2, width_ratios=[1.15, 1])

@@ -8,6 +8,15 @@
 #
 # It is one line of code. But every gradient that teaches a Transformer *where to look* passes backwards through this
 # line, so it pays to know what happens to it there. We take four scores and look.
+#
+# **Afterwards you know** the Jacobian of softmax and its backward pass in one line, why a softmax that has made up
+# its mind lets hardly any gradient through, and why cross-entropy does not suffer from it.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

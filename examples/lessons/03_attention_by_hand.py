@@ -5,6 +5,15 @@
 # small enough to check on paper. Each word is a row of four features, and the sentence is the matrix X. Three
 # matrices of weights make of each word a *query* (what am I looking for?), a *key* (what can I be found by?) and a
 # *value* (what do I have to say?), each of d_k = 2 features.
+#
+# **Afterwards you know** every matrix of an attention and of its backward pass by its numbers, how a layer begins to
+# learn although all its keys are the same, and how to read books that write words as columns.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

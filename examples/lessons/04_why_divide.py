@@ -6,12 +6,21 @@
 # one-hot softmax lets no gradient through. Here we watch it happen to whole matrices, in the backward pass, with d_k
 # from 16 to 1024.
 #
+# **Afterwards you know** why scores grow with √d_k, which gradients starve when nobody divides by it, and why no
+# other power of d_k will do.
+#
 # ## How large is a dot product?
 #
 # At the start of training the features of queries and keys are roughly independent, with mean 0 and variance 1. Then
 # each product of two of them has mean 0 and variance 1 as well, and the score is a sum of d_k such terms. Variances
 # of independent terms add: the score has variance d_k, so its typical size is √d_k. (So argue Vaswani et al., who
 # introduced the division: 2017, arXiv:1706.03762, section 3.2.1.) We draw some and measure.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

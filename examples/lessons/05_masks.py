@@ -5,8 +5,17 @@
 # words that it has yet to write: a query may attend to its own position and to earlier ones. That is the *causal
 # mask*. The rule in this project, everywhere: a mask is boolean, and **True means "may attend"**.
 #
+# **Afterwards you know** why no gradient passes a mask, which words are taught by which, and what becomes of a row
+# that may see nothing.
+#
 # A mask works by one trick: where it is False, the score becomes −∞, and e^(−∞) = 0. We take a table of scores, fill
 # what may not be seen with −∞, and apply softmax row by row.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

@@ -4,6 +4,15 @@
 # 犬 が 人 を 噛む: a dog bites a man. 人 が 犬 を 噛む: a man bites a dog. The same five words, and only one of them
 # is news. To tell them apart one must know which word stands where. This lesson shows that self-attention, by itself,
 # does not know, and what mends it.
+#
+# **Afterwards you know** what happens to outputs and gradients when words change places, how a vector for each place
+# mends it, and that a causal mask carries order, too.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

@@ -5,11 +5,20 @@
 # itself and sends it through two linear maps with a ReLU between them. In the usual proportions it holds two thirds of
 # the layer's weights (8d² of 12d²), yet all the talk is of attention. This lesson shows what is missing without it.
 #
+# **Afterwards you know** why attention can only average its values, which functions of a single token it cannot
+# learn, and where the bend in it comes from.
+#
 # ## Attention only averages
 #
 # Here are five tokens with random queries, keys and values of two features. Each row of the weights is a softmax: no
 # weight is negative, and a row adds up to one. A sum with such weights is an *average*, in words of geometry a *convex
 # combination*: it lies inside the hull of the values, and cannot leave it.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

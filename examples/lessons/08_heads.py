@@ -5,11 +5,20 @@
 # results side by side and mixes them: *multi-head attention*. This lesson takes the four steps one at a time, shows
 # that they are one sum, finds what two heads can do that one cannot, and follows the gradient back through the split.
 #
+# **Afterwards you know** how a layer is the sum of its heads, what two heads can do that one cannot, and what the
+# gradient does at the split.
+#
 # ## Split
 #
 # Five tokens of D = 6 features, and H = 2 heads, so each head has d_k = 3. Queries for both heads come from *one*
 # product, X·W_Q. Head 0 takes its first three columns, head 1 the other three. As arrays, the split is a reshape and a
 # swap of axes: nothing is computed.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

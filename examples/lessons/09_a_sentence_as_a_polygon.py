@@ -6,10 +6,19 @@
 # fast. This lesson watches it happen, in both directions of the computation, and then finds out which parts of a
 # Transformer prevent it.
 #
+# **Afterwards you know** how fast attention alone draws all tokens into one point, that the gradient fades with them,
+# and which parts of a layer prevent it.
+#
 # ## One layer
 #
 # Seven words. W_V is the identity, and so are W_Q and W_K. The scores are multiplied by 3/2, which makes the softmax
 # somewhat sharper.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline
@@ -52,9 +61,8 @@ print(f"area of the hull {ConvexHull(SENTENCE).volume:.2f} → {ConvexHull(moved
 # %% [markdown]
 # The area of the hull fell from 3.23 to 1.35. Every vertex moved to a *convex combination* of the old ones: weights
 # that are not negative and sum to one. Such a point lies inside their hull. That holds for any W_Q and W_K, so the hull
-# of the new polygon is inside the old one, always, and its area can only fall. (The tests of this lesson try it on
-# random polygons with random weights.) Softmax never gives a weight of exactly zero, so no vertex can stay, and it does
-# fall.
+# of the new polygon is inside the old one, always, and its area can only fall. Softmax never gives a weight of exactly
+# zero, so no vertex can stay, and it does fall.
 #
 # ## Stack layers
 #

@@ -6,6 +6,9 @@
 # into the memory. The look is an attention like any other, with one difference: **the keys and values come from the
 # source, the queries from what has been written so far.** It is called *cross-attention*.
 #
+# **Afterwards you know** where queries, keys and values of a cross-attention come from, and why its weights alone do
+# not tell which source word a target word depends on, while the gradient does.
+#
 # In this lesson we train the smallest translator that deserves the name, and then follow one gradient all the way from
 # a target word to a source word. It comes by a road that the weights of the cross-attention would not have told us.
 #
@@ -13,6 +16,12 @@
 #
 # English puts the verb in the middle, Japanese at the end, and marks subject and object by little words, ga and o. Four
 # nouns and three verbs make 48 sentences. We train on all of them: here we want to look inside, not to score.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline

@@ -5,12 +5,21 @@
 # carry something over a distance, and how does it *learn* to, when the gradient has to come back over the same
 # distance? Three kinds of net have three answers. Here they get the same task, the same width and the same number of
 # updates. (Vaswani et al. 2017, arXiv:1706.03762, compare them in their table 1, by path and by work. We measure.)
-# The whole lesson runs for a minute or two; the environment variable LESSON_UPDATES=50 makes it short, and wrong.
+# The training takes some ten seconds; the environment variable LESSON_UPDATES=50 makes it short, and wrong.
+#
+# **Afterwards you know** over which distance each kind of net carries a gradient, that it learns about as far, and
+# what that costs as sequences grow.
 #
 # ## The task
 #
 # A sequence begins with one of eight symbols. Then come n fillers, drawn from eight others. At its end the net must say
 # which symbol it began with. Guessing is right one time in eight. The distance is n.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline
@@ -21,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 import minigrad as mg
 from minigrad import Tensor, nn, no_grad, optim
@@ -28,8 +38,9 @@ from minigrad import functional as F
 
 PICTURES = Path("runs/lessons")
 PICTURES.mkdir(parents=True, exist_ok=True)
-UPDATES = int(os.environ.get("LESSON_UPDATES", "250"))
+UPDATES = int(os.environ.get("LESSON_UPDATES", "200"))
 SYMBOLS, WIDTH = 8, 32
+threadpool_limits(1)  # products of matrices this small take longer on several threads
 
 
 def sequences(rng: np.random.Generator, count: int, distance: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,24 +172,27 @@ print(f"attention, distance 16 against distance 64: {attention_near / attention_
 #
 # ## Train
 #
-# A fresh net for each distance, 250 updates of Adam, three seeds. Nothing is tuned for anyone.
+# A fresh net for each distance, at most 200 updates of Adam, three seeds. A net whose loss falls below a hundredth has
+# learnt the task, and stops there. Nothing is tuned for anyone.
 
 # %%
-DISTANCES, SEEDS = (2, 4, 8, 12, 16, 32, 64), (0, 1, 2)
+DISTANCES, SEEDS = (2, 4, 8, 12, 16, 32), (0, 1, 2)
 
 
 def accuracy(name: str, distance: int, seed: int, updates: int) -> float:
-    """How often a net is right on unseen sequences after `updates` of Adam on 32 sequences each."""
+    """How often a net is right on unseen sequences after at most `updates` of Adam on 32 sequences each."""
     mg.manual_seed(seed)
     rng = np.random.default_rng(seed)
     model = Recall(NETS[name]())
-    optimizer = optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(updates):
         ids, symbols = sequences(rng, 32, distance)
         loss = F.cross_entropy(model(ids), symbols)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if loss.item() < 0.01:
+            break
     ids, symbols = sequences(rng, 500, distance)
     with no_grad():
         return float((model(ids).numpy().argmax(axis=-1) == symbols).mean())
@@ -192,10 +206,10 @@ for name, net in NETS.items():
     print(f"{'  steps':21}", *(f"{net_steps:>6}" for net_steps in (net().steps(d) for d in DISTANCES)))
 
 # %% [markdown]
-# Each net learns about as far as its gradient reaches. The recurrent net does it over 4 tokens, over 8 with luck (look
-# at the three seeds), and then guesses. (Gates lengthen its reach: that is what Hochreiter and Schmidhuber made the
-# LSTM for in 1997. The chain stays as long.) The window net is perfect up to distance 12 and guesses beyond. Attention
-# is perfect everywhere.
+# Each net learns about as far as its gradient reaches. The recurrent net does it over 4 tokens, over 8 with luck (the
+# picture shows the lowest and the highest of the seeds), and then guesses. (Gates lengthen its reach: that is what
+# Hochreiter and Schmidhuber made the LSTM for in 1997. The chain stays as long.) The window net is perfect up to
+# distance 12 and guesses beyond. Attention is perfect everywhere.
 #
 # ## What it costs
 #
@@ -258,7 +272,7 @@ back.set(xlabel="distance (tokens)")
 for axes in (learning, path, back, price):
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-learning.legend(frameon=False, loc="center right")
+learning.legend(frameon=False, loc="center left")
 figure.savefig(PICTURES / "11_distance.png", dpi=100)
 figure
 

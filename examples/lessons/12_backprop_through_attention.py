@@ -4,6 +4,9 @@
 # Everything comes together here. We derive every gradient of attention on paper, write the result down in ten lines of
 # NumPy, hold it to the engine, break it on purpose, and then open the explorer on a model of our own.
 #
+# **Afterwards you know** how to derive every gradient of attention, which checks find a wrong one, and how the
+# backward pass can do without the table A.
+#
 # ## The forward pass
 #
 # One head reads one sentence: X has a row of D features for each of T words, and d_k is the width of the head.
@@ -44,6 +47,12 @@
 # ## Ten lines
 #
 # A real layer of the library lends us its numbers: two sentences of five words, two heads of width 4, a causal mask.
+
+# %% tags=["active-py"]
+if "get_ipython" not in globals():  # run as a program: print the prose as well
+    import story
+
+    story.tell()
 
 # %%
 # %matplotlib inline
@@ -264,6 +273,9 @@ figure
 #
 # This is how FlashAttention goes backwards (Dao et al. 2022, arXiv:2205.14135). It computes A twice and is faster for
 # it, as reading and writing the big table takes longer than making it again.
+#
+# The rest of the way is in the next three lessons: through the layer norms (13), from the loss (14), and into a step
+# (15).
 
 # %%
 log_sum = np.log(np.exp(S).sum(axis=-1, keepdims=True))  # ℓ

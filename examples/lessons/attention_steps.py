@@ -1,17 +1,16 @@
 """The steps of attention, forwards; random numbers to try them on; and what people do wrong in going back.
 
-For check_attention_backward.py. The gradients are those of minigrad's automatic differentiation: no formula of the
-backward pass stands here.
+For check.py. The gradients are those of minigrad's automatic differentiation: no formula of the backward pass stands
+here.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from diagnosis import same
+from checker import Exercise, Step, Suspects, Values
+from diagnosis import TINY, same, spread
 
 import minigrad as mg
 from minigrad import Tensor
@@ -19,44 +18,8 @@ from minigrad import functional as F
 
 B, H, D_K, P = 3, 2, 5, 0.2  # with T, S and D = 10 all different, so that no mistake hides behind two equal numbers
 D = H * D_K
-TINY = 1e-9
 MEMORY_PATHS = ("dM_keys", "dM_values")
 SELF_PATHS = ("dX_queries", "dX_keys", "dX_values")
-
-Values = dict[str, Any]
-Suspects = dict[str, Any]  # what the mistake is -> the array that it would give
-
-
-@dataclass(frozen=True)
-class Step:
-    """A function of the exercise: ``gradients = function(*arguments)``.
-
-    Attributes:
-        function: its name.
-        gradients: the names of what it returns: those of the forward step by its `inputs`, in their order.
-        inputs: names of values.
-        forward: the step forwards, of values by name, some of them Tensors.
-        arguments: the names of the values that it gets.
-        upstream: the one among them that is the gradient from above.
-        suspects: mistakes of its own.
-    """
-
-    function: str
-    gradients: tuple[str, ...]
-    inputs: tuple[str, ...]
-    forward: Callable[[Mapping[str, Any]], Tensor]
-    arguments: tuple[str, ...]
-    upstream: str
-    suspects: Callable[[str, Any, Values, Any], Suspects] = lambda *_: {}
-
-
-def linear_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """The gradient of something shared that has heard of one sentence alone."""
-    if name == "dX":
-        return {}
-    sentences = [{**values, "X": values["X"][[b]], "dY": values["dY"][[b]]} for b in range(B)]
-    return {f"it is that of sentence {b} alone: add up those of all": right_gradients(STEPS[0], alone)[name]
-            for b, alone in enumerate(sentences)}
 
 
 def softmax_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
@@ -77,69 +40,37 @@ def softmax_suspects(name: str, right: Any, values: Values, found: Any) -> Suspe
         return {f"−D is missing: {sums}": found}
     if np.abs(subtracted + D_right).max() < TINY:
         return {f"D is added, and must be subtracted: {sums}": found}
-    if spread(subtracted, seen, axis=-1) < TINY:
+    if spread(subtracted, -1, seen) < TINY:
         return {f"what is subtracted in each row is not its D: {sums}": found}
     for axis, over in ((-2, "queries"), (-3, "heads"), (-4, "sentences")):
-        if spread(subtracted, seen, axis) < TINY:
+        if spread(subtracted, axis, seen) < TINY:
             return {f"D is summed over the {over}, and must be summed over the keys: {sums}": found}
     return {}
 
 
-def spread(x: Any, seen: Any, axis: int) -> float:
-    """How far the numbers that are seen differ along an axis, at most."""
-    return float((np.where(seen, x, -np.inf).max(axis=axis) - np.where(seen, x, np.inf).min(axis=axis)).max())
+def meeting(function: str, gradient: str, arguments: tuple[str, ...]) -> Step:
+    """The step in which paths meet: its arguments are what came back along each."""
+    paths = tuple(f"the {argument.partition('_')[2]}" for argument in arguments)
 
+    def forward(v: Mapping[str, Any]) -> Tensor:
+        return sum((v[path] * v[argument]).sum() for path, argument in zip(paths, arguments, strict=True))
 
-def mask_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """The mask forgotten, or upside down."""
-    every = values["dSm"]
-    return {"the mask is not applied: masked cells get exactly 0": every,
-            "the mask is upside down: True means that a query may attend": every - right}
-
-
-def dropout_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """The same of the dropout mask."""
-    every = values["dAd"] * (np.abs(right).max() / np.abs(values["dAd"] * values["kept"]).max())
-    return {"the dropout mask is not applied: what was dropped gets exactly 0": every,
-            "the dropout mask is upside down: True means kept": every - right}
-
-
-def path_suspects(name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """Paths that are missing, subtracted, or counted some other number of times than once."""
-    names = MEMORY_PATHS if name == "dM" else SELF_PATHS
-    paths = np.stack([values[path].ravel() for path in names], axis=1)
-    times = np.linalg.lstsq(paths, found.ravel())[0]
-    if not same((paths @ times).reshape(found.shape), found):
-        return {}
-    wrong = [(path.partition("_")[2], count) for path, count in zip(names, times, strict=True) if abs(count - 1) > TINY]
-    missing = [path for path, count in wrong if abs(count) < TINY]
-    told = [f"what came through the {' and the '.join(missing)} is missing"] if missing else []
-    told += [f"what came through the {path} is counted {count:.4g} times, and must be once"
-             for path, count in wrong if path not in missing]
-    return {"; ".join(told): found}
-
-
-def sum_over_paths(x: Any, values: Mapping[str, Any], paths: Sequence[str]) -> Tensor:
-    """A number whose gradient by `x` is what arrives along the paths by which x went into it."""
-    return sum((x * values[path] for path in paths[1:]), x * values[paths[0]]).sum()
+    return Step(function, (gradient,), (gradient[1:],), forward, arguments, "one", paths=paths)
 
 
 STEPS = (
     Step("linear_backward", ("dX", "dW", "db"), ("X", "W", "b"), lambda v: v["X"] @ v["W"] + v["b"],
-         ("dY", "X", "W"), "dY", linear_suspects),
+         ("dY", "X", "W"), "dY"),
     Step("context_backward", ("dAd", "dV"), ("Ad", "V"), lambda v: v["Ad"] @ v["V"], ("dO", "Ad", "V"), "dO"),
     Step("dropout_backward", ("dA",), ("A",), lambda v: F.dropout_with_mask(v["A"], v["kept"], P),
-         ("dAd", "kept", "p"), "dAd", dropout_suspects),
+         ("dAd", "kept", "p"), "dAd"),
     Step("softmax_backward", ("dSm",), ("S",), lambda v: F.softmax(mg.where(v["mask"], v["S"], -math.inf)),
          ("dA", "A"), "dA", softmax_suspects),
-    Step("mask_backward", ("dS",), ("S",), lambda v: mg.where(v["mask"], v["S"], 0.0), ("dSm", "mask"), "dSm",
-         mask_suspects),
+    Step("mask_backward", ("dS",), ("S",), lambda v: mg.where(v["mask"], v["S"], 0.0), ("dSm", "mask"), "dSm"),
     Step("scores_backward", ("dQ", "dK"), ("Q", "K"), lambda v: v["Q"] @ v["K"].mT / math.sqrt(D_K),
          ("dS", "Q", "K"), "dS"),
-    Step("memory_backward", ("dM",), ("M",), lambda v: sum_over_paths(v["M"], v, MEMORY_PATHS), MEMORY_PATHS, "one",
-         path_suspects),
-    Step("self_backward", ("dX",), ("X",), lambda v: sum_over_paths(v["X"], v, SELF_PATHS), SELF_PATHS, "one",
-         path_suspects),
+    meeting("memory_backward", "dM", MEMORY_PATHS),
+    meeting("self_backward", "dX", SELF_PATHS),
 )
 
 
@@ -160,52 +91,17 @@ def problem(queries: int, keys: int) -> Values:
     return values
 
 
-def right_gradients(step: Step, values: Values) -> Values:
-    """What automatic differentiation gives, by the names of the gradients."""
-    leaves = {name: Tensor(values[name], requires_grad=True) for name in step.inputs}
-    found = mg.grad(step.forward({**values, **leaves}), list(leaves.values()), values[step.upstream])
-    return {name: gradient.numpy() for name, gradient in zip(step.gradients, found, strict=True)}
-
-
-def transposes(step: Step, values: Values) -> dict[str, Suspects]:
-    """For each gradient, what it would be if one of the square matrices in its formula were transposed."""
-    suspects: dict[str, Suspects] = {name: {} for name in step.gradients}
-    for name in step.arguments:
-        array = values[name]
-        if np.ndim(array) > 1 and array.dtype != bool and array.shape[-1] == array.shape[-2]:
-            for gradient, suspect in right_gradients(step, {**values, name: array.mT}).items():
-                if not same(suspect, right_gradients(step, values)[gradient]):
-                    suspects[gradient][f"{name} is transposed: a ᵀ is missing there, or one too many"] = suspect
-    return suspects
-
-
-def mistakes(step: Step, name: str, right: Any, values: Values, found: Any) -> Suspects:
-    """All that may be wrong with one gradient: first what is a mistake of this step, then what may happen to any."""
-    return step.suspects(name, right, values, found) | transposes(step, values)[name] | exchanges(step, values)[name]
-
-
-def exchanges(step: Step, values: Values) -> dict[str, Suspects]:
-    """For each gradient, what it would be with one argument in the place of another, or as one argument itself."""
-    suspects: dict[str, Suspects] = {name: {} for name in step.gradients}
-    arrays = {name: values[name] for name in step.arguments if np.ndim(values[name]) and values[name].dtype != bool}
-    right = right_gradients(step, values)
-    for name, other in itertools.permutations(arrays, 2):
-        if arrays[name].shape == arrays[other].shape:
-            for gradient, suspect in right_gradients(step, {**values, name: arrays[other]}).items():
-                if not same(suspect, right[gradient]):
-                    suspects[gradient][f"{other} stands where {name} belongs"] = suspect
-    for gradient in step.gradients:
-        suspects[gradient] |= {f"it is {name} itself": array for name, array in arrays.items()}
-    return suspects
-
-
-def factors(step: Step, queries: int, keys: int) -> dict[str, float]:
+def factors(step: Step, values: Values) -> dict[str, float]:
     """The constants that are forgotten, or used where they do not belong."""
+    queries, keys = lengths(values)
     added = "what a shared weight receives is added up, not averaged"
-    paths = len(paths_of(step))
+    paths = len(step.paths)
     per_path = {f"1/{paths}, with {paths} paths? Paths are added up where they meet": 1 / paths} if paths else {}
+    roots = {"B": B, "H": H, "T": queries, "S": keys} if step.function == "scores_backward" else {}
+    per_root = {f"√(d_k/{name}), with {name} = {length}? Divide by √d_k, the root of the length of the last axis":
+                math.sqrt(D_K / length) for name, length in roots.items()}
     per_token = f"1/T, with T = {queries} queries?" if queries != keys else f"1/T or 1/S, with T = S = {keys} tokens?"
-    return per_path | {
+    return per_path | per_root | {
         "√d_k? The scores were divided by it, so what goes back through them is too": math.sqrt(D_K),
         "1/√d_k? That is one division by √d_k too many": 1 / math.sqrt(D_K),
         "d_k? Divide by √d_k, do not multiply": D_K,
@@ -222,12 +118,44 @@ def factors(step: Step, queries: int, keys: int) -> dict[str, float]:
     }
 
 
-def paths_of(step: Step) -> tuple[str, ...]:
-    """The arguments of a step at which paths meet; of other steps, none."""
-    return step.arguments if step.arguments in (MEMORY_PATHS, SELF_PATHS) else ()
-
-
-def axes(step: Step, queries: int, keys: int) -> dict[int, str]:
+def axes(step: Step, values: Values) -> dict[int, str]:
     """What an axis of some length runs over: all lengths differ, but for T = S."""
+    queries, keys = lengths(values)
     named = {B: "the batch", H: "the heads", queries: "the tokens", keys: "the tokens"}
-    return named | ({len(paths_of(step)): "the paths"} if paths_of(step) else {})
+    return named | ({len(step.paths): "the paths"} if step.paths else {})
+
+
+def lengths(values: Values) -> tuple[int, int]:
+    """T and S."""
+    return values["X"].shape[1], values["M"].shape[1]
+
+
+def whole(functions: Mapping[str, Any], values: Values) -> tuple[Values, Values]:
+    """All steps in a row, and the engine's attention: causal self-attention if T = S, else cross-attention."""
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=(D, D) if name[0] == "W" else D) / math.sqrt(D)
+               for name in ("WQ", "bQ", "WK", "bK", "WV", "bV", "WO", "bO")}
+    queries, keys = lengths(values)
+    X, M = values["X"], values["X"] if queries == keys else values["M"]
+    settings = (weights, values["mask"], values["kept"], P, H)
+    forward = functions["attention_forward"](X, M, *settings)
+    found = functions["attention_backward"](values["dY"], forward, *settings)
+    leaves = {name: Tensor(array, requires_grad=True) for name, array in {"X": X, "M": M, **weights}.items()}
+    if M is X:
+        leaves["M"] = leaves["X"]
+    engine_attention(leaves, values).backward(values["dY"])
+    return found, {name: leaf.grad.numpy() for name, leaf in leaves.items()}
+
+
+def engine_attention(v: Mapping[str, Tensor], values: Values) -> Tensor:
+    """Multi-head attention on minigrad."""
+    Q, K, V = ((v[x] @ v[f"W{name}"] + v[f"b{name}"]).reshape(B, -1, H, D_K).swapaxes(1, 2)
+               for x, name in (("X", "Q"), ("M", "K"), ("M", "V")))
+    O = F.scaled_dot_product_attention(Q, K, V, values["mask"], P, dropped=values["kept"])
+    return O.swapaxes(1, 2).reshape(B, -1, D) @ v["WO"] + v["bO"]
+
+
+EXERCISE = Exercise(
+    STEPS, (problem(7, 7), problem(4, 6)),  # T and S; first T = S, where a forgotten transpose raises no error
+    factors, axes, "attention_backward", whole, "the engine's attention",
+    "masks, dropout, heads and all. You have derived backprop through attention.")

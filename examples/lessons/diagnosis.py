@@ -1,7 +1,7 @@
-"""What is wrong with an array that should be another one: for check_attention_backward.py.
+"""What is wrong with an array that should be another one: for checker.py.
 
 `diagnose` compares numbers and says in words how they differ: not filled in, another shape, a constant factor, a
-transpose, one of the suspects that the caller names. It knows nothing of attention.
+transpose, one of the suspects that the caller names. It knows nothing of any exercise.
 """
 
 import math
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 TOLERANCE = 1e-8  # relative to the largest number of the right array
+TINY = 1e-9  # of numbers of about 1
 
 
 def diagnose(found: Any, right: Any, factors: Mapping[str, float], axes: Mapping[int, str],
@@ -76,29 +77,71 @@ def in_words(factor: float, factors: Mapping[str, float]) -> str:
     times = f"is {factor:.4g} times the right one"
     if math.isclose(factor, -1.0, rel_tol=1e-6):
         return f"{times}: the sign is wrong"
-    name = next((f": {name}" for name, value in factors.items() if math.isclose(abs(factor), value, rel_tol=1e-6)), "")
-    return f"{times}{name}{'; and the sign is wrong' if factor < 0 else ''}"
+    return f"{times}{name_of(factor, factors)}{'; and the sign is wrong' if factor < 0 else ''}"
+
+
+def name_of(factor: float, factors: Mapping[str, float]) -> str:
+    """``: 1/B …``, whatever the sign; nothing for a factor without a name."""
+    return next((f": {name}" for name, value in factors.items() if math.isclose(abs(factor), value, rel_tol=1e-6)), "")
+
+
+def miscounted(found: Any, terms: Mapping[str, Any], factors: Mapping[str, float]) -> dict[str, str]:
+    """If `found` is a sum of multiples of the terms: what is wrong with those that do not stand in it just once."""
+    columns = np.stack([term.ravel() for term in terms.values()], axis=1)
+    times = np.linalg.lstsq(columns, found.ravel())[0]
+    if not same((columns @ times).reshape(found.shape), found):
+        return {}
+    return {name: "is missing" if abs(count) < TOLERANCE else
+            "has the wrong sign" if abs(count + 1) < TOLERANCE else
+            f"is counted {count:.4g} times, and must be once{name_of(count, factors)}"
+            for name, count in zip(terms, times, strict=True) if abs(count - 1) > TOLERANCE}
+
+
+def spread(x: Any, axis: int, seen: Any = True) -> float:
+    """How far the numbers that are seen differ along an axis, at most."""
+    return float((np.where(seen, x, -np.inf).max(axis=axis) - np.where(seen, x, np.inf).min(axis=axis)).max())
+
+
+def constant_along(x: Any, axes: Mapping[int, str]) -> str:
+    """The names of those axes along which nothing changes: those that a sum or a mean went over."""
+    return " and ".join(name for axis, name in axes.items() if spread(x, axis) < TINY)
 
 
 def about_shape(found: Any, right: Any, axes: Mapping[int, str]) -> str:
-    """What may have led to the wrong shape: a sum or a transpose that is missing."""
+    """What may have led to the wrong shape: a transpose, a sum, or the opposite of a sum that is missing."""
     if same(transposed(found), right):
         return ": it is the transpose of the right one"
     if found.size == right.size and same(found.reshape(right.shape), right):
         return ": the numbers are right"
-    for summed in (1, 2):
-        added = found.sum(axis=tuple(range(summed))) if found.ndim >= summed else found
+    for summed, keepdims in (((0,), False), ((0, 1), False), ((-1,), True)):
+        added = found.sum(axis=summed, keepdims=keepdims) if found.ndim >= len(summed) else found
+        over = " and ".join(named_axis(found.shape[axis], axes) for axis in summed if found.ndim >= len(summed))
         if constant_factor(added, right) is not None:
-            over = (axes.get(length, f"the axis of length {length}") for length in found.shape[:summed])
-            return f": the sum over {' and '.join(over)} is missing"
+            return f": the sum over {over} is missing"
+        if constant_factor(transposed(added), right) is not None:
+            return f": the sum over {over} is missing, and it is transposed"
+    thin = found if found.ndim == right.ndim else found[..., None]
+    lengths = list(zip(thin.shape, right.shape, strict=False))
+    spreads = thin.ndim == right.ndim and all(length in (1, wanted) for length, wanted in lengths)
+    if spreads and constant_factor(np.broadcast_to(thin, right.shape), right) is not None:
+        over = (named_axis(wanted, axes) for length, wanted in lengths if length != wanted)
+        return f": it must be spread over {' and '.join(over)}"
     return ""
+
+
+def named_axis(length: int, axes: Mapping[int, str]) -> str:
+    """What an axis of this length runs over."""
+    return axes.get(length, f"the axis of length {length}")
 
 
 def where_wrong(found: Any, right: Any) -> str:
     """When nothing fits: how much of it is wrong, and the worst place."""
-    error = np.abs(found - right)
+    error, largest = np.abs(found - right), np.abs(right).max()
     zero = right == 0
-    wrong = error > TOLERANCE * np.abs(right).max()
+    wrong = error > TOLERANCE * largest
+    if error.max() < 1e-4 * largest:
+        return (f"is right to {error.max() / largest:.0e} of its largest number, and no closer: float32, or a small "
+                "number added?")
     if zero.any() and not zero.all():
         factor = constant_factor(np.where(zero, 0.0, found), right)
         if factor is not None and math.isclose(factor, 1.0, rel_tol=1e-6):

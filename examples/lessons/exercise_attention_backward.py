@@ -155,6 +155,6 @@ def attention_backward(dY, values, weights, mask, kept, p, num_heads):
 
 # %%
 if __name__ == "__main__":
-    from check_attention_backward import judge
+    from check import judge
 
     print(judge(globals())[0])

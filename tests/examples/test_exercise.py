@@ -1,4 +1,4 @@
-"""The exercise on the backward of attention: a right solution passes; the checker says what is wrong with others."""
+"""The exercises: a right solution passes; the checker says what is wrong with others."""
 
 import os
 import re
@@ -10,29 +10,57 @@ from pathlib import Path
 import pytest
 
 LESSONS = Path(__file__).parents[2] / "examples/lessons"
-EXERCISE = LESSONS / "exercise_attention_backward.py"
-CHECKER = LESSONS / "check_attention_backward.py"
+CHECKER = LESSONS / "check.py"
 
-SOLUTION = {
-    ("linear_backward", "dX"): "dY @ W.T",
-    ("linear_backward", "dW"): "(X.mT @ dY).sum(axis=0)",
-    ("linear_backward", "db"): "dY.sum(axis=(0, 1))",
-    ("context_backward", "dAd"): "dO @ V.mT",
-    ("context_backward", "dV"): "Ad.mT @ dO",
-    ("dropout_backward", "dA"): "dAd * kept / (1 - p)",
-    ("softmax_backward", "dSm"): "A * (dA - (A * dA).sum(axis=-1, keepdims=True))",
-    ("mask_backward", "dS"): "np.where(mask, dSm, 0.0)",
-    ("scores_backward", "dQ"): "dS @ K / math.sqrt(Q.shape[-1])",
-    ("scores_backward", "dK"): "dS.mT @ Q / math.sqrt(Q.shape[-1])",
-    ("memory_backward", "dM"): "dM_keys + dM_values",
-    ("self_backward", "dX"): "dX_queries + dX_keys + dX_values",
+ATTENTION, LAYER_NORM, CROSS_ENTROPY = "exercise_attention_backward", "exercise_layer_norm", "exercise_cross_entropy"
+MEAN, CORRECTION = "dXhat.mean(axis=-1, keepdims=True)", "Xhat * (dXhat * Xhat).mean(axis=-1, keepdims=True)"
+SOLUTIONS = {
+    ATTENTION: {
+        ("linear_backward", "dX"): "dY @ W.T",
+        ("linear_backward", "dW"): "(X.mT @ dY).sum(axis=0)",
+        ("linear_backward", "db"): "dY.sum(axis=(0, 1))",
+        ("context_backward", "dAd"): "dO @ V.mT",
+        ("context_backward", "dV"): "Ad.mT @ dO",
+        ("dropout_backward", "dA"): "dAd * kept / (1 - p)",
+        ("softmax_backward", "dSm"): "A * (dA - (A * dA).sum(axis=-1, keepdims=True))",
+        ("mask_backward", "dS"): "np.where(mask, dSm, 0.0)",
+        ("scores_backward", "dQ"): "dS @ K / math.sqrt(Q.shape[-1])",
+        ("scores_backward", "dK"): "dS.mT @ Q / math.sqrt(Q.shape[-1])",
+        ("memory_backward", "dM"): "dM_keys + dM_values",
+        ("self_backward", "dX"): "dX_queries + dX_keys + dX_values",
+    },
+    LAYER_NORM: {
+        ("scale_and_shift_backward", "dXhat"): "dY * gamma",
+        ("scale_and_shift_backward", "dgamma"): "(dY * Xhat).sum(axis=(0, 1))",
+        ("scale_and_shift_backward", "dbeta"): "dY.sum(axis=(0, 1))",
+        ("product_backward", "dXc"): "dXhat * r",
+        ("product_backward", "dr"): "(dXhat * Xc).sum(axis=-1, keepdims=True)",
+        ("root_backward", "dvar"): "-(r**3) / 2 * dr",
+        ("variance_backward", "dXc"): "2 * Xc / Xc.shape[-1] * dvar",
+        ("centring_backward", "dX"): "dXc",
+        ("centring_backward", "dmu"): "-dXc.sum(axis=-1, keepdims=True)",
+        ("mean_backward", "dX"): "np.repeat(dmu, D, axis=-1) / D",
+        ("closed_form", "dX"): f"r * (dXhat - {MEAN} - {CORRECTION})",
+    },
+    CROSS_ENTROPY: {
+        ("average_backward", "dlosses"): "dloss * counted / counted.sum()",
+        ("smoothing_backward", "dpicked"): "-(1 - epsilon) * dlosses",
+        ("smoothing_backward", "dmean"): "-epsilon * dlosses",
+        ("pick_backward", "dlogP"): "dpicked[..., None] * one_hot(y, C)",
+        ("mean_log_backward", "dlogP"): "np.repeat(dmean[..., None], C, axis=-1) / C",
+        ("log_softmax_backward", "dZ"): "dlogP - P * dlogP.sum(axis=-1, keepdims=True)",
+        ("closed_form", "dZ"): "dloss / counted.sum() * counted[..., None] * "
+                               "(P - (1 - epsilon) * one_hot(y, P.shape[-1]) - epsilon / P.shape[-1])",
+    },
 }
+exercises = pytest.mark.parametrize("exercise", SOLUTIONS)
 
 
-def filled(expressions):
-    """The text of the exercise with expressions in the place of its Nones."""
-    functions = re.split(r"(?m)^(?=def )", EXERCISE.read_text(encoding="utf-8"))
-    for (function, gradient), expression in expressions.items():
+def filled(exercise, changes=None):
+    """The text of the exercise, solved but for the changes."""
+    text = (LESSONS / f"{exercise}.py").read_text(encoding="utf-8")
+    functions = re.split(r"(?m)^(?=def )", text)
+    for (function, gradient), expression in {**SOLUTIONS[exercise], **(changes or {})}.items():
         (i,) = [i for i, text in enumerate(functions) if text.startswith(f"def {function}(")]
         hole = f"\n    {gradient} = None  #"
         assert functions[i].count(hole) == 1, f"{gradient} in {function} cannot be filled in"
@@ -46,10 +74,11 @@ def verdicts(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(LESSONS))
     checker = runpy.run_path(str(CHECKER))
 
-    def check(changes):
+    def check(exercise, changes):
         path = tmp_path / "solution.py"
-        path.write_text(filled({**SOLUTION, **changes}), encoding="utf-8")
-        return checker["check"](runpy.run_path(str(path)))
+        path.write_text(filled(exercise, changes), encoding="utf-8")
+        functions = runpy.run_path(str(path))
+        return sys.modules["checker"].check(checker["exercise_of"](functions), functions)
 
     return check
 
@@ -60,67 +89,172 @@ def run(*arguments, cwd):
                           encoding="utf-8", capture_output=True, check=False)
 
 
-def test_the_unfilled_exercise_runs_and_says_what_to_do(tmp_path):
-    result = run(EXERCISE, cwd=tmp_path)
+@exercises
+def test_the_unfilled_exercise_runs_and_says_what_to_do(exercise, tmp_path):
+    result = run(LESSONS / f"{exercise}.py", cwd=tmp_path)
+    holes = list(SOLUTIONS[exercise])
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.count("not filled in yet") == len(SOLUTION)
+    assert result.stdout.count("not filled in yet") == len(holes)
+    function, gradient = holes[0]
     assert result.stdout.splitlines()[-1] == (
-        "0 of 12 gradients are right. Next: dX in linear_backward, then run the file again.")
+        f"0 of {len(holes)} gradients are right. Next: {gradient} in {function}, then run the file again.")
 
 
-def test_a_right_solution_passes(tmp_path):
-    (tmp_path / "mine.py").write_text(filled(SOLUTION), encoding="utf-8")
+@exercises
+def test_a_right_solution_passes(exercise, tmp_path):
+    (tmp_path / "mine.py").write_text(filled(exercise), encoding="utf-8")
     result = run(CHECKER, "mine.py", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    assert "12 of 12 gradients are right." in result.stdout
-    error = re.search(r"they are the gradients of the engine's attention, to (\S+):", result.stdout).group(1)
+    holes = len(SOLUTIONS[exercise])
+    assert f"{holes} of {holes} gradients are right." in result.stdout
+    error = re.search(r"they are the gradients of the engine's [\w -]+, to (\S+):", result.stdout).group(1)
     assert float(error) < 1e-13
 
 
-def test_right_steps_in_a_wrong_whole_are_noticed(tmp_path):
-    changed = filled(SOLUTION).replace("linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M")
-    (tmp_path / "mine.py").write_text(changed, encoding="utf-8")
+@pytest.mark.parametrize(("exercise", "right", "wrong", "expected"), [
+    (ATTENTION, "linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M",
+     "attention_backward as a whole is not, in the gradients of X, M, WK"),
+    (LAYER_NORM, "dXc_product + dXc_variance", "dXc_product",
+     "layer_norm_backward as a whole is not, in the gradients of X."),
+    (CROSS_ENTROPY, 'form": closed_form(dloss', 'form": closed_form(1.0',
+     "cross_entropy_backward as a whole is not, in the gradients of Z by the closed form."),
+])
+def test_right_steps_in_a_wrong_whole_are_noticed(exercise, right, wrong, expected, tmp_path):
+    solution = filled(exercise)
+    assert right in solution
+    (tmp_path / "mine.py").write_text(solution.replace(right, wrong), encoding="utf-8")
     result = run(CHECKER, "mine.py", cwd=tmp_path)
     assert result.returncode == 1
-    assert "attention_backward as a whole is not, in the gradients of X, M, WK" in result.stdout
+    assert expected in result.stdout
 
 
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"
-WRONG = [  # (function, gradient), what is filled in, what the checker says
-    ("linear_backward", "dX", "None", "not filled in yet"),
-    ("linear_backward", "dX", "'dY'", "is a str; an array"),
-    ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
-    ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
-    ("linear_backward", "dX", "0 * dY @ W.T", "is 0 everywhere"),
-    ("linear_backward", "dX", "dY @ W.T * (1 + 3e-7)", r"is 1 \+ 3.0e-07 times the right one: a number with few"),
-    ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
-    ("linear_backward", "dX", "dY", "it is dY itself"),
-    ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
-    ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times the right one: 1/B, with B = 3 sentences"),
-    ("linear_backward", "dW", "(X.mT @ X).sum(axis=0)", "X stands where dY belongs"),
-    ("linear_backward", "dW", "X.T @ dY", r"raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes"),
-    ("linear_backward", "db", "dY.sum(axis=(0, 1), keepdims=True)", r"must have \(10,\): the numbers are right"),
-    ("dropout_backward", "dA", "dAd", "the dropout mask is not applied.*; and then it is 0.8 times .* 1 − p"),
-    ("dropout_backward", "dA", "dAd * ~kept / (1 - p)", "the dropout mask is upside down"),
-    ("softmax_backward", "dSm", "A * dA", r"−D is missing: the sums of your rows reach \d\.\d+, and all must be 0"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
-    ("softmax_backward", "dSm", "dA - (A * dA).sum(-1, keepdims=True)", "the factor A is missing"),
-    ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
-     "is right but for 126 numbers, which must be 0"),
-    ("softmax_backward", "dSm", "A * (1 - A) * dA", "it is the diagonal of the Jacobian alone"),
-    ("mask_backward", "dS", "dSm", "the mask is not applied"),
-    ("scores_backward", "dQ", "dS @ K", ROOT_DK),
-    ("scores_backward", "dQ", "dS @ Q / math.sqrt(Q.shape[-1])", "Q stands where K belongs"),
-    ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
-    ("self_backward", "dX", "dX_queries - 2 * dX_values",
-     "through the keys is missing; what came through the values is counted -2 times"),
-]
+WRONG = {  # (function, gradient), what is filled in, what the checker says
+    ATTENTION: [
+        ("linear_backward", "dX", "None", "not filled in yet"),
+        ("linear_backward", "dX", "'dY'", "is a str; an array"),
+        ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
+        ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
+        ("linear_backward", "dX", "0 * dY @ W.T", "is 0 everywhere"),
+        ("linear_backward", "dX", "dY @ W.T * (1 + 3e-7)", r"is 1 \+ 3.0e-07 times the right one: a number with few"),
+        ("linear_backward", "dX", "np.full_like(X, np.nan)", "has 210 numbers that are infinite or NaN"),
+        ("linear_backward", "dX", "dY", "it is dY itself"),
+        ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
+        ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times .* one: 1/B, with B = 3 sentences"),
+        ("linear_backward", "dW", "(X.mT @ X).sum(axis=0)", "X stands where dY belongs"),
+        ("linear_backward", "dW", "X.T @ dY", r"raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes"),
+        ("linear_backward", "dW", "dY.mT @ X", "the sum over the batch is missing, and it is transposed"),
+        ("linear_backward", "db", "dY.sum(axis=(0, 1), keepdims=True)", r"must have \(10,\): the numbers are right"),
+        ("context_backward", "dAd", "Ad.mT @ dO", "^it is dV itself"),
+        ("dropout_backward", "dA", "dAd", "kept is not applied.*; and then it is 0.8 times .* 1 − p"),
+        ("dropout_backward", "dA", "dAd * ~kept / (1 - p)", "kept is upside down"),
+        ("softmax_backward", "dSm", "A * dA", r"−D is missing: the sums of your rows reach \d\.\d+, and all must be 0"),
+        ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
+        ("softmax_backward", "dSm", "dA - (A * dA).sum(-1, keepdims=True)", "the factor A is missing"),
+        ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
+         "is right but for 126 numbers, which must be 0"),
+        ("softmax_backward", "dSm", "A * (1 - A) * dA", "it is the diagonal of the Jacobian alone"),
+        ("mask_backward", "dS", "dSm", "mask is not applied"),
+        ("scores_backward", "dQ", "dS @ K", ROOT_DK),
+        ("scores_backward", "dQ", "dS @ Q / math.sqrt(Q.shape[-1])", "Q stands where K belongs"),
+        ("scores_backward", "dQ", "dS @ K / math.sqrt(len(Q))", r"√\(d_k/B\), with B = 3\?"),
+        ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
+        ("self_backward", "dX", "dX_queries - 2 * dX_values",
+         "through the keys is missing; what came through the values is counted -2 times"),
+    ],
+    LAYER_NORM: [
+        ("scale_and_shift_backward", "dXhat", "dY", "gamma is missing"),
+        ("scale_and_shift_backward", "dgamma", "dY.sum(axis=(0, 1))", "Xhat is missing"),
+        ("scale_and_shift_backward", "dgamma", "(dY * gamma).sum(axis=(0, 1))", "gamma stands where Xhat belongs"),
+        ("scale_and_shift_backward", "dgamma", "(dXhat * Xhat).sum(axis=(0, 1))", "by gamma once too often"),
+        ("scale_and_shift_backward", "dXhat", "dY / gamma", "it is divided by gamma; multiply"),
+        ("scale_and_shift_backward", "dgamma", "dY * Xhat", "the sum over the batch and the tokens is missing"),
+        ("scale_and_shift_backward", "dgamma", "(dY * Xhat).mean(axis=(0, 1))", r"0.06667 .*: 1/\(B·T\), with B·T"),
+        ("scale_and_shift_backward", "dgamma", "(dY * Xhat)[1].sum(axis=0)", "it is that of sentence 1 alone"),
+        ("product_backward", "dXc", "dXhat / r", "it is divided by r; multiply"),
+        ("product_backward", "dr", "dXhat * Xc", "the sum over the features is missing"),
+        ("product_backward", "dr", "(dXhat * Xc).sum(axis=-1)", r"must have \(3, 5, 1\): the numbers are right"),
+        ("product_backward", "dr", "(dXhat * Xc).mean(axis=-1, keepdims=True)", "1/D, with D .* a mean where a sum"),
+        ("root_backward", "dvar", "-(r**3) * dr", "is 2 times the right one: ½ is missing"),
+        ("root_backward", "dvar", "-(r**2) / 2 * dr", "the power of r is too low by 1$"),
+        ("root_backward", "dvar", "-(r**1.5) / 2 * dr", "the power of r is too low by 1.5$"),
+        ("root_backward", "dvar", "(-(r**3) / 2 * dr).astype('float32')", "right to .e-08 .*, and no closer: float32"),
+        ("root_backward", "dvar", "exec('raise NotImplementedError')", r"raises NotImplementedError .*\)` \(given dr"),
+        ("variance_backward", "dXc", "2 * Xc * dvar", "is 7 times the right one: D, with D = 7"),
+        ("variance_backward", "dXc", "2 * Xc / len(Xc) * dvar", "D/B, with B = 3 .* the only mean is that over the D"),
+        ("variance_backward", "dXc", "Xc / 7 * dvar", "is 0.5 times the right one: 2 is missing"),
+        ("variance_backward", "dXc", "2 * Xc / 6 * dvar", r"D/\(D − 1\)\? The variance of layer norm divides by D"),
+        ("centring_backward", "dX", "dXc - dXc.mean(axis=-1, keepdims=True)", "what comes through μ is in it already"),
+        ("centring_backward", "dmu", "dXc.sum(axis=-1, keepdims=True)", "the sign is wrong"),
+        ("mean_backward", "dX", "dmu / D", r"must have \(3, 5, 7\): it must be spread over the features"),
+        ("closed_form", "dX", "r * dXhat", "through the mean is missing; what came through the variance is missing"),
+        ("closed_form", "dX", f"r * (dXhat - 7 * {MEAN} - {CORRECTION})", "the mean is counted 7 times.* D, with D"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN} + {CORRECTION})", "through the variance has the wrong sign"),
+        ("closed_form", "dX", f"dXhat - {MEAN} - {CORRECTION}", "the factor r is missing"),
+        ("closed_form", "dX", f"r * dXhat - {MEAN} - {CORRECTION}", "r multiplies the first term alone"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN}) - {CORRECTION}", "r does not multiply the last term"),
+        ("closed_form", "dX", f"r * (dXhat - {CORRECTION}) - {MEAN}", "r does not multiply the mean of dX̂"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN} - {CORRECTION} / Xhat)", "the last term is not multiplied by X̂"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN.replace('-1', '-2')} - {CORRECTION})",
+         "the mean of dX̂ is taken over the tokens, and must be taken over the features"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN} - {CORRECTION.replace('-1', '0')})",
+         "the mean of dX̂ ∘ X̂ is taken over the sentences"),
+        ("closed_form", "dX", "r * (dXhat - dXhat.mean() - Xhat * (dXhat * Xhat).mean())",
+         "each of the two means is taken over the sentences and the tokens and the features"),
+        ("closed_form", "dX", f"r * (dXhat - {MEAN} - r * {CORRECTION})", "one number for each token, but not the"),
+    ],
+    CROSS_ENTROPY: [
+        ("average_backward", "dlosses", "np.full(counted.shape, dloss / counted.sum())", "counted is not applied"),
+        ("average_backward", "dlosses", "np.full(counted.shape, dloss / counted.size)",
+         r"counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?"),
+        ("average_backward", "dlosses", "dloss * ~counted / counted.sum()", "counted is upside down"),
+        ("average_backward", "dlosses", "dloss * counted", "is 11 times the right one: n, with n = 11"),
+        ("average_backward", "dlosses", "counted / counted.sum()", "What comes from above is missing"),
+        ("average_backward", "dlosses", "dloss * counted / counted.sum(axis=1, keepdims=True) / len(counted)",
+         "that is the mean of the sentences' means"),
+        ("smoothing_backward", "dpicked", "-dlosses", r"is 1.429 times the right one: 1/\(1 − ε\)\?"),
+        ("smoothing_backward", "dmean", "-(1 - epsilon) * dlosses", r"is 2.333 times the right one: \(1 − ε\)/ε\?"),
+        ("pick_backward", "dlogP", "dpicked * one_hot(y, C)", r"raises .*keepdims=True keeps an axis, x\[\.\.\."),
+        ("pick_backward", "dlogP", "np.repeat(dpicked[..., None], C, axis=-1)", "every class gets it"),
+        ("pick_backward", "dlogP", "dpicked[..., None] * (1 - one_hot(y, C))", "every class gets it but that of the"),
+        ("mean_log_backward", "dlogP", "dmean / C", "it must be spread over the classes"),
+        ("log_softmax_backward", "dZ", "dlogP", "what came through the normaliser is missing"),
+        ("log_softmax_backward", "dZ", "dlogP - P", "P is subtracted once"),
+        ("log_softmax_backward", "dZ", "dlogP - P * (P * dlogP).sum(axis=-1, keepdims=True)",
+         "the sum is that of P ∘ dlogP, as in softmax"),
+        ("log_softmax_backward", "dZ", "dlogP * (1 - P)", "the diagonal of the Jacobian alone"),
+        ("log_softmax_backward", "dZ", "P * (dlogP - (P * dlogP).sum(axis=-1, keepdims=True))", "backward of softmax"),
+        ("log_softmax_backward", "dZ", "dlogP - dlogP.sum(axis=-1, keepdims=True)", "the sum is not multiplied by P"),
+        ("log_softmax_backward", "dZ", "dlogP - (P * dlogP).sum(axis=-1, keepdims=True)", "P stands inside the sum"),
+        ("log_softmax_backward", "dZ", "dlogP - P * dlogP.sum(axis=-2, keepdims=True)", "sum is taken over the tokens"),
+        ("log_softmax_backward", "dZ", "dlogP - P * dlogP.mean(axis=-1, keepdims=True)",
+         "the normaliser is counted 0.1429 times, and must be once: 1/C, with C = 7"),
+        ("closed_form", "dZ", "-dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7) - .3 / 7)",
+         "the sign is wrong"),
+        ("closed_form", "dZ", "dloss / y.size * (P - .7 * one_hot(y, 7) - .3 / 7)",
+         r"counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?"),
+        ("closed_form", "dZ", "dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7))",
+         "^what came through the label smoothing is missing"),
+        ("closed_form", "dZ", "dloss / counted.sum() * (P - one_hot(y, 7))",
+         r"^counted is not .* the target is counted 1.429 times.*: 1/\(1 − ε\)\?.* the label smoothing is missing"),
+        ("closed_form", "dZ",
+         "dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 6))",
+         r"the label smoothing is counted 1.167 times.*: C/\(C − 1\)\?"),
+        ("closed_form", "dZ",
+         "dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 7))",
+         r"the target is counted 0.9388 times.*: \(1 − ε − ε/C\)/\(1 − ε\)\?"),
+        ("closed_form", "dZ",
+         "dloss / 3 * (counted / counted.sum(1, keepdims=True))[..., None] * (P - .7 * one_hot(y, 7) - .3 / 7)",
+         "^that is the mean of the sentences' means"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("function", "gradient", "expression", "expected"), WRONG)
-def test_a_wrong_gradient_gets_its_diagnosis(verdicts, function, gradient, expression, expected):
-    found = verdicts({(function, gradient): expression})
-    assert found.keys() == SOLUTION.keys()
+@pytest.mark.parametrize(("exercise", "function", "gradient", "expression", "expected"), [
+    (exercise, *row) for exercise, rows in WRONG.items() for row in rows])
+def test_a_wrong_gradient_gets_its_diagnosis(verdicts, exercise, function, gradient, expression, expected):
+    found = verdicts(exercise, {(function, gradient): expression})
+    assert found.keys() == SOLUTIONS[exercise].keys()
     verdict = found.pop((function, gradient))
     assert re.search(expected, verdict), verdict
     others = {(f, g): verdict for (f, g), verdict in found.items() if verdict is not None}
@@ -128,3 +262,40 @@ def test_a_wrong_gradient_gets_its_diagnosis(verdicts, function, gradient, expre
         assert {f for f, _ in others} <= {function}
     else:
         assert others == {}
+
+
+def test_an_argument_that_is_changed_is_told_beside_what_is_wrong(verdicts):
+    text = "np.multiply(dY, gamma, out=dY)"
+    found = verdicts(LAYER_NORM, {("scale_and_shift_backward", "dXhat"): text})
+    told = "scale_and_shift_backward changes its argument dY: make a new array instead"
+    assert found["scale_and_shift_backward", "dXhat"] == f"is right, but {told}"
+    assert found["scale_and_shift_backward", "dgamma"] == f"it is multiplied by gamma once too often; and {told}"
+
+
+def test_a_solution_of_tensors_passes(tmp_path):
+    text = filled(LAYER_NORM, {("closed_form", "dX"): f"r * (Tensor(dXhat) - {MEAN} - {CORRECTION})"})
+    (tmp_path / "mine.py").write_text(f"from minigrad import Tensor\n{text}", encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_whole_that_fails_is_told(tmp_path):
+    (tmp_path / "mine.py").write_text(filled(LAYER_NORM).replace('"Xc": Xc, ', ""), encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "layer_norm_backward as a whole raises KeyError: 'Xc'" in result.stdout
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "it defines no function of an exercise"),
+    ("def f():\n    return 1\n", "it defines no function of an exercise"),
+    ("x = (\n", "line 1: '(' was never closed"),
+    ("\nimport nope\n", "line 2: ModuleNotFoundError: No module named 'nope'"),
+    (None, "is a directory"),
+])
+def test_a_file_that_is_no_exercise_is_refused_in_one_line(text, expected, tmp_path):
+    (tmp_path / "mine.py").mkdir() if text is None else (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    result = run(CHECKER, "mine.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"mine.py: {expected}")
+    assert result.stderr.count("\n") == 1

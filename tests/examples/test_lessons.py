@@ -1,10 +1,11 @@
-"""Every lesson runs as a notebook does, shows its picture, its words quote what it prints, and what it shows holds."""
+"""Every lesson runs as a notebook and as a program, shows its picture, quotes what it prints, and is right."""
 
 import ast
 import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -20,41 +22,56 @@ import minigrad as mg
 from minigrad import Tensor
 from minigrad import functional as F
 
+from docs.site import lessons as notebooks
+from examples.lessons import story
+
 LESSONS = Path(__file__).parents[2] / "examples/lessons"
 PATHS = sorted(LESSONS.glob("[0-9][0-9]_*.py"))
 LONG = ("09", "11", "12")  # these lessons take most of the time: they draw a film, train three nets, make a page
+PROGRAM = """\
+# %% [markdown]
+# # Title
+#
+# $$A \\circ B$$
+
+# %% tags=["active-py"]
+import story
+
+story.tell()
+
+# %%
+print("学")
+1 / 0
+"""
 
 
-def cells(path: Path) -> list[tuple[str, str]]:
-    """The cells of a script in percent format: each "markdown" or "code", and its text."""
-    start, *parts = re.split(r"(?m)^# %%(.*)$\n?", path.read_text(encoding="utf-8"))
-    assert not start, f"{path.name}: text before the first cell"
-    assert set(parts[::2]) <= {"", " [markdown]"}, path.name
-    for kind, text in zip(parts[::2], parts[1::2], strict=True):
-        assert not kind or all(re.match("# |#?$", line) for line in text.splitlines()), f"{path.name}: {text}"
-    return [("markdown" if kind else "code", text) for kind, text in zip(parts[::2], parts[1::2], strict=True)]
+def run_cells(path: Path, names: dict[str, Any]) -> tuple[list[Any], list[str]]:
+    """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it.
 
-
-def run_cells(path: Path, names: dict[str, Any]) -> list[Any]:
-    """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it."""
-    shown = []
-    for kind, text in cells(path):
+    And what is read from the top to the bottom: the prose of each cell, the output of each cell.
+    """
+    shown, read = [], []
+    for kind, _, text in story.cells(path):
         if kind == "code":
             module = ast.parse(text)
             last = module.body[-1]
             if isinstance(last, ast.Expr):
                 module.body[-1] = ast.Assign([ast.Name("_", ast.Store())], last.value)
-            exec(compile(ast.fix_missing_locations(module), path.name, "exec"), names)
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(ast.fix_missing_locations(module), path.name, "exec"), names)
+            read.append(printed.getvalue())
             if isinstance(last, ast.Expr):
                 shown.append(names["_"])
-    return shown
+        elif kind == "markdown":
+            read.append(text)
+    return shown, read
 
 
 @dataclass
 class Run:
-    """What a lesson did: what it printed, what it left in its names, and the value that each cell showed last."""
+    """What a lesson did: what is read in it, what it left in its names, and the value that each cell showed last."""
 
-    printed: str
+    read: list[str]
     names: dict[str, Any]
     shown: list[Any]
     folder: Path
@@ -69,13 +86,12 @@ def lesson(tmp_path_factory):
         if number not in runs:
             (path,) = LESSONS.glob(f"{number:02d}_*.py")
             folder = tmp_path_factory.mktemp(path.stem)
-            printed, names = io.StringIO(), {"__name__": "__main__"}
-            with (pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed), matplotlib.rc_context(),
-                  mg.random.fork(0)):
+            names = {"__name__": "__main__"}
+            with pytest.MonkeyPatch.context() as patch, matplotlib.rc_context(), mg.random.fork(0):
                 patch.chdir(folder)
                 patch.setenv("LESSON_UPDATES", "3")
-                shown = run_cells(path, names)
-            runs[number] = Run(printed.getvalue(), names, shown, folder)
+                shown, read = run_cells(path, names)
+            runs[number] = Run(read, names, shown, folder)
         return runs[number]
 
     return run
@@ -88,23 +104,83 @@ def test_it_runs_and_shows_its_picture_and_quotes_what_it_prints(path, lesson):
     pictures = [file for file in run.folder.glob("runs/lessons/*") if file.stem == path.stem]
     assert any(isinstance(value, Figure) or file.suffix == ".gif" for value in run.shown for file in pictures)
     assert [file.name for file in run.folder.iterdir()] == ["runs"], "it writes under runs/lessons alone"
-    known = set(re.findall(r"\d+\.\d+", run.printed))
-    prose = "\n".join(text for kind, text in cells(path) if kind == "markdown")
-    assert set(re.findall(r"(?<![\w.:])\d+\.\d+(?!\w|\.\d|:)", prose)) <= known
+    kinds = [kind for kind, _, _ in story.cells(path) if kind != "program"]
+    prose, printed = ("\n".join(text for kind, text in zip(kinds, run.read, strict=True) if kind == wanted)
+                      for wanted in ("markdown", "code"))
+    assert notebooks.unprinted(prose, printed) == []
 
 
-def test_every_link_of_the_list_leads_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (LESSONS / "README.md").read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (LESSONS / target).exists(), target
+def as_a_program(path, folder, **environment):
+    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), **environment}
+    return subprocess.run([sys.executable, "-W", "error", path], cwd=folder, env=environment, text=True,
+                          capture_output=True, encoding="utf-8", check=False)
 
 
-def test_as_a_program_from_any_folder(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1"}
-    done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, env=environment, text=True,
-                          capture_output=True, encoding="utf-8", check=True)
-    told = [line for line in done.stderr.splitlines() if not line.startswith("Fontconfig warning")]  # of the drawing
-    assert told == []
+def test_as_a_program_from_any_folder_it_prints_prose_and_output_in_order(lesson, tmp_path):
+    done = as_a_program(PATHS[0], tmp_path, PYTHONUTF8="1", COLUMNS="72")
+    warned = [line for line in done.stderr.splitlines() if not line.startswith("Fontconfig warning")]  # of the drawing
+    assert (done.returncode, warned) == (0, [])
     assert (tmp_path / f"runs/lessons/{PATHS[0].stem}.png").exists()
+    words, place = " ".join(done.stdout.split()), 0
+    kinds = [kind for kind, _, _ in story.cells(PATHS[0]) if kind != "program"]
+    for kind, text in zip(kinds, lesson(1).read, strict=True):
+        told = story.readable(text, 72) if kind == "markdown" else text.partition("\n")[0]  # the tape below has times
+        place = words.index(" ".join(told.split()), place)
+    assert max(len(line) for line in done.stdout.splitlines() if line[:4].strip()) <= 72
+
+
+def test_as_a_program_it_shows_an_error_where_it_is_and_any_character_on_any_terminal(tmp_path):
+    (tmp_path / "01_wrong.py").write_text(PROGRAM, encoding="utf-8")
+    shutil.copy(story.__file__, tmp_path)
+    done = as_a_program(tmp_path / "01_wrong.py", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.stdout == "Title\n=====\n\n    A \\u2218 B\n\n    \\u5b66\n"
+    assert 'line 13, in <module>\n    1 / 0' in done.stderr
+    assert "story" not in done.stderr
+    assert done.returncode == 1
+
+
+def test_no_tex_is_left_in_a_terminal():
+    left = [(path.name, line) for path in PATHS for kind, _, text in story.cells(path) if kind == "markdown"
+            for line in story.readable(text, 100).splitlines() if re.search(r"[\\{}$]", line)]
+    assert left == []
+
+
+# --------------------------------------------------------------------------- as notebooks
+
+
+def test_a_notebook_has_its_outputs_and_its_picture_and_nothing_of_this_machine():
+    notebook = notebooks.execute(PATHS[0])
+    assert "story" not in nbformat.writes(notebook)  # that cell is for the terminal
+    assert str(LESSONS.parents[1]) not in nbformat.writes(notebook)
+    notebooks.check(notebook, PATHS[0].name)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs for cell in code)
+    for cell in code:
+        cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]
+    with pytest.raises(notebooks.LessonError, match="no cell shows a picture"):
+        notebooks.check(notebook, PATHS[0].name)
+
+
+def test_a_notebook_that_fails_says_in_which_cell(tmp_path):
+    (tmp_path / "01_wrong.py").write_text(PROGRAM, encoding="utf-8")
+    with pytest.raises(notebooks.LessonError, match=r"^01_wrong\.py, in the cell of line 12: ZeroDivisionError"):
+        notebooks.execute(tmp_path / "01_wrong.py")
+
+
+def test_japanese_prose_replaces_the_prose_alone_and_has_as_many_cells(tmp_path):
+    notebook = notebooks.notebook_of(PATHS[0])
+    prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    (tmp_path / "01.md").write_text("\n\n+++\n\n".join(text.upper() for text in prose), encoding="utf-8")
+    woven = notebooks.weave(notebook, tmp_path / "01.md")
+    for cell, before in zip(woven.cells, notebook.cells, strict=True):
+        assert cell.source == (before.source.upper() if cell.cell_type == "markdown" else before.source)
+    (tmp_path / "01.md").write_text("\n+++\n".join(prose[1:]), encoding="utf-8")
+    with pytest.raises(notebooks.LessonError, match=rf"01\.md .*{len(prose) - 1} cells of prose, .* {len(prose)}"):
+        notebooks.weave(notebook, tmp_path / "01.md")
+
+
+def test_a_decimal_that_is_not_printed_is_found():
+    assert notebooks.unprinted("0.5, 2.8 (arXiv:1706.03762, v1.2.3)", "0.50 and 0.5 and 12.8") == ["2.8"]
 
 
 # --------------------------------------------------------------------------- what they show, worked out anew
@@ -144,8 +220,38 @@ def test_12_ten_lines_are_the_gradients_of_the_engine(lesson):
     run = lesson(12)
     assert max(run.names["differences"].values()) < 1e-14
     assert max(run.names["checks"].values()) < 1e-14
-    assert "c a b e d → c a b e d" in run.printed
+    assert any("c a b e d → c a b e d" in text for text in run.read)
     page = (run.folder / "runs/lessons/12_backprop_through_attention.html").read_text(encoding="utf-8")
     assert "decoder.layers.0.cross_attention" in page
     for name, part in run.names["in_parts"].items():  # a few keys at a time
         np.testing.assert_allclose(part, run.names[name], rtol=0, atol=1e-14)
+
+
+def test_13_the_gradient_of_layer_norm_by_hand(lesson):
+    names = lesson(13).names
+    x, gamma, beta = (Tensor(names["inputs"][name], requires_grad=True) for name in ("x", "gamma", "beta"))
+    (F.layer_norm(x, gamma, beta) * names["G"]).sum().backward()
+    for name, tensor in {"x": x, "gamma": gamma, "beta": beta}.items():
+        np.testing.assert_allclose(names["hand"][name], tensor.grad.numpy(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(names["tried"](name), tensor.grad.numpy(), rtol=0, atol=1e-7)
+    straight = {norm: names["lengths"][norm, "straight"] for norm in ("pre", "post")}
+    assert straight["pre"] == pytest.approx(straight["pre"][0], rel=1e-12)  # nothing stands on the residual path
+    assert straight["post"][0] < 1e-3 * straight["post"][-1]
+
+
+def test_14_cross_entropy(lesson):
+    names = lesson(14).names
+    assert names["dz"] == pytest.approx(names["p"] - names["y"], abs=1e-15)
+    assert names["parts"]["sums over the number of all tokens"] == pytest.approx(names["whole"], abs=1e-15)
+    tokens, sentences, places = names["weights"].values()
+    for weights in (tokens, sentences, places):
+        assert weights.sum() == pytest.approx(1)
+    assert not tokens[~names["real"]].any()
+    assert not sentences[~names["real"]].any()
+    assert names["ignored"] == pytest.approx((tokens * names["losses"]).sum())
+
+
+def test_15_three_rules_are_those_of_the_optimisers(lesson):
+    apart = lesson(15).names["apart"]
+    assert apart["SGD"] == apart["momentum"] == 0
+    assert apart["Adam"] < 1e-14  # it takes both corrections out of the arrays, and so rounds elsewhere
