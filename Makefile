@@ -5,6 +5,8 @@
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
 #   make mutation COUNT=500           so many mutants; MUTATION_ARGS="--paths minigrad/ops/*.py" for any other argument
 #   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill disk" for any other argument
+#   make site SITE_URL=https://…/     where the site will be, for its sitemap and its page for wrong addresses
+#   make site PYODIDE=build/pyodide   with cells that run in the reader's browser: see docs/releasing.md
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
 #   make test-all PYTEST_ARGS=…        the same for the long tier
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
@@ -16,8 +18,11 @@ COUNT       := 100
 MUTATION_ARGS :=
 FAULTS_ARGS :=
 BENCH_ARGS  :=
+# What make site ends with: the pages' code and numbers, and each built page in a browser.
+SITE_TESTS  := tests/site tests/test_docs.py tests/test_backprop_through_attention.py tests/test_coming_from_pytorch.py \
+               tests/test_contracts.py tests/test_engine_in_100_lines.py tests/transformer/explore/test_stories.py
 
-.PHONY: help demo test test-all test-gpu mutation faults bench docs lint clean
+.PHONY: help demo test test-all test-gpu mutation faults bench lessons site lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -29,7 +34,8 @@ help:
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
 	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
-	@echo "make docs        the API reference in docs/api: open docs/api/index.html"
+	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
+	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
@@ -72,8 +78,13 @@ bench: $(VENV)/extra-bench $(VENV)/extra-jit
 	$(BIN)/python benchmarks/import_time.py --peer numpy $(BENCH_ARGS)
 	$(BIN)/python benchmarks/figures.py
 
-docs: $(VENV)/extra-docs
-	$(BIN)/python docs/make_api.py docs/api
+site: lessons $(VENV)/extra-test
+	$(BIN)/python -m docs.site
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not gpu" --numprocesses auto --maxprocesses 2 --dist worksteal $(SITE_TESTS)
+
+# What has not changed since is not executed again.
+lessons: $(VENV)/extra-docs $(VENV)/extra-plot $(VENV)/extra-draw
+	$(BIN)/python -m docs.site.lessons
 
 # mypy reads the types of the installed packages: with the test extra there, its verdict is the same everywhere.
 lint: $(VENV)/extra-test $(VENV)/extra-lint
@@ -81,7 +92,7 @@ lint: $(VENV)/extra-test $(VENV)/extra-lint
 	$(BIN)/python -m mypy
 
 clean:
-	rm -rf $(VENV) build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .mutation_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_site *.egg-info .pytest_cache .mypy_cache .ruff_cache .mutation_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- The virtual environment ---------------------------------------------------------------------------------
