@@ -35,7 +35,8 @@ def pages(root: Path, files: list[PurePosixPath]) -> Iterator[tuple[str, str, st
                         key=lambda path: (path not in files, path))
         rows = "".join(row(root, path, is_file=path in files) for path in inside)
         yield address, f"{folder}/", (f'<div class="source">{heading(folder, address)}'
-                                      f'<table class="docutils"><tbody>{rows}</tbody></table></div>')
+                                      '<div class="table-wrapper"><table class="docutils"><tbody>'
+                                      f'{rows}</tbody></table></div></div>')
 
 
 def heading(path: PurePosixPath, address: str) -> str:

@@ -27,7 +27,8 @@ from examples.lessons import story
 
 LESSONS = Path(__file__).parents[2] / "examples/lessons"
 PATHS = sorted(LESSONS.glob("[0-9][0-9]_*.py"))
-LONG = ("09", "11", "12")  # these lessons take most of the time: they draw a film, train three nets, make a page
+# They draw a film, train three nets, make a page, stack 24 layers, train a Transformer four times.
+LONG = ("09", "11", "12", "13", "15")
 PROGRAM = """\
 # %% [markdown]
 # # Title
@@ -227,6 +228,7 @@ def test_12_ten_lines_are_the_gradients_of_the_engine(lesson):
         np.testing.assert_allclose(part, run.names[name], rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_13_the_gradient_of_layer_norm_by_hand(lesson):
     names = lesson(13).names
     x, gamma, beta = (Tensor(names["inputs"][name], requires_grad=True) for name in ("x", "gamma", "beta"))
@@ -251,6 +253,7 @@ def test_14_cross_entropy(lesson):
     assert names["ignored"] == pytest.approx((tokens * names["losses"]).sum())
 
 
+@pytest.mark.slow
 def test_15_three_rules_are_those_of_the_optimisers(lesson):
     apart = lesson(15).names["apart"]
     assert apart["SGD"] == apart["momentum"] == 0

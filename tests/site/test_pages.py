@@ -21,8 +21,10 @@ ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs/_site"
 MEASURES = (ROOT / "tests/explorer/measures.js").read_text(encoding="utf-8")
 EXPLORER = "explorer_demo.html"  # tests/explorer looks at its colours, names and widths
+# The width is that of all that a reader could scroll to: of the text, or of any box around it.
 FACTS = """(document) => ({
-    language: document.documentElement.lang, title: document.title, width: document.documentElement.scrollWidth,
+    language: document.documentElement.lang, title: document.title,
+    width: Math.max(...[...document.querySelectorAll("html, :has(main, [role=main])")].map((box) => box.scrollWidth)),
     h1: document.querySelectorAll("h1").length, main: document.querySelectorAll("main, [role=main]").length,
     navigation: document.querySelectorAll("nav").length,
     images: [...document.images].filter((image) => !image.alt.trim()).map((image) => image.getAttribute("src")),
@@ -154,6 +156,8 @@ def pale_texts(tab: Tab) -> Iterator[str]:
 def too_wide(tab: Tab) -> Iterator[str]:
     """What a telephone could show only by scrolling the whole page to the side."""
     tab.page.set_viewport_size({"width": 390, "height": 800})
+    if (width := tab.page.evaluate(f"({FACTS})(document)")["width"]) > 390:
+        yield f"at 390 px: {width} px wide"
     yield from (f"at 390 px: {place}" for place in tab.look("overflowing()"))
     tab.page.set_viewport_size({"width": 1280, "height": 800})
 
@@ -197,7 +201,8 @@ FAULTS = [
     ("<p>", '<p><img src="data:," alt=" ">', "no alternative text: data:,"),
     ("<p>", '<p style="color: #888">', "contrast 3.54 (light): Words."),
     ("<p>", '<style>@media (prefers-color-scheme: dark) {body {background: #111}}</style><p>', "contrast 1.11 (dark)"),
-    ("<p>", '<p style="width: 500px">', "at 390 px: the page is "),
+    ("<p>", '<p style="width: 500px">', "at 390 px: 508 px wide"),
+    ("<main>", '<div style="overflow: auto"><main style="width: 500px">', "at 390 px: 500 px wide"),
     ("<p>", "<p><button></button>", "button-name: "),
     ("<p>", '<p tabindex="5">', "tabindex: "),
 ]
@@ -285,7 +290,7 @@ def search(tab: Tab, name: str, word: str) -> None:
 
 
 searches = pytest.mark.parametrize(("name", "word"), [
-    ("lessons/03_attention_by_hand.html", "softmax"), ("ja/lessons/03_attention_by_hand.html", "勾配")])
+    ("lessons/03_attention_by_hand.html", "softmax"), ("ja/lessons/03_attention_by_hand.html", "行列積")])
 
 
 @built
