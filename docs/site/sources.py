@@ -35,7 +35,7 @@ def pages(root: Path, files: list[PurePosixPath]) -> Iterator[tuple[str, str, st
                         key=lambda path: (path not in files, path))
         rows = "".join(row(root, path, is_file=path in files) for path in inside)
         yield address, f"{folder}/", (f'<div class="source">{heading(folder, address)}'
-                                      '<div class="table-wrapper"><table class="docutils"><tbody>'
+                                      '<div class="table-wrapper container"><table class="docutils"><tbody>'
                                       f'{rows}</tbody></table></div></div>')
 
 
