@@ -48,8 +48,8 @@ def load_images(seed: int) -> tuple[np.ndarray, np.ndarray, int]:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise ImportError("the images are in scikit-learn, which cannot be imported: pip install -e '.[data]'  in the "
-                          f"project's folder ({error})") from error
+        raise ImportError("the images are in scikit-learn, from  pip install 'minigrad-transformer[data]', which "
+                          f"cannot be imported: {error}") from error
     images, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(digits))
     return images[order].reshape(-1, 1, 8, 8).astype(np.float32) / 16, digits[order], len(digits) * 4 // 5
