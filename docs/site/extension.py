@@ -44,12 +44,7 @@ def visit_block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-# --- Links -------------------------------------------------------------------------------------------------
-
-
-def relative(app: Sphinx, page: str, target: str) -> str:
-    """A target counted from the top of the site, as a page of this language writes it."""
-    return posixpath.relpath(target, posixpath.dirname(app.config.site["prefix"] + page) or ".")
+# --- Tables ------------------------------------------------------------------------------------------------
 
 
 def remove_empty_heads(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -57,6 +52,14 @@ def remove_empty_heads(app: Sphinx, doctree: nodes.document, docname: str) -> No
     for head in list(doctree.findall(nodes.thead)):
         if not head.astext().strip():
             head.parent.remove(head)
+
+
+# --- Links -------------------------------------------------------------------------------------------------
+
+
+def relative(app: Sphinx, page: str, target: str) -> str:
+    """A target counted from the top of the site, as a page of this language writes it."""
+    return posixpath.relpath(target, posixpath.dirname(app.config.site["prefix"] + page) or ".")
 
 
 def make_links_relative(app: Sphinx, doctree: nodes.document, docname: str) -> None:

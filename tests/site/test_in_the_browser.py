@@ -24,7 +24,6 @@ import pytest
 from docs.site import lessons
 from docs.site.browser import fetch, install, release, wheels
 from examples.lessons.story import cells
-from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch
 from tests.site.pages import serve, write_page
 
 ROOT = Path(__file__).parents[2]
@@ -201,17 +200,6 @@ def test_a_film_is_shown_by_the_cell_that_writes_it(run_cell, tmp_path, monkeypa
 # --- The page -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with ExitStack() as stack:
-        try:
-            opened = stack.enter_context(launch())
-        except NoBrowserError as error:
-            stop = pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip
-            stop(f"{NOT_RUN}: {error}; {REMEDY}")
-        yield opened
-
-
 class Visit:
     """A page that is open, with words for what a reader does."""
 
@@ -235,14 +223,14 @@ class Visit:
 
 
 @pytest.fixture
-def visit(chromium: Any) -> Iterator[Callable[..., Visit]]:
+def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
     """``visit(site)`` opens index.html of a folder over HTTP; what a page should never do fails the test."""
     problems: list[str] = []
     with ExitStack() as stack:
 
         def open_it(site: Path, **options: Any) -> Visit:
             address, asked = stack.enter_context(serve(site))
-            context = chromium.new_context(**options)
+            context = browser.new_context(**options)
             stack.callback(context.close)
             own = (address, "blob:", "data:")
             context.on("request", lambda request: request.url.startswith(own) or problems.append(
@@ -371,8 +359,8 @@ def test_the_buttons_fit_a_telephone(visit, pretended):
         assert min(box["width"], box["height"]) >= 44
 
 
-def test_a_page_opened_from_disk_has_no_dead_buttons(chromium, pretended):
-    page = chromium.new_page()
+def test_a_page_opened_from_disk_has_no_dead_buttons(browser, pretended):
+    page = browser.new_page()
     page.goto((pretended("a") / "index.html").as_uri())
     assert page.locator("div.cell").count() == 1
     assert page.get_by_role("button").count() == 0
