@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer.data.parallel_text import DataError, line_of_pair, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
 from transformer.training.memory import require_memory
 from transformer.training.pairs import PairTooLong
 from transformer.training.run_folder import RunError
 
-Pairs = list[tuple[str, str]]
+Pairs = Sequence[tuple[str, str]]
 PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 
@@ -34,7 +35,7 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
     """
     try:
         if "task" not in data:
-            return read_parallel(*data["train"]), read_parallel(*data["valid"])
+            return ParallelText(*data["train"]), read_parallel(*data["valid"])
         task = get_task(data["task"])
         train, valid = (generated(task, split, data[f"{split}_count"], data["seed"], f"{split}_count")
                         for split in ("train", "valid"))

@@ -206,8 +206,8 @@ def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs
             raise click.UsageError(f"--vocab-size {size} is too small for --tokens bpe: 256 bytes and 4 special tokens "
                                    f"need {BytePairTokenizer.SMALLEST_SIZE}")
         pairs = sources.read(data)
-        source_texts, target_texts = zip(*pairs[0], strict=True)
-        tokenizers = build_tokenizers(kind, source_texts, target_texts, shared, size)
+        texts = (source for source, _ in pairs[0]), (target for _, target in pairs[0])
+        tokenizers = build_tokenizers(kind, *texts, shared, size)
         config = recipe.config(*tokenizers, share_embeddings=shared)
     options = recipe.options
     if options.threads is None and device == "cpu":

@@ -74,10 +74,21 @@ def batches_by_length(
         raise ValueError(f"batches_by_length: batch_tokens must be at least 1, got {batch_tokens}")
     if seed < 0 or epoch < 0:
         raise ValueError(f"batches_by_length: seed and epoch must not be negative, got {seed} and {epoch}")
-    rng = np.random.default_rng([seed, epoch])
     source_lengths = np.array([len(source) for source, _ in examples], dtype=np.int64)
     steps = np.array([len(target) + 1 for _, target in examples], dtype=np.int64)
-    order = rng.permutation(len(examples))
+    return divide(source_lengths, steps, batch_tokens, np.random.default_rng([seed, epoch]))
+
+
+def divide(source_lengths: NDArray[np.int64], steps: NDArray[np.int64], batch_tokens: int,
+           rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """The batches of `batches_by_length` from the lengths alone; their number does not depend on `rng`.
+
+    Args:
+        source_lengths, steps: int64 (N,): the tokens of each source with ``EOS``, the steps of each target.
+        batch_tokens: the size of a batch.
+        rng: where the order comes from.
+    """
+    order = rng.permutation(len(steps))
     # Sort by target length, then by source length, ascending and descending in turn: where one target length
     # follows another, source lengths are alike. lexsort is stable, so equal lengths stay in the order drawn.
     zigzag = np.where(steps % 2, source_lengths, -source_lengths)
@@ -106,14 +117,15 @@ def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int
     chosen = np.array(indices, dtype=np.int64)
     if not chosen.size:
         raise ValueError("collate: a batch needs at least one example, got no indices")
+    sources, targets = zip(*[examples[i] for i in chosen], strict=True)
     return Batch(
-        source=_padded([examples[i][0] for i in chosen]),
-        target=_padded([[BOS, *examples[i][1], EOS] for i in chosen]),
+        source=_padded(sources),
+        target=_padded([[BOS, *target, EOS] for target in targets]),
         indices=chosen,
     )
 
 
-def _padded(rows: list[list[int]]) -> NDArray[np.int64]:
+def _padded(rows: Sequence[list[int]]) -> NDArray[np.int64]:
     array = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
     for row, tokens in zip(array, rows, strict=True):
         row[: len(tokens)] = tokens

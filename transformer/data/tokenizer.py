@@ -163,14 +163,18 @@ class BytePairTokenizer(Tokenizer):
         merges = package.Tokenizer(package.models.BPE())
         # Without a blank before the first word: decoding could not tell it from one of the text.
         merges.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        texts = list(texts)
-        most = cls.SMALLEST_SIZE + sum(len(text.encode()) for text in texts)  # each merge joins two places of the text
+        first, most, texts = list[str](), cls.SMALLEST_SIZE, iter(texts)
+        for text in texts:
+            first.append(text)
+            most += len(text.encode())  # each merge joins two places of the text
+            if most >= size:
+                break
         trainer = package.trainers.BpeTrainer(
             vocab_size=min(size, most) - len(SPECIALS),  # it allocates memory for all of them
             initial_alphabet=package.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        merges.train_from_iterator(texts, trainer)
+        merges.train_from_iterator(chain(first, texts), trainer)
         return cls(merges)
 
     def encode(self, text: str) -> list[int]:

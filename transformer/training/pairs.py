@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-import zlib
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 
-from transformer.data.batches import Example, encode_pairs
+from transformer.data.batches import Example
+from transformer.data.examples import Examples
 from transformer.training.checkpoints import Run
 from transformer.training.run_folder import RunError
 
@@ -37,18 +36,19 @@ class PairTooLong(RunError):
         super().__init__(f"{kind} pair {index + 1}, {text!r}, has {self.problem}")
 
 
-def encode(pairs: Pairs, kind: str, run: Run) -> list[Example]:
-    """The token ids of `pairs`, by the tokenizers of `run`; PairTooLong names the `kind` of the pairs."""
-    examples = encode_pairs(pairs, run.source_tokenizer, run.target_tokenizer)
+def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
+    """The token ids of `pairs`, by the tokenizers of `run`; PairTooLong names the `kind` of the pairs.
+
+    Args:
+        pairs: (source, target) texts.
+        kind: "training" or "validation".
+        run: has the tokenizers, and the number of positions.
+        checksum: the checksum of the examples before these, see `Examples`.
+    """
     limit = run.config.max_length
-    too_long = [i for i, (source, target) in enumerate(examples) if len(source) > limit or len(target) + 1 > limit]
-    if too_long:
-        first = too_long[0]
+    examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
+    too_long = np.flatnonzero((examples.source_lengths > limit) | (examples.steps > limit))
+    if too_long.size:
+        first = int(too_long[0])
         raise PairTooLong(kind, first, pairs[first], examples[first], limit, len(too_long) - 1)
     return examples
-
-
-def checksum(*sides: list[Example]) -> int:
-    """A checksum of the token ids of all examples, which changes with the pairs and with the tokenizers."""
-    parts = ((len(ids), *ids) for examples in sides for example in examples for ids in example)
-    return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +23,8 @@ from minigrad import optim
 from minigrad.device import on_device_of
 from minigrad.precision.gpu import float32_sums
 
-from transformer.data.batches import batches_by_length, collate
+from transformer.data.batches import collate
+from transformer.data.epochs import Epochs
 from transformer.data.extras import require
 from transformer.finite import check_finite, unwarned
 from transformer.model import Transformer
@@ -33,7 +34,7 @@ from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
-from transformer.training.pairs import Pairs, checksum, encode
+from transformer.training.pairs import Pairs, encode
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.prefetch import Group, prepare
 from transformer.training.progress import Progress
@@ -63,7 +64,9 @@ class Trainer:
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
-        self.data_checksum = checksum(self.examples, encode(valid_pairs, "validation", run))
+        self.data_checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
+        self.epochs = Epochs(self.examples.source_lengths, self.examples.steps, self.options.batch_tokens,
+                             self.options.seed)
         minigrad.manual_seed(self.options.seed)
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
@@ -82,15 +85,15 @@ class Trainer:
 
     # ----------------------------------------------------------------- plans
 
-    def plan(self, epoch: int) -> list[np.ndarray]:
+    def plan(self, epoch: int) -> Sequence[np.ndarray]:
         """The batches of an epoch, as arrays of indices of examples."""
-        return batches_by_length(self.examples, self.options.batch_tokens, self.options.seed, epoch)
+        return self.epochs.batches(epoch)
 
     def _total_steps(self) -> int | None:
         """The number of updates of the whole run, if the options limit steps or epochs."""
         limits = [] if self.options.steps is None else [self.options.steps]
         if self.options.epochs is not None:
-            # Every epoch has as many batches: its sentences have the same lengths, in the same order, see `plan`.
+            # Every epoch has as many batches: each window of it has the same sentences, see `Epochs`.
             limits.append(self.options.epochs * math.ceil(len(self.plan(0)) / self.options.accumulate))
         return min(limits) if limits else None
 

@@ -52,7 +52,7 @@ def test_text_files(begun, files, tmp_path, kind):
     call("train", "--train", files["good.src"], files["good.tgt"], "--valid", files["good.src"], files["good.tgt"],
          "--out", tmp_path / "run", "--tokens", kind, "--vocab-size", 262)
     [run] = begun
-    assert run.train_pairs == run.valid_pairs == [("one two", "一 二"), ("three", "三")]
+    assert list(run.train_pairs) == run.valid_pairs == [("one two", "一 二"), ("three", "三")]
     assert [tokenizer.kind for tokenizer in run.tokenizers] == [kind, kind]
     assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
     assert run.config == RECIPES["text"].config(*run.tokenizers)

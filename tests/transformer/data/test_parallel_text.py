@@ -1,10 +1,18 @@
 """Parallel text files: what a line is, and one clear line for everything that can be wrong."""
 
+import codecs
+import gc
 import os
+import threading
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from transformer.data.parallel_text import DataError, line_of_pair, read_lines, read_parallel
+from transformer.data import parallel_text
+from transformer.data.parallel_text import DataError, ParallelText, TextFile, line_of_pair, read_lines, read_parallel
 
 
 @pytest.fixture
@@ -61,3 +69,116 @@ def test_a_device_is_no_text():
 def test_a_number_names_no_open_file():
     with pytest.raises(TypeError):
         read_lines(0)
+
+
+def lines_by_definition(data):
+    """A line ends with a line feed, before which one carriage return is dropped; the last line needs no ending."""
+    rows = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    return [row.removesuffix(b"\r").decode() for row in (rows if rows[-1] else rows[:-1])]
+
+
+PARTS = ["\n", "\n\n", "\r\n", "\r", "x", "two words\n", " ", "語\n", "é\n", "\u2028", "\u3000\n", "\x0c", "\x85\n",
+         "\ufeff"]
+texts = st.lists(st.sampled_from(PARTS), max_size=30).map(lambda parts: "".join(parts).encode())
+broken = st.lists(st.sampled_from([*(part.encode() for part in PARTS), b"\xff", b"\xe8\xaa", b"\x9e"]), max_size=20)
+few_lines_at_a_time = patch.multiple(parallel_text, STRIDE=3, PIECE=7)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("text")
+
+
+@given(texts)
+def test_lines_by_offset(folder, data):
+    """In a loop, from the middle, and from the end; with few lines between offsets and few bytes in a piece."""
+    path = folder / "lines"
+    path.write_bytes(data)
+    expected = lines_by_definition(data)
+    with few_lines_at_a_time:
+        lines = TextFile(path)
+        assert list(lines) == [*lines[:]] == read_lines(path) == expected
+        assert len(lines) == len(expected)
+        assert [lines[-1 - i] for i in range(len(expected))] == expected[::-1]
+        with pytest.raises(IndexError):
+            lines[len(expected)]
+
+
+@given(texts, texts)
+def test_pairs_by_offset(folder, source, target):
+    """Against the definition: what is blank in both files is skipped, what is blank in one is refused."""
+    paths = folder / "source", folder / "target"
+    for path, data in zip(paths, (source, target), strict=True):
+        path.write_bytes(data)
+    sides = [lines_by_definition(data) for data in (source, target)]
+    texts = [[bool(line.strip()) for line in side] for side in sides]
+    with few_lines_at_a_time:
+        if not all(map(any, texts)):
+            assert f"{paths[any(texts[0])]} is empty" in error_of(*paths)
+        elif len(sides[0]) != len(sides[1]):
+            assert f"has {len(sides[0])} lines, {paths[1]} has {len(sides[1])};" in error_of(*paths)
+        elif texts[0] != texts[1]:
+            side = 0 if any(right and not left for left, right in zip(*texts, strict=True)) else 1
+            numbers = [n for n, pair in enumerate(zip(*texts, strict=True), 1) if not pair[side] and pair[1 - side]]
+            assert f"{paths[side]} is blank at line{'s' * (len(numbers) > 1)} {numbers[0]}" in error_of(*paths)
+        else:
+            expected = [pair for pair in zip(*sides, strict=True) if pair[0].strip()]
+            pairs = ParallelText(*paths)
+            assert list(pairs) == pairs[:] == read_parallel(*paths) == expected
+            assert [pairs[-1 - i] for i in range(len(pairs))] == expected[::-1]
+            assert [line_of_pair(paths[0], i) for i in range(len(pairs))] == [n for n, t in enumerate(texts[0], 1) if t]
+
+
+@given(broken)
+def test_bytes_that_are_no_utf8_are_named_alike_by_offset(folder, parts):
+    path = folder / "broken"
+    path.write_bytes(b"".join(parts))
+    said = []
+    for read in (read_lines, lambda path: list(TextFile(path))):
+        with few_lines_at_a_time:
+            try:
+                said.append(read(path))
+            except DataError as error:
+                said.append(str(error))
+    assert said[0] == said[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="files are loaded where there is no pread")
+@pytest.mark.parametrize("change", [lambda path: path.write_bytes(b"other\n"), lambda path: path.write_bytes(b""),
+                                    lambda path: os.utime(path, ns=(1, 1))], ids=["shorter", "empty", "later"])
+def test_a_file_that_changes_while_it_is_used(change, write):
+    paths = write("a", "one\ntwo\n"), write("b", "x\ny\n")
+    pairs = ParallelText(*paths)
+    change(paths[1])
+    for use in (lambda: pairs[1], lambda: list(pairs)):
+        with pytest.raises(DataError, match=f"^{paths[1]} has changed while it was in use"):
+            use()
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="files are loaded where there is no pread")
+def test_a_file_that_is_replaced_or_removed_is_read_on_and_closed_in_the_end(write):
+    """As editors and ``mv`` do: the old contents stay with the open file."""
+    path, other = write("a", "one\ntwo\n"), write("b", "other\n")
+    lines = TextFile(path)
+    os.replace(other, path)
+    assert list(lines) == ["one", "two"]
+    path.unlink()
+    assert lines[1] == "two"
+    file = lines._file
+    del lines
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+def test_a_pipe_is_loaded(write, tmp_path):
+    """It can be read once, from its beginning to its end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=Path(pipe).write_text, args=("one\n\ntwo\n",))
+    writer.start()
+    pairs = ParallelText(pipe, write("b", "x\n\ny\n"))
+    writer.join()
+    assert pairs[1] == ("two", "y")
+    assert list(pairs) == [("one", "x"), ("two", "y")]

@@ -1,0 +1,40 @@
+"""``train`` on text of a million lines: its memory does not grow with the text."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.transformer.commands import ROOT
+
+CHILD = """
+import re, sys
+from pathlib import Path
+from transformer.cli import main
+from transformer.data import examples
+
+examples.HELD = 2**16  # the ids of neither text are held, so that the runs differ by what grows with the text alone
+try:
+    main(sys.argv[1:])  # exits
+finally:
+    print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process's memory is read from /proc")
+def test_a_pair_takes_less_than_16_bytes(tmp_path):
+    """Both texts are of several windows, so that all else is the same."""
+    valid = tmp_path / "valid"
+    valid.write_text("one two three\n" * 4)
+    peaks = []
+    for count in (600_000, 1_500_000):
+        path = tmp_path / str(count)
+        with path.open("w") as file:
+            file.writelines(f"{number % 90} is what {number % 7} was\n" for number in range(count))
+        command = ["train", "--train", path, path, "--valid", valid, valid, "--out", tmp_path / f"run-{count}",
+                   "--config", "tiny", "--steps", "2", "--quiet"]
+        done = subprocess.run([sys.executable, "-c", CHILD, *map(str, command)], cwd=ROOT, check=True, text=True,
+                              stdout=subprocess.PIPE)
+        peaks.append(1024 * int(done.stdout.split()[-1]))
+    assert (peaks[1] - peaks[0]) / 900_000 < 16

@@ -1,0 +1,56 @@
+"""Examples: the token ids of `encode_pairs`, whether they are held or encoded again at each use."""
+
+import zlib
+from itertools import chain
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from transformer.data import examples as module
+from transformer.data.batches import collate, encode_pairs
+from transformer.data.examples import Examples
+from transformer.data.tokenizer import WordTokenizer
+
+PAIRS = [("a b c", "x"), ("", "y x y"), ("c " * 300, ""), ("b", "z x")] * 50
+TOKENIZERS = WordTokenizer.train(["a b c"]), WordTokenizer.train(["x y"])
+
+
+def checksum(examples):
+    """As it was first defined: the CRC-32 of the length and the ids of each side, int64."""
+    parts = ((len(ids), *ids) for example in examples for ids in example)
+    return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())
+
+
+@pytest.mark.parametrize("held", [10**6, 17_000, 1, 0], ids=["held", "dropped late", "dropped at once", "never held"])
+def test_they_are_those_of_encode_pairs(held, monkeypatch):
+    monkeypatch.setattr(module, "HELD", held)
+    monkeypatch.setattr(module, "_CHUNK", 7)
+    expected = encode_pairs(PAIRS, *TOKENIZERS)
+    examples = Examples(PAIRS, *TOKENIZERS, limit=400)
+    assert list(examples) == expected
+    assert [examples[-1], *examples[2:5]] == [expected[-1], *expected[2:5]]
+    assert examples.source_lengths.tolist() == [len(source) for source, _ in expected]
+    assert examples.steps.tolist() == [len(target) + 1 for _, target in expected]
+    assert examples.checksum == checksum(expected)
+    assert Examples(PAIRS[:5], *TOKENIZERS, 400, examples.checksum).checksum == checksum(expected + expected[:5])
+    batch, same = collate(examples, [3, 0, 1]), collate(expected, [3, 0, 1])
+    assert batch.source.tolist() == same.source.tolist()
+    assert batch.target.tolist() == same.target.tolist()
+    with pytest.raises(IndexError):
+        examples[len(PAIRS)]
+
+
+def test_small_data_is_encoded_once():
+    with patch.object(module, "encode_pairs", wraps=encode_pairs) as encode:
+        examples = Examples(PAIRS, *TOKENIZERS, limit=400)
+        calls = encode.call_count
+        collate(examples, range(20))
+        assert encode.call_count == calls == 1
+
+
+def test_lengths_take_a_byte_where_the_limit_allows_it_and_longer_ones_exceed_it():
+    examples = Examples(PAIRS, *TOKENIZERS, limit=64)
+    assert (examples.source_lengths.dtype, examples.steps.dtype) == (np.uint8, np.uint8)
+    assert examples.source_lengths[:4].tolist() == [4, 1, 65, 2]
+    assert len(examples[2][0]) == 301
