@@ -18,7 +18,12 @@ PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 def files(given: dict[str, Any]) -> dict[str, Any]:
     """The absolute paths of the given training and validation files, which hold in any working directory."""
-    return {side: [str(Path(path).resolve()) for path in given[side]] for side in ("train", "valid") if side in given}
+    return {side: [_absolute(Path(path)) for path in given[side]] for side in ("train", "valid") if side in given}
+
+
+def _absolute(path: Path) -> str:
+    resolved = path.resolve()
+    return str(resolved if resolved.exists() else path.absolute())  # /dev/fd/63 resolves to the name of no file
 
 
 def is_described(data: dict[str, Any]) -> bool:
@@ -46,7 +51,7 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
         raise RunError(f"the run does not say where its data is: {error!r} in the entry 'data' of run.json") from error
 
 
-def generated(task: Task, split: str, count: int, seed: int, name: str) -> Pairs:
+def generated(task: Task, split: str, count: int, seed: int, name: str) -> list[tuple[str, str]]:
     """The pairs of a task; DataError, which has the `name` of their `count`, if no memory could hold them."""
     try:
         require_memory(count * PAIR)
@@ -68,4 +73,6 @@ def located(data: dict[str, Any], error: PairTooLong) -> str:
     if "task" in data:
         return str(error)
     path = data["train" if error.kind == "training" else "valid"][error.side]
+    if not Path(path).is_file():  # a pipe, which was read and cannot be read again
+        return str(error)
     return f"{path}, line {line_of_pair(path, error.index)}: {error.problem}"

@@ -5,11 +5,16 @@ text to a training step, one file each:
 
     tasks.py, dates.py  or  parallel_text.py  pairs of strings
     vocabulary.py, tokenizer.py               strings to token ids and back
-    batches.py                                token ids to padded arrays
+    examples.py                               the token ids of all pairs: held, or encoded again at each use
+    batches.py                                examples of like length, as padded arrays
+    epochs.py, permutation.py                 the order of the batches, an epoch after the other
+
+Text may be larger than memory: `ParallelText` reads a pair from its files when it is used, and a training then holds a
+few bytes for each pair.
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
-from transformer.data.parallel_text import DataError, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, read_lines, read_parallel
 from transformer.data.tasks import TASKS, Task, get_task
 from transformer.data.tokenizer import (
     BytePairTokenizer,
@@ -31,6 +36,7 @@ __all__ = [
     "BytePairTokenizer",
     "CharacterTokenizer",
     "DataError",
+    "ParallelText",
     "Task",
     "Tokenizer",
     "Vocabulary",

@@ -61,8 +61,9 @@ class Epochs:
         return self._permutation(np.arange(first, last))
 
     def _divided(self, members: Indices, seed: list[int]) -> list[Indices]:
-        lengths = (side[members].astype(np.int64) for side in (self._source_lengths, self._steps))
-        return [members[batch] for batch in divide(*lengths, self._batch_tokens, np.random.default_rng(seed))]
+        source_lengths, steps = (side[members].astype(np.int64) for side in (self._source_lengths, self._steps))
+        batches = divide(source_lengths, steps, self._batch_tokens, np.random.default_rng(seed))
+        return [members[batch] for batch in batches]
 
 
 class _Windows(Sequence[Indices]):

@@ -1,5 +1,6 @@
 """``train``: from options to a run, and what is refused, in one line; the help of every command."""
 
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -116,3 +117,16 @@ def test_help(command):
     assert result.exit_code == 0
     for parameter in main.commands[command].params:
         assert parameter.param_type_name == "argument" or (parameter.help and parameter.opts[0] in result.output)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="files that are open have no names here")
+def test_text_from_a_pipe(files, tmp_path):
+    """As a shell names <(zcat text.gz): it is read once, so that the line of a pair that is too long is not sought."""
+    reading, writing = os.pipe()
+    with open(reading, "rb"):
+        with open(writing, "wb") as pipe:
+            pipe.write(files["good.src"].read_bytes())
+        good = [files["good.src"], files["good.tgt"]]
+        said = refused("train", "--train", f"/dev/fd/{reading}", good[1], "--valid", *good, "--out", tmp_path / "run",
+                       "--max-length", 2, "--quiet")
+    assert "training pair 1, 'one two', has 3 source tokens" in said
