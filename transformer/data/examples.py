@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transformer.data.batches import Example, encode_pairs
 from transformer.data.tokenizer import Tokenizer
 
-HELD = 2**24  # tokens, those of both sides: of at most so many, the ids are held, 64 MiB
+HELD = 2**25  # tokens, those of both sides: of at most so many, the ids are held, in 128 MiB
 _CHUNK = 2**12  # pairs that are encoded together
 
 
