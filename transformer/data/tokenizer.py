@@ -163,10 +163,11 @@ class BytePairTokenizer(Tokenizer):
         merges = package.Tokenizer(package.models.BPE())
         # Without a blank before the first word: decoding could not tell it from one of the text.
         merges.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        # Each merge joins two places of the text: there are `most` tokens, or `size` if the first texts suffice for it.
         first, most, texts = list[str](), cls.SMALLEST_SIZE, iter(texts)
         for text in texts:
             first.append(text)
-            most += len(text.encode())  # each merge joins two places of the text
+            most += len(text.encode())
             if most >= size:
                 break
         trainer = package.trainers.BpeTrainer(

@@ -50,6 +50,14 @@ def test_bpe_takes_no_memory_for_tokens_that_no_text_has():
     assert len(BytePairTokenizer.train(TEXTS, 10**12).vocabulary) < 1000
 
 
+def test_bpe_learns_from_all_texts_of_an_iterator():
+    """Those from which it takes the size, and those after them."""
+    texts = ["a", *["theme"] * 9, "b", *["whale"] * 20]
+    whole = BytePairTokenizer.train(texts, 266)
+    assert BytePairTokenizer.train(iter(texts), 266).to_json() == whole.to_json()
+    assert len(whole.encode("whale")) == 1 < len(whole.encode("theme"))
+
+
 def test_bpe_round_trips_any_text_exactly_and_merges_what_is_frequent_within_its_size():
     tokenizer = trained("bpe", ["lower lowest low"] * 5, size=264)
     assert len(tokenizer.vocabulary) == 264
