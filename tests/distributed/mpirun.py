@@ -1,0 +1,114 @@
+"""Starting Python programs on several ranks of this machine, and whether that is possible at all.
+
+`mpirun` runs a program to its end; within `started` a test can send signals to it. Neither leaves a process behind.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[2]
+GRACE = 10  # seconds in which mpirun may end its ranks, before it is killed
+
+
+@dataclass
+class Started:
+    """An mpirun that was started: its process, and the files that its output goes to."""
+
+    process: subprocess.Popen
+    files: tuple[Path, Path]
+
+    def output(self) -> tuple[str, str]:
+        """Standard output and standard error so far, of mpirun and all ranks."""
+        standard, error = (path.read_text(encoding="utf-8", errors="replace") for path in self.files)
+        return standard, error
+
+    def wait(self, timeout: float) -> subprocess.CompletedProcess:
+        """Its status and output; TimeoutError, with the output, if it does not end."""
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError("\n".join([f"mpirun did not end within {timeout} s", *self.output()])) from error
+        return subprocess.CompletedProcess(self.process.args, status, *self.output())
+
+
+def command() -> str | None:
+    """The mpirun that belongs to the mpi4py installed: the one beside this Python, or else the first in PATH."""
+    beside = Path(sys.executable).with_name("mpirun")
+    return str(beside) if beside.exists() else shutil.which("mpirun")
+
+
+def environment(folder: str | Path) -> dict[str, str]:
+    """The environment of an mpirun whose files are in `folder`."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(folder)}
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # Open MPI wants to be asked twice
+        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return variables
+
+
+@contextmanager
+def started(ranks: int, *arguments: object, env: dict[str, str] | None = None,
+            program: list[str] | None = None) -> Iterator[Started]:
+    """Run Python with the arguments on each rank; the end of the block ends what still runs.
+
+    The ranks may be more than there are cores. `env` adds to `environment`; `program` replaces mpirun and its options.
+    """
+    mpirun_of_tests = [str(command()), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable]
+    words = [*(program or mpirun_of_tests), *map(str, arguments)]
+    # Open MPI makes sockets in its temporary folder, whose paths have to be short: pytest's are not.
+    with TemporaryDirectory(prefix="mpi-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        files = Path(folder, "stdout"), Path(folder, "stderr")  # a pipe would be open as long as any rank lives
+        with files[0].open("wb") as standard, files[1].open("wb") as error:
+            process = subprocess.Popen(words, env=environment(folder) | (env or {}), stdin=subprocess.DEVNULL,
+                                       stdout=standard, stderr=error, start_new_session=True)
+        try:
+            yield Started(process, files)
+        finally:
+            _end(process)
+
+
+def mpirun(ranks: int, *arguments: object, timeout: float = 60,
+           env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    """Run Python with the arguments on each rank, to its end.
+
+    Raises:
+        TimeoutError: it did not end in `timeout` seconds; all of its processes are gone.
+    """
+    with started(ranks, *arguments, env=env) as running:
+        return running.wait(timeout)
+
+
+def no_mpi() -> str | None:
+    """Why no test can start ranks here, in one line; None if two ranks start and know their numbers."""
+    if importlib.util.find_spec("mpi4py") is None:
+        return "mpi4py is not installed"
+    if command() is None:
+        return "there is no mpirun"
+    code = "from mpi4py import MPI; print('rank', MPI.COMM_WORLD.rank, 'of', MPI.COMM_WORLD.size, flush=True)"
+    try:
+        done = mpirun(2, "-c", code)
+    except (OSError, TimeoutError) as error:
+        return str(error).strip().splitlines()[-1]
+    if sorted(done.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]:
+        return None
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip(" -")]
+    return f"mpirun ended with status {done.returncode}: {lines[-1].strip() if lines else 'it printed nothing'}"
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End mpirun and its ranks, which are groups of their own: mpirun ends them; then it is killed with its group."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
