@@ -13,7 +13,7 @@ import minigrad
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("minigrad", "transformer")
 EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "sklearn", "matplotlib", "matplotlib_fontja", "pygraphviz",
-          "pytest", "sphinx", "playwright"}
+          "mpi4py", "pytest", "sphinx", "playwright"}
 
 
 def modules() -> list[Path]:
