@@ -1,4 +1,4 @@
-"""The job files: schedulers are not here, so stand-ins take their place, and MPI starts what it can start on one machine.
+"""The job files. Schedulers are not here, so stand-ins take their place; MPI starts what it can start on one machine.
 
 Slurm's srun is a program that writes down what it was started with. The machines of a hostfile are this one, which a
 stand-in for ssh starts daemons on, with the empty environment of a new machine.
@@ -124,8 +124,8 @@ def ranks_of(folder: Path, script: str, hosts: list[str], *, resumed: bool) -> l
     own.mkdir()
     program(own / "python", f'place={seen}/$OMPI_COMM_WORLD_RANK; printf "%s\\n" "$HOST" "$OMPI_COMM_WORLD_LOCAL_RANK" '
                             '"$OMPI_COMM_WORLD_SIZE" python "$@" > $place.new && mv $place.new $place.done')
-    program(own / "ssh", f"""\
-while [ "${{1#-}}" != "$1" ]; do if [ "$1" = -o ]; then shift; fi; shift; done
+    program(own / "ssh", """\
+while [ "${1#-}" != "$1" ]; do if [ "$1" = -o ]; then shift; fi; shift; done
 host=$1; shift; mkdir -p "$TMPDIR/$host"
 exec env -i HOST="$host" HOME="$HOME" PATH=/usr/bin:/bin TMPDIR="$TMPDIR/$host" OMPI_ALLOW_RUN_AS_ROOT=1 \\
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh -c "$*\"""")
