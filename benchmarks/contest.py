@@ -77,14 +77,14 @@ def commands(titles: Iterable[str], workload: Workload, weights: Path, threads: 
                    "--weights", str(weights), "--threads", str(threads)] for peer in programs(titles)}
 
 
-def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]]) -> None:
-    """SystemExit if a program's losses are not those of minigrad: then it computed something else."""
-    expected = answers["minigrad"]["losses"]
+def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]], reference: str = "minigrad") -> None:
+    """SystemExit if a program's losses are not those of the `reference`: then it computed something else."""
+    expected = answers[reference]["losses"]
     for peer, answer in answers.items():
         found = answer["losses"]
         if found and not all(math.isclose(a, b, rel_tol=TOLERANCE) for a, b in zip(found, expected, strict=True)):
-            raise SystemExit(f"{workload.title}: {peer} has other losses than minigrad; nothing is published:\n"
-                             f"  minigrad {expected}\n  {peer} {found}")
+            raise SystemExit(f"{workload.title}: {peer} has other losses than {reference}; nothing is published:\n"
+                             f"  {reference} {expected}\n  {peer} {found}")
 
 
 def train(workload: Workload, titles: Sequence[str], options: argparse.Namespace) -> list[paired.Round]:

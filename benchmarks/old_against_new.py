@@ -40,12 +40,11 @@ import page
 import paired
 import turns
 from decoding import WORKLOAD
-from workloads import SIZES, Workload
+from workloads import DRY, SIZES, Workload
 
 OLD, NEW = "old", "new"
 STARTS, LEAST_ROUNDS = 3, 4  # pairs of processes of a measure, if each has so many turns
 LIMIT = 1.03  # a row is named below the table if all its ratios are above this
-DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6, length=9)
 IMPORT = """
 import time
 start, worked = time.perf_counter(), time.process_time()

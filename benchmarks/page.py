@@ -1,15 +1,17 @@
-"""What was measured, as a JSON file in benchmarks/results/ and as a table in docs/performance.md."""
+"""What was measured, as a JSON file in benchmarks/results/ and as a table in a page of docs/."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import paired
 
-RESULTS, PAGE = paired.ROOT / "benchmarks/results", paired.ROOT / "docs/performance.md"
+RESULTS = paired.ROOT / "benchmarks/results"
+PAGE = paired.ROOT / "docs/performance.md"  # where a table goes, unless another page is named
 KNOWN = ("processor", "cores", "load", "system", "python")  # of the machine; the others are versions of packages
 
 
@@ -48,8 +50,9 @@ def merged(earlier: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, A
     return {**report, "results": {**earlier["results"], **report["results"]}}
 
 
-def publish(name: str, report: Mapping[str, Any], keep: bool = True) -> None:
-    """Print the results of `report`; write them to RESULTS/name.json, and a table to PAGE below ``<!-- name -->``.
+def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path = PAGE,
+            table: Callable[[Mapping[str, Any], str], str] = table) -> None:
+    """Print the results of `report`; write them to RESULTS/name.json, and a table to `page` below ``<!-- name -->``.
 
     Rows of an earlier report from the same circumstances stay where this one has none. The line below the table
     says where it was measured.
@@ -58,6 +61,8 @@ def publish(name: str, report: Mapping[str, Any], keep: bool = True) -> None:
         name: of the file and the table.
         report: from `paired.report`.
         keep: False: print it, and write nothing.
+        page: a file in Markdown.
+        table: makes the table from the results and the unit.
     """
     print(f"\n{report['what']} ({name})\n{table(report['results'], report['unit'])}", flush=True)
     if not keep:
@@ -65,17 +70,17 @@ def publish(name: str, report: Mapping[str, Any], keep: bool = True) -> None:
     file = RESULTS / f"{name}.json"
     if file.exists():
         report = merged(json.loads(file.read_text(encoding="utf-8")), report)
-    put(name, table(report["results"], report["unit"]), circumstances(report))
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    put(name, table(report["results"], report["unit"]), circumstances(report), page)
 
 
-def put(name: str, shown: str, below: str | None = None) -> None:
-    """Let the table `shown`, and a line in italics `below` it, be what PAGE has below ``<!-- name -->``."""
-    text = PAGE.read_text(encoding="utf-8")
+def put(name: str, shown: str, below: str | None = None, page: Path = PAGE) -> None:
+    """Let the table `shown`, and a line in italics `below` it, be what `page` has below ``<!-- name -->``."""
+    text = page.read_text(encoding="utf-8")
     new = shown if below is None else f"{shown}\n\n{below}"
     text, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*\d.*\*\n)?",
                            lambda match: f"{match[1]}{new}\n", text)
     if places != 1:
-        raise ValueError(f"{PAGE}: one place <!-- {name} --> expected, found {places}")
-    PAGE.write_text(text, encoding="utf-8")
+        raise ValueError(f"{page}: one place <!-- {name} --> expected, found {places}")
+    page.write_text(text, encoding="utf-8")

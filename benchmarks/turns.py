@@ -7,6 +7,7 @@ of one round lie next to each other in time, and the ratios are taken within it,
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ import paired
 
 PAUSE = 0.05  # seconds between turns, for the threads of a BLAS to fall asleep
 LEAST = 1  # laps that a turn has, however long they take
+END = -1.0  # said in place of a turn's seconds: a program that mpirun has started does not see its input end
 
 
 class Process:
@@ -45,7 +47,7 @@ class Process:
 
     def close(self) -> None:
         """Let it end."""
-        self._popen.communicate()
+        self._popen.communicate(f"{END}\n")
 
     def _answer(self) -> Any:
         line = self._popen.stdout.readline() if self._popen.stdout else ""
@@ -82,6 +84,11 @@ def take(processes: Mapping[str, Process], rounds: int, seconds: float) -> list[
 # --------------------------------------------------------------------------- in the measured process
 
 
+def turns() -> Iterator[float]:
+    """The seconds of each turn, from the standard input, until it ends or says `END`."""
+    return itertools.takewhile(lambda seconds: seconds != END, map(float, sys.stdin))
+
+
 class Answers:
     """Standard output for answers alone: what a library prints goes to standard error from now on."""
 
@@ -98,7 +105,7 @@ class Answers:
 
         And "cpu ms", the time that processors worked on it: other programs that keep them busy add nothing to it.
         """
-        return laps(map(float, sys.stdin), lambda taken, worked: self.give({"ms": 1e3 * taken, "cpu ms": 1e3 * worked}))
+        return laps(turns(), lambda taken, worked: self.give({"ms": 1e3 * taken, "cpu ms": 1e3 * worked}))
 
     def serve(self, once: Callable[[], object]) -> None:
         """Call `once` in every lap."""

@@ -17,6 +17,7 @@ import numpy as np
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3  # the special tokens, and the first ordinary one
 LEARNING_RATE, BETAS, EPSILON = 3e-4, (0.9, 0.98), 1e-9  # of AdamW, without weight decay
+CLIP_NORM = 1.0  # the greatest norm of the gradient, where a step clips it
 POSITIONS = "positions"  # the name of their table in the file of weights
 
 
@@ -121,6 +122,8 @@ SIZES = {size.name: size for size in (
     Workload("mid", vocabulary=8000, d_model=256, heads=8, d_ff=1024, layers=3, batch=32, length=64),
     Workload("base", vocabulary=8000, d_model=512, heads=8, d_ff=2048, layers=6, batch=16, length=32),
 )}
+#: For trying out a script.
+DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6, length=9)
 
 
 def variations(names: Iterable[str], dropouts: Iterable[float] = (0.0, 0.1),
