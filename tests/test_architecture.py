@@ -16,9 +16,10 @@ DOORS = ("minigrad", "minigrad.optim")
 ENGINE = {"numpy", "scipy", "safetensors"}  # what minigrad may import from outside
 COMMANDS = ENGINE | {"tqdm", "threadpoolctl", "click"}  # what transformer may
 EXTRAS = {"babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja"}  # and inside its functions
+MPI = "transformer.distributed"  # the only package that may import mpi4py, inside functions
 GRAPHVIZ = "minigrad.inspect.graph"  # the only module that may import pygraphviz, inside a function
 COMPILER = ("minigrad.kernels.compiled.", "minigrad.kernels.jit")  # the modules that import Numba, loaded on demand
-CUPY = ("minigrad.device", "minigrad.kernels")  # the only modules that may name CuPy
+CUPY = ("minigrad.device", "minigrad.kernels", "transformer.distributed.nccl")  # the only modules that may name CuPy
 
 
 def dotted(path: Path) -> str:
@@ -96,7 +97,8 @@ def test_no_files_import_each_other():
 # The folders of transformer/ from the bottom up: what each may import besides itself.
 FOLDERS = {
     "model": (), "data": (), "decode": ("model", "data", "known", "finite"), "interop": ("model",),
-    "training": ("model", "data", "decode", "known", "finite", "translator", "explore.plots"),
+    "distributed": (),
+    "training": ("model", "data", "decode", "distributed", "known", "finite", "translator", "explore.plots"),
     "explore": ("model", "data", "known", "finite", "training", "translator"),
 }
 
@@ -127,6 +129,7 @@ def test_only_declared_packages_are_imported():
         allowed |= {"numba"} if module.startswith(COMPILER) else set()
         optional = set() if engine else EXTRAS
         optional = optional | ({"cupy", "cupyx"} if within(module, CUPY) else set())
+        optional = optional | ({"mpi4py"} if within(module, (MPI,)) else set())
         optional = optional | ({"pygraphviz"} if module == GRAPHVIZ else set())
         undeclared += [(module, name) for name in tops(imports(TREES[module], at_once=True)) - allowed]
         undeclared += [(module, name) for name in tops(imported(module)) - allowed - optional]

@@ -18,6 +18,7 @@ from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
 from transformer.decode.steps import decoding
+from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
@@ -73,18 +74,18 @@ class Translator:
         self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "cpu", which: str = "best") -> Self:
-        """Load the "best" or "latest" model of a run, or that of a checkpoint by its name.
+    def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
+        """Load the "best" or "latest" model of a run, or that of a checkpoint by its name; rank 0 reads it for all.
 
         Raises `ModelDoesNotFit`, and what `load_model` raises.
         """
         with memory_or(ModelDoesNotFit()):
-            model, run = load_model(folder, device, which)
+            model, run = load_model(folder, device, which, ranks)
         return cls(model, run.source_tokenizer, run.target_tokenizer)
 
     def translate(self, lines: Sequence[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
                   length_penalty: str = "gnmt", alpha: float = 0.6,
-                  max_length: int | None = None) -> list[list[Translation]]:
+                  max_length: int | None = None, ranks: Alone = ALONE) -> list[list[Translation]]:
         """The best translations of each line, best first.
 
         Args:
@@ -94,6 +95,7 @@ class Translator:
             batch_size: the number of lines decoded together. Lines of like length share a batch, to limit padding.
             length_penalty, alpha: the normalisation of scores, see `beam_search`.
             max_length: the most tokens of a translation; by default twice the source's plus 10.
+            ranks: the processes that divide the work; each calls with the same lines, and has all results.
 
         Returns:
             A list for each line, in the order of `lines`.
@@ -110,17 +112,24 @@ class Translator:
             self._check_length(index, len(source))
         results = [[Translation("", 0.0, [])] for _ in lines]
         by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
-        for first in range(0, len(by_length), batch_size):
-            chosen = by_length[first:first + batch_size]
+
+        def translated(chosen: list[int]) -> list[list[tuple[float, list[int]]]]:
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
             with suitable_products(self.model.config):
                 found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+            return [[(hypothesis.score, hypothesis.ids) for hypothesis in hypotheses] for hypotheses in found]
+
+        batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
+        translations = ranks.merge([translated(chosen) for chosen in ranks.share(batches)])
+        for chosen, found in zip(batches, translations, strict=True):
             for i, hypotheses in zip(chosen, found, strict=True):
-                results[i] = [Translation(self.target_tokenizer.decode(h.ids), h.score, h.ids) for h in hypotheses]
+                results[i] = [Translation(self.target_tokenizer.decode(ids), score, ids) for score, ids in hypotheses]
         return results
 
-    def loss(self, pairs: Pairs, batch_tokens: int = 4096) -> float:
+    def loss(self, pairs: Pairs, batch_tokens: int = 4096, ranks: Alone = ALONE) -> float:
         """The cross-entropy of the targets per token, end-of-sentence included, in nats, without dropout or smoothing.
+
+        The `ranks` divide the batches, and all have the result.
 
         Raises:
             TooLong: a pair has more tokens than the model has positions.
@@ -133,23 +142,25 @@ class Translator:
 
         def loss(batch: Batch) -> float:
             labels = batch.target[:, 1:]
-            with memory_or(BatchDoesNotFit(batch.source, labels, len(labels))):
+            sentences, columns = batch.source.shape
+            with memory_or(BatchDoesNotFit(sentences, columns, labels.shape[1], sentences)):
                 return float(packed_loss(self.model, batch.source, labels, reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
-            total = sum(parallel.run([partial(loss, batch) for batch in batches]))
+            total = sum(ranks.merge(parallel.run([partial(loss, batch) for batch in ranks.share(batches)])))
         if not math.isfinite(total):
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)
 
     def evaluate(self, pairs: Pairs, beam: int = 1, batch_size: int = 64, length_penalty: str = "gnmt",
-                 alpha: float = 0.6, max_length: int | None = None) -> dict[str, Any]:
+                 alpha: float = 0.6, max_length: int | None = None, ranks: Alone = ALONE) -> dict[str, Any]:
         """Translate the sources of `pairs` and compare with their targets.
 
         Args:
             pairs: (source, target) texts, at least one.
             beam, batch_size, length_penalty, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
                 memory for the loss, too.
+            ranks: as for `translate`.
 
         Returns:
             A dictionary of JSON values: ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats per token),
@@ -160,8 +171,9 @@ class Translator:
             TooLong, ValueError, NotFinite: as `translate` and `loss`.
         """
         start = time.perf_counter()
-        loss = self.loss(pairs, min(4096, 64 * batch_size))
-        found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length)
+        loss = self.loss(pairs, min(4096, 64 * batch_size), ranks)
+        found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length,
+                               ranks)
         hypotheses, references = [best[0].text for best in found], [self._as_decoded(target) for _, target in pairs]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]

@@ -1,11 +1,11 @@
 """The helper that starts ranks hides no failure, and leaves nothing behind."""
 
-import os
 import time
 
 import pytest
 
 from tests.distributed.mpirun import mpirun
+from tests.faults.ranks import runs
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -24,14 +24,6 @@ def test_ranks_that_hang_end_at_the_timeout_even_if_they_ignore_signals(tmp_path
     ranks = [int(path.name) for path in tmp_path.iterdir()]
     assert len(ranks) == 2
     deadline = time.monotonic() + 30
-    while any(alive(rank) for rank in ranks):
+    while any(runs(rank) for rank in ranks):
         assert time.monotonic() < deadline, f"of {ranks}, some are alive"
         time.sleep(0.05)
-
-
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

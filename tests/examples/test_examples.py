@@ -35,7 +35,7 @@ def test_every_example_is_here():
     """Those that the tests below and test_published_weights.py run; each that trains has a help text."""
     paths = {path.name for path in EXAMPLES.glob("*.py")} - {"gpt2.py", "bert.py", "whisper.py"}
     assert sorted(paths) == ["digits.py", "loss_curvature.py", "train_characters.py", "train_copy.py",
-                             "train_reverse.py", "translate_text.py"]
+                             "train_on_ranks.py", "train_reverse.py", "translate_text.py"]
     for name in paths:
         assert "--device" in run_example(name, "--help").stdout
 
@@ -63,6 +63,13 @@ def test_characters(tmp_path):
     assert float(re.search(r"validation: (\S+) bits/character", results[0].stdout).group(1)) < 0.1
     result = run_example("train_characters.py", text, "--length", 80, status=2)
     assert result.stderr == "Error: 800 characters are too few for --length 80; take 810\n"
+
+
+@pytest.mark.slow
+def test_a_loop_on_ranks_as_one_process():
+    pytest.importorskip("mpi4py", reason="the extra mpi is not installed")
+    losses = re.findall(r"step \d+: loss (\S+)", run_example("train_on_ranks.py", "--steps", 200).stdout)
+    assert float(losses[1]) < float(losses[0]) / 2
 
 
 @pytest.mark.slow

@@ -69,6 +69,10 @@ class Device:
         return CAPABILITIES[self.id]
 
     @property
+    def pci_bus_id(self) -> str:
+        return f"0000:{self.id:02X}:00.0"
+
+    @property
     def mem_info(self) -> tuple[int, int]:
         return memory.limit - memory.held[self.id], memory.limit
 

@@ -17,6 +17,7 @@ from types import ModuleType
 
 import cupy
 import cupyx
+import cupyx.distributed
 import cupyx.scipy.special
 
 FILE = Path(__file__).with_name("names.json")
@@ -83,6 +84,12 @@ def cuda() -> dict[str, str | None]:
     return {name: value for name, value in found.items() if not unwanted.match(name)}
 
 
+def distributed() -> dict[str, str | None]:
+    """What a program may use of ``cupyx.distributed``, by dotted name."""
+    of_a_group = attributes(cupyx.distributed.NCCLBackend)
+    return attributes(cupyx.distributed) | {f"NCCLBackend.{name}": value for name, value in of_a_group.items()}
+
+
 def names() -> dict[str, object]:
     """Everything that the stand-in offers or refuses by, and that the check of our sources looks names up in."""
     return {
@@ -98,6 +105,7 @@ def names() -> dict[str, object]:
         "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
         "cuda": cuda(),
         "cupyx": attributes(cupyx),
+        "distributed": distributed(),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,10 @@ import click
 from minigrad import DeviceError, jit
 from minigrad.device import module_for, parse_device
 
-from transformer.cli.streams import standard_streams
+from transformer.cli.streams import silent, standard_streams
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
+from transformer.distributed import ALONE, Alone, RankError, launch
 from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
 from transformer.training.memory import require_memory
@@ -30,7 +32,8 @@ from transformer.translator import TooLong, Translator
 F = TypeVar("F", bound=Callable[..., Any])
 COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
 # Their messages are for users.
-MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError)
+MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError, launch.LaunchError,
+            RankError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
@@ -53,12 +56,21 @@ class _OneLine(click.Command):
                 _fail(str(error))
             except OSError as error:
                 _fail(f"{error.filename or 'standard input or output'}: {error.strerror or error}")
+            except Exception as error:
+                if launch.launched() == 1:
+                    raise
+                # A fault of ours, for which the other ranks must not wait.
+                _fail(f"{type(error).__name__}: {error}", traceback.format_exc())
             sys.exit(status if isinstance(status, int) else 0)
 
 
-def _fail(message: str) -> NoReturn:
-    click.echo(f"Error: {shortened(message)}", err=True)
-    sys.exit(2)
+def _fail(message: str, details: str = "") -> NoReturn:
+    """End with a line on standard error, after its details; of several ranks, all end, with one line."""
+    try:
+        ranks = launch.world()
+    except (launch.LaunchError, RankError):
+        ranks = ALONE
+    ranks.end(f"Error: {shortened(message)}", 2, details)
 
 
 class Option(click.Option):
@@ -73,7 +85,14 @@ class Command(_OneLine):
     """A command whose help lists its options in sections, in the order of their first options."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; if memory runs out, the error names the option to lower."""
+        """Run the command; if memory runs out, the error names the option to lower.
+
+        A command whose work ranks do not divide runs on the first of them.
+        """
+        if "ranks" not in ctx.params:
+            launch.start("off")
+            if launch.number() > 0:
+                return 0
         try:
             return super().invoke(ctx)
         except (MemoryError, RuntimeError) as error:
@@ -135,6 +154,7 @@ def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
 
 def _usable(context: click.Context, parameter: click.Parameter, device: str) -> str:
     try:
+        device = launch.own_device(parse_device(device) if device != "cuda" else device)
         module_for(device)
         return parse_device(device)
     except ValueError as error:
@@ -151,11 +171,23 @@ def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -
         context.with_resource(jit())
 
 
+def _start_ranks(context: click.Context, parameter: click.Parameter, kind: str | None) -> Alone:
+    ranks = launch.start(kind)
+    ranks.compare(the_version_of_the_code=launch.code_digest)
+    if ranks.rank > 0:  # the first speaks for all
+        context.with_resource(silent())
+    return ranks
+
+
 DEFAULT_THREADS = "[default: all cores, at most 8; 1 for small models]"
 KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. Needs Numba, from  "
                 "pip install 'minigrad-transformer[jit]'")
 device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
+distributed_option = option("--distributed", "ranks", type=click.Choice(launch.KINDS), is_eager=True, section="Machine",
+                            callback=_start_ranks,
+                            help="Work with the processes that mpirun or srun started: mpi; nccl, where gradients go "
+                                 "from GPU to GPU; or off.  [default: mpi under a launcher]")
 threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
@@ -168,7 +200,7 @@ checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="
 
 def decoding_options(command: F) -> F:
     """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length, and the machine's:
-    checkpoint, device, threads, jit.
+    checkpoint, device, ranks, threads, jit.
     """
     section = "Decoding"
     for decorate in reversed([
@@ -181,7 +213,7 @@ def decoding_options(command: F) -> F:
         option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="The exponent of gnmt."),
         option("--max-length", type=COUNT, metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
-        checkpoint_option, device_option,
+        checkpoint_option, device_option, distributed_option,
         option("--threads", type=THREADS, metavar="N", section="Machine",
                help=f"Threads that decode.  {DEFAULT_THREADS}"),
         jit_option,

@@ -23,6 +23,7 @@ from transformer.cli.command import (
 )
 from transformer.cli.streams import opened
 from transformer.data.parallel_text import line_of_pair, read_parallel
+from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
 from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
 from transformer.training.threads import decoding_threads
@@ -38,7 +39,7 @@ from transformer.translator import TooLong, Translator
 @option("--seed", type=SEED, default=1, section="Data", help="Without files: the seed of the examples.")
 @decoding_options
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
-             threads: int | None, max_length: int | None, **decoding: Any) -> None:
+             ranks: Alone, threads: int | None, max_length: int | None, **decoding: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
 
     Prints one JSON object, with all digits: exact_match and token_accuracy (fractions), loss (nats per target token),
@@ -51,9 +52,10 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target belong together: give both files, or none")
+    sources.check_readable(filter(None, (source, target)), ranks)
     opened(sys.stdout, "output")
     with memory_or(ModelDoesNotFit()):
-        model, run = load_model(folder, device, checkpoint)
+        model, run = load_model(folder, device, checkpoint, ranks)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer)
     check_positions(translator, max_length)
     check_beam(translator, decoding["beam"])
@@ -66,7 +68,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         raise click.UsageError(f"{folder} {known}: give --source and --target to evaluate it on")
     try:
         with decoding_threads(model.config, threads, model.device):
-            result = translator.evaluate(pairs, max_length=max_length, **decoding)
+            result = translator.evaluate(pairs, max_length=max_length, ranks=ranks, **decoding)
     except TooLong as error:
         place = repr(textwrap.shorten(pairs[error.index][error.side], 50, placeholder="…"))
         if source is not None and target is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformer.data.parallel_text import DataError, ParallelText, line_of_pair, read_parallel
 from transformer.data.tasks import Task, get_task
+from transformer.distributed import Alone
 from transformer.training.memory import require_memory
 from transformer.training.pairs import PairTooLong
 from transformer.training.run_folder import RunError
@@ -29,6 +30,13 @@ def _absolute(path: Path) -> str:
 def is_described(data: dict[str, Any]) -> bool:
     """Whether `data` says where the pairs come from; a run that began in a Python program need not have it."""
     return "task" in data or ("train" in data and "valid" in data)
+
+
+def check_readable(paths: Iterable[str], ranks: Alone) -> None:
+    """DataError if one of the files is a pipe, and several ranks are to read it: each would get a part of it."""
+    pipe = next((path for path in paths if Path(path).is_fifo()), None) if ranks.size > 1 else None
+    if pipe is not None:
+        raise DataError(f"{pipe} is a pipe, which one process alone can read; several ranks need a file")
 
 
 def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:

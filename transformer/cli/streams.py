@@ -43,6 +43,13 @@ def output_may_be_lost() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """Within the block, nothing is written to standard output and standard error."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
 def opened(stream: TextIO | None, name: str) -> TextIO:
     """A standard stream, which is ``"input"`` or ``"output"``; UsageError if the program was started without it."""
     if stream is None:

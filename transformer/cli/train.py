@@ -16,7 +16,7 @@ import click
 from minigrad import kernels
 
 from transformer.cli import sources
-from transformer.cli.command import KERNELS_COST, THREADS, Command, device_option, option
+from transformer.cli.command import KERNELS_COST, THREADS, Command, device_option, distributed_option, option
 from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import (
     changed_training,
@@ -27,8 +27,9 @@ from transformer.cli.training_options import (
 )
 from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
+from transformer.distributed import Alone, launch
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, load_run
+from transformer.training.checkpoints import Run, load_description
 from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
@@ -74,10 +75,10 @@ class Training(Command):
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             with stopped_already():
-                saved = is_run(ctx.params["out"])
+                ranks, saved = launch.world(), is_run(ctx.params["out"])
                 go_on = f"go on with  {self.again(ctx.params)}" if saved else "there is no checkpoint yet"
-                click.echo(f"stopped; {go_on}", err=True)
-            ctx.exit(128 + getattr(error, "number", signal.SIGINT))
+                line = "stopped" if ranks.rank else f"stopped; {go_on}"  # the first rank alone need see the folder
+                ranks.end(line, 128 + getattr(error, "number", signal.SIGINT))
 
 
 @click.command(cls=Training, epilog=notes())
@@ -91,6 +92,10 @@ class Training(Command):
 @option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
+@distributed_option
+@option("--shards", type=THREADS, metavar="N", section="Machine",
+        help="Parts of each batch, which threads and ranks compute; the updates depend on this number, and not on "
+             "those.  [default: one for each thread of each rank]")
 @option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
@@ -100,7 +105,7 @@ class Training(Command):
         help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less time. {KERNELS_COST}")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
-          profile: Path | None, device: str, **values: Any) -> None:
+          profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:
     """Train a Transformer. Ctrl-C, SIGTERM or SIGHUP stops it and saves a checkpoint.
 
     \b
@@ -109,14 +114,17 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value is not None}
-    check_free(out)
+    texts = {"train", "valid"}  # whose paths may be others on other machines
+    ranks.compare(the_options=lambda: [resume, resume_from, {n: given[n] for n in sorted(given.keys() - texts)}])
+    sources.check_readable((path for side in texts & given.keys() for path in given[side]), ranks)
+    ranks.first(lambda: check_free(out))
     which = resume_from or "latest" * resume
     if which:
-        run, _, _ = load_run(out, which)
+        run = load_description(out, which, ranks)
         pairs = _take_up(out, run, given, {str(p.name): p.opts[0] for p in context.command.params})
     else:
-        check_new(out)  # before the data is prepared, which may take minutes
-        run, pairs = _begin(given, device)
+        ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
+        run, pairs = _begin(given, device, ranks)
     options = TrainingOptions.from_json(run.training)
     if options.jit:
         _check_kernels(out, given)
@@ -126,7 +134,8 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
         click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
                    f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
         decided = "threads" in given or bool(which)
-        machine = [_describe_threads(options.threads, decided)] if options.threads else []
+        machine = [f"{ranks.size} ranks"] if ranks.size > 1 else []
+        machine += [_describe_threads(options.threads, decided)] if options.threads else []
         machine += [_describe_kernels()] if options.jit else []
         if device == "cpu" and machine:
             click.echo("; ".join(machine))
@@ -134,7 +143,7 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     before = run.progress.get("step") if which else None
     try:
         result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, *pairs, options, run.data,
-                              device, which or False, progress=not quiet, started=announce, profile=profile)
+                              device, which or False, not quiet, announce, profile, ranks)
     except PairTooLong as error:
         raise RunError(sources.located(run.data, error)) from error
     _report(out, result, options, nothing_to_do=result.progress.step == before)
@@ -188,7 +197,7 @@ def _describe_kernels() -> str:
     return f"compiled kernels{'' if kernels.compiled_before() else ': they are compiled first, once, in about 6 s'}"
 
 
-def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
+def _begin(given: dict[str, Any], device: str, ranks: Alone) -> tuple[Run, tuple[sources.Pairs, sources.Pairs]]:
     """A new run, and its training and validation pairs."""
     _check_data(given)
     task = given.get("task")
@@ -211,7 +220,8 @@ def _begin(given: dict[str, Any], device: str) -> tuple[Run, tuple[sources.Pairs
         config = recipe.config(*tokenizers, share_embeddings=shared)
     options = recipe.options
     if options.threads is None and device == "cpu":
-        options = replace(options, threads=suitable_threads(config, options.batch_tokens))
+        threads = suitable_threads(config, options.batch_tokens // ranks.size, ranks.local_size)
+        options = replace(options, threads=ranks.broadcast(threads))
     with _mistakes():
         return Run(config, *tokenizers, data, options.to_json()), pairs
 

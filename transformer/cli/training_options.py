@@ -141,7 +141,8 @@ def notes() -> str:
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
                 f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
-                "(Another number of --threads or --micro-batches changes the dropout masks of later updates; "
+                "(Another number of --shards, or without it of --threads or ranks, or of --micro-batches changes the "
+                "dropout masks of later updates; "
                 "--precision, --jit and --no-jit change their rounding. The schedules cosine and linear end at the "
                 "last step, so more --steps or --epochs give later updates the rates of the longer schedule.)")
     return "\n".join([*lines, "", resuming])

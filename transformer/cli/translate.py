@@ -21,6 +21,7 @@ from transformer.cli.command import (
 from transformer.cli.streams import opened
 from transformer.cli.unknown import UnknownInLines
 from transformer.data.parallel_text import DataError
+from transformer.distributed import Alone
 from transformer.training.threads import decoding_threads
 from transformer.translator import TooLong, Translation, Translator
 
@@ -36,7 +37,7 @@ LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so t
 @option("--scores", is_flag=True, section="Output",
         help="Write each translation's score after it: the log-probability, normalised for length.")
 def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, nbest: int, scores: bool,
-              checkpoint: str, device: str, threads: int | None, **ranking: Any) -> None:
+              checkpoint: str, device: str, ranks: Alone, threads: int | None, **ranking: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
 
     Input and output are UTF-8. Each line gives one line, and a blank line gives a blank one; with --nbest or --scores,
@@ -50,11 +51,11 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     if nbest > beam:
         raise click.UsageError(f"--nbest {nbest} needs --beam {nbest} or more, got --beam {beam}")
     source, output = opened(sys.stdin, "input").buffer, opened(sys.stdout, "output").buffer
-    translator = Translator.load(folder, device, checkpoint)
+    translator = Translator.load(folder, device, checkpoint, ranks)
     check_positions(translator, max_length)
     check_beam(translator, beam)
-    options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size)
-    terminal = source.isatty()
+    options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size, ranks=ranks)
+    terminal = ranks.broadcast(source.isatty())
     unknown = UnknownInLines(translator.source_tokenizer)
 
     def write(first: int, lines: Sequence[str]) -> None:
@@ -68,7 +69,8 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
         output.flush()
 
     with decoding_threads(translator.model.config, threads, translator.model.device):
-        for first, lines in read_batches(source, 1 if terminal else batch_size, terminal):
+        batches = read_batches(source, 1 if terminal else batch_size * ranks.size, terminal)
+        for first, lines in _on_all(ranks, batches):
             try:
                 write(first, lines)
             except TooLong as error:
@@ -78,6 +80,12 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
                     raise click.UsageError(message) from error
                 click.echo(message, err=True)
     unknown.close()
+
+
+def _on_all(ranks: Alone, batches: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The batches that rank 0 reads, on all ranks."""
+    while (batch := ranks.first(lambda: next(batches, None))) is not None:
+        yield batch
 
 
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:

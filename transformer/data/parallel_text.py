@@ -151,6 +151,9 @@ class ParallelText(Sequence[Pair]):
     A line that is blank in both files is skipped. The memory does not grow with the text but by half a byte for each
     pair, see `TextFile`. A file that cannot be read by offset, such as a pipe, is loaded into memory.
 
+    Args:
+        source_path, target_path: the files.
+
     Raises:
         DataError: a file is missing, empty or not UTF-8, their line counts differ, or a line is blank in one
             only; later, on any use: a file has changed.

@@ -20,10 +20,10 @@ class Permutation:
 
     Args:
         count: the length of the range, at least 1.
-        seed: numbers of at least 0, as for ``numpy.random.default_rng``.
+        seed: at least 0.
     """
 
-    def __init__(self, count: int, seed: int | list[int]) -> None:
+    def __init__(self, count: int, seed: int) -> None:
         self._count = count
         self._columns = math.isqrt(count - 1) + 1
         self._rows = -(-count // self._columns)

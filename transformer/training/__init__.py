@@ -2,6 +2,7 @@
 
     packed.py              the loss of a padded batch without its padding
     parallel_gradients.py  a batch divided over threads; threads.py says over how many
+    distributed_gradients.py  a batch divided over the ranks of MPI, too
     loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints; restoring.py resumes it
     options.py, recipes.py the choices of a run, and those that suit a task
     checkpoints.py, log.py the files of a run; run_folder.py names and removes them, files.py reads and writes them
@@ -10,8 +11,9 @@
     pairs.py, prefetch.py, loss_meter.py, progress.py, profiling.py, memory.py, out_of_memory.py  parts of these
 """
 
+from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.options import TrainingOptions
 from transformer.training.packed import packed_loss
 from transformer.training.parallel_gradients import ParallelGradients
 
-__all__ = ["ParallelGradients", "TrainingOptions", "packed_loss"]
+__all__ = ["DistributedGradients", "ParallelGradients", "TrainingOptions", "packed_loss"]

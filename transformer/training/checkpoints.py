@@ -21,6 +21,7 @@ import numpy as np
 from minigrad.checkpoint import CheckpointError, load_tensors, save_tensors
 
 from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
+from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.files import naming, read_file, sync_folder, write_synced
@@ -29,7 +30,7 @@ from transformer.training.progress import Progress
 from transformer.training.run_folder import RunError, checkpoint_names, remove, resolve
 
 FORMAT = 1
-NUMERICS = 2  # raised when the last digits of updates change: by sums, kernels, or the division of batches
+NUMERICS = 3  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 MOST_POSITIONS = 2**20  # of a model: the table of sinusoids is computed, and so not bounded by the files
@@ -133,12 +134,13 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
 Contents = tuple[Run, dict[str, np.ndarray], dict[str, Any] | None]
 
 
-def load_run(folder: str | Path, which: str = "best") -> Contents:
+def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> Contents:
     """Read a checkpoint of a run.
 
     Args:
         folder: the run's folder.
         which: "best", "latest", or the name of a checkpoint.
+        ranks: the processes that need it, each of which calls this; rank 0 reads, for all.
 
     Returns:
         The run, the model's arrays by name, and the optimizer's state (None for averaged models).
@@ -147,6 +149,8 @@ def load_run(folder: str | Path, which: str = "best") -> Contents:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite; the message names checkpoints that are intact.
     """
+    if ranks.size > 1:
+        return _read_for_all(ranks, folder, which)
     folder, failed = Path(folder), None
     while True:
         name = None
@@ -157,6 +161,27 @@ def load_run(folder: str | Path, which: str = "best") -> Contents:
             if name in (None, which, failed):
                 raise RunError(f"{error}{others(folder, name)}") from error
             failed = name  # a training that goes on may have removed it meanwhile: the pointer then names another
+
+
+def _read_for_all(ranks: Alone, folder: str | Path, which: str) -> Contents:
+    arrays = state = None
+
+    def read() -> list[Any]:
+        nonlocal arrays, state
+        run, arrays, optimizer = load_run(folder, which)
+        rest = None
+        if optimizer is not None:
+            state, rest = split_arrays(optimizer)
+        return [run.to_json(), rest]
+
+    values, rest = ranks.first(read)
+    model, state = ranks.broadcast_arrays(arrays), ranks.broadcast_arrays(state)
+    return Run.from_json(values), model, None if rest is None else join_arrays(state, rest)
+
+
+def load_description(folder: str | Path, which: str, ranks: Alone) -> Run:
+    """As `load_run`, without the arrays."""
+    return Run.from_json(ranks.first(lambda: load_run(folder, which)[0].to_json()))
 
 
 def load_checkpoint(folder: Path, name: str) -> Contents:
@@ -218,9 +243,10 @@ def others(folder: Path, name: str | None, shown: int = 5) -> str:
             f"translate --checkpoint NAME uses one of them{go_on}")
 
 
-def load_model(folder: str | Path, device: str = "cpu", which: str = "best") -> tuple[Transformer, Run]:
+def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
+               ranks: Alone = ALONE) -> tuple[Transformer, Run]:
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
-    run, arrays, _ = load_run(folder, which)
+    run, arrays, _ = load_run(folder, which, ranks)
     return build(folder, run, arrays).to(device), run
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,10 +17,13 @@ from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
 from minigrad.precision.gpu import tf32
 
+from transformer.data.parallel_text import DataError
 from transformer.data.tokenizer import Tokenizer
+from transformer.distributed import ALONE, Alone, RankError
+from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, load_run, run_json
+from transformer.training.checkpoints import Run, load_description, run_json
 from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
 from transformer.training.memory import keep_freed_memory, require_memory
@@ -32,8 +35,8 @@ from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
 from transformer.training.restoring import restore
 from transformer.training.run_folder import RunError, check_new, is_run, pointed
-from transformer.training.signals import stop_request, stopping_at_once
-from transformer.training.threads import limit_threads, suitable_products
+from transformer.training.signals import Request, Stopped, stop_request, stopping_at_once
+from transformer.training.threads import limit_threads, shards_of, suitable_products
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 from transformer.translator import Translator
@@ -64,7 +67,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     Raises:
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out, or a
-            file cannot be written.
+            file cannot be written, or one of the texts has changed.
     """
     def work() -> None:
         try:
@@ -73,18 +76,23 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 trainer.average_checkpoints()
         except NotFinite as error:
             raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
-                                f"longer warm-up ({_last_checkpoint(trainer.out)})") from error
+                                f"longer warm-up{_last_checkpoint(trainer.out, trainer.ranks)}") from error
 
     def problem(error: BaseException) -> str:
-        described = describe(error, trainer.model, trainer.options, trainer.progress.step, is_run(trainer.out))
-        return f"{described} ({_last_checkpoint(trainer.out)})"
+        described = describe(error, trainer.model, trainer.options, trainer.progress.step, _resumable(trainer))
+        return f"{described}{_last_checkpoint(trainer.out, trainer.ranks)}"
 
     try:
         _with_memory(work, problem)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        go_on = "when that is mended, go on with --resume" if is_run(trainer.out) else "when that is mended, begin anew"
-        raise TrainingError(f"the run cannot be saved: {reason}; {go_on} ({_last_checkpoint(trainer.out)})") from error
+        go_on = "when that is mended, go on with --resume" if _resumable(trainer) else "when that is mended, begin anew"
+        raise TrainingError(f"the run cannot be saved: {reason}; {go_on}"
+                            f"{_last_checkpoint(trainer.out, trainer.ranks)}") from error
+    except DataError as error:  # a text that is read while it is used
+        raise TrainingError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}") from error
+    except RankError as error:
+        raise RankError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}", error.details) from error
 
 
 def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
@@ -100,19 +108,21 @@ def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str])
 
 
 def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
-    progress, options = trainer.progress, trainer.options
-    messages = Messages(sys.stderr)
-    profiling = StepProfile(trainer.model, profile, messages)
+    progress, options, reports = trainer.progress, trainer.options, trainer.ranks.rank == 0
+    messages = Messages(sys.stderr if reports else None)
+    profiling = StepProfile(trainer.model, profile, messages, trainer.gradients.communication)
     trainer.model.train()
     groups, group = trainer.groups(), None
     ahead = trainer.model.device != "cpu"
-    with trainer.gradients, stop_request() as stop, _bar(trainer, show_progress, messages) as bar, profiling:
+    bar_shown = show_progress and reports
+    with trainer.gradients, stop_request() as stop, _bar(trainer, bar_shown, messages) as bar, profiling:
         while True:
+            signal = _agree(trainer, stop)
             finished = _finished(trainer)
-            if stop.number is not None:
+            if signal is not None:
                 _read_losses(trainer)
                 trainer.save_interrupted()
-                stop.heed()
+                raise Stopped(signal)
             if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
                 _read_losses(trainer)
                 with profiling.paused(), span("validation"):
@@ -135,6 +145,13 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                     bar.set_postfix_str(_state(trainer, scale), refresh=False)
 
 
+def _agree(trainer: Trainer, stop: Request) -> int | None:
+    """A signal that came to any rank; all ranks take the time of the first, so that they end at the same update."""
+    told: list[Any] = trainer.ranks.exchange([stop.number, trainer.progress.seconds])
+    trainer.progress.seconds = told[0][1]
+    return next((number for number, _ in told if number is not None), None)
+
+
 def _state(trainer: Trainer, scale: float) -> str:
     """The figures beside the progress bar, without a synchronisation."""
     progress = trainer.progress
@@ -147,10 +164,17 @@ def _state(trainer: Trainer, scale: float) -> str:
     return ", ".join(parts)
 
 
-def _last_checkpoint(out: Path) -> str:
-    """The checkpoint that a failed run leaves, in words."""
+def _last_checkpoint(out: Path, ranks: Alone) -> str:
+    """The checkpoint that a failed run leaves, in parentheses; nothing on a rank that need not see the folder."""
+    if ranks.rank > 0:
+        return ""
     last = pointed(out, "latest")
-    return f"the last checkpoint, {last}, is intact" if last else "there is no checkpoint yet"
+    return f" (the last checkpoint, {last}, is intact)" if last else " (there is no checkpoint yet)"
+
+
+def _resumable(trainer: Trainer) -> bool:
+    """Whether there is a checkpoint to go on from."""
+    return is_run(trainer.out) if trainer.ranks.rank == 0 else trainer.latest is not None
 
 
 def _read_losses(trainer: Trainer) -> float:
@@ -163,13 +187,13 @@ def _read_losses(trainer: Trainer) -> float:
     if not math.isfinite(total):
         raise NotFinite(f"the loss became {total}")
     if skipped >= REPORT_EVERY and scale < 1:
-        resumable = is_run(trainer.out)
+        resumable = _resumable(trainer)
         remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
         if skipped < progress.step:  # else no update changed the parameters, and the rate had no effect
             remedy += f"{', or begin anew with' if resumable else ' or'} a lower learning rate"
         raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
-                            f"not finite in float16, even at a loss scale of {scale:g}; {remedy} "
-                            f"({_last_checkpoint(trainer.out)})")
+                            f"not finite in float16, even at a loss scale of {scale:g}; {remedy}"
+                            f"{_last_checkpoint(trainer.out, trainer.ranks)}")
     progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
     progress.skipped = int(skipped)
     return scale
@@ -199,7 +223,8 @@ def _bar(trainer: Trainer, show_progress: bool, messages: Messages) -> Any:
 def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
           train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
           device: str = "cpu", resume: bool | str = False, progress: bool = True,
-          started: Callable[[], object] | None = None, profile: str | Path | None = None) -> TrainingResult:
+          started: Callable[[], object] | None = None, profile: str | Path | None = None,
+          ranks: Alone = ALONE) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
@@ -215,6 +240,9 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         progress: show a progress bar on standard error.
         started: a function to call after all checks, before the first update.
         profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
+        ranks: the processes that train together, each of which calls this with the same arguments; the first alone
+            reads and writes `out`. By default this process trains alone. An exception of one rank that ends its program
+            reaches the others; a program that catches it calls ``ranks.fail``, or they wait for the timeout.
 
     Returns:
         The folder, a translator with the best weights, the best validation, and the progress.
@@ -227,36 +255,43 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
-            in setup, in training, or in loading the best model at the end; or a file cannot be written.
+            in setup, in training, or in loading the best model at the end; or a file cannot be written, or one of the
+            texts has changed.
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
+        RankError: another rank failed, is gone, or has other code, configuration, data or vocabularies.
     """
     out = Path(out)
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
     which = resume if isinstance(resume, str) else "latest"
-    with stopping_at_once(), only_writer(out, new=not resume):
+    with stopping_at_once(), only_writer(out, new=not resume) if ranks.rank == 0 else nullcontext():
         if resume:
-            _check_changes(out, which, config, options)
+            _check_changes(load_description(out, which, ranks), out, config, options)
         else:
-            check_new(out)
+            ranks.first(lambda: check_new(out))
+            options = _with_shards(options, config, ranks)
         _check_precision(options.precision, device)
         kernels = jit() if options.jit else nullcontext()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
         run_json(run.to_json())  # a RunError comes now, not at the first checkpoint
         keep_freed_memory()
-        trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None)
+        ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
+                      the_options=options.to_json)
+        trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None, ranks)
         if not resume:
-            trainer.log.start()
+            ranks.first(trainer.log.start)
         if started is not None:
             started()
         try:
             with kernels, _products(trainer):
-                fit(trainer, progress, None if profile is None else Path(profile))
+                fit(trainer, progress, None if profile is None or ranks.rank else Path(profile))
         finally:
-            trainer.log.draw(options.valid_metric)
+            # Of several ranks that end early, the first reports why; the launcher leaves it little time.
+            if ranks.rank == 0 and (ranks.size == 1 or sys.exception() is None):
+                trainer.log.draw(options.valid_metric)
         best, reached = trainer.later or trainer.best, trainer.progress
         del trainer  # frees its memory, which the best model may need
-        translator = _with_memory(lambda: Translator.load(out, device),
+        translator = _with_memory(lambda: Translator.load(out, device, ranks=ranks),
                                   lambda error: describe_loading(error, device, pointed(out, "best") or ""))
     return TrainingResult(out, translator, best, reached)
 
@@ -265,26 +300,35 @@ def _products(trainer: Trainer) -> AbstractContextManager[None]:
     """A block in which matrix products have the threads of the options, or one each where threads divide a batch."""
     if trainer.options.threads is None:
         return suitable_products(trainer.run.config)
-    return limit_threads(1 if trainer.gradients.threads > 1 else trainer.options.threads)
+    return limit_threads(1 if trainer.gradients.shards > 1 else trainer.options.threads)
 
 
-def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, which: str | None) -> Trainer:
+def _with_shards(options: TrainingOptions, config: TransformerConfig, ranks: Alone) -> TrainingOptions:
+    """The options with a number of shards, if several ranks begin a run: so it goes on anywhere to the same bits."""
+    if ranks.size == 1 or options.shards is not None:
+        return options
+    threads = shards_of(config, options.threads or 1, options.batch_tokens // ranks.size)
+    return replace(options, shards=threads * ranks.size)
+
+
+def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, which: str | None,
+            ranks: Alone) -> Trainer:
     """The trainer of a new run, or of one that is resumed from the checkpoint `which`."""
     def work() -> Trainer:
         require_memory(least_memory(run.config, device))
-        trainer = Trainer(out, run, train_pairs, valid_pairs, device)
+        trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
+        ranks.compare(the_data_or_the_vocabularies=lambda: trainer.data_checksum)
         if which is not None:
             restore(trainer, which)
         return trainer
 
     options = TrainingOptions.from_json(run.training)
     resumed = which is not None
-    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resumed)} ({_last_checkpoint(out)})")
+    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resumed)}{_last_checkpoint(out, ranks)}")
 
 
-def _check_changes(out: Path, which: str, config: TransformerConfig, options: TrainingOptions) -> None:
-    """Raise RunError if the run in `out` has another configuration, or options that a resumed run may not change."""
-    earlier, _, _ = load_run(out, which)
+def _check_changes(earlier: Run, out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
+    """Raise RunError if the `earlier` run has another configuration, or options that a resumed run may not change."""
     changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
     changed += options.changed_from(TrainingOptions.from_json(earlier.training))
     if changed:

@@ -25,8 +25,8 @@ class TrainingOptions:
         micro_batches: parts of each batch, divided by rows, that are computed one after the other, in less memory: the
             updates are the same, but for the masks of dropout and the rounding of sums.
         threads: threads that work on each batch. `ParallelGradients` divides the batch over them; those of a small
-            model (see `shards_of`) share its matrix products instead. The masks of dropout and the rounding of sums
-            depend on the number. None: as many as the BLAS takes, for matrix products alone. No effect on a GPU.
+            model (see `shards_of`) share its matrix products instead. None: as many as the BLAS takes, for matrix
+            products alone. No effect on a GPU.
         precision: of updates: "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
             (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
             updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
@@ -47,6 +47,9 @@ class TrainingOptions:
         average: at the end, average the weights of this many last checkpoints, and keep the average if it validates
             better; 1: no average.
         minutes: end after this much training time; None: no limit.
+        shards: parts of each batch, which threads and ranks compute: the masks of dropout and the rounding of sums
+            depend on their number, and on neither of those. None: one for each thread that divides a batch, on each
+            rank.
 
     Raises:
         TypeError: a value of another type.
@@ -76,12 +79,14 @@ class TrainingOptions:
     keep: int = 3
     average: int = 1
     minutes: float | None = None
+    shards: int | None = None
 
     #: The options that a resumed run may change, since they have no effect on earlier updates. With a schedule that
-    #: ends at the last step, another length gives later updates the rates of that schedule; another number of threads
-    #: or micro-batches changes their masks of dropout; another precision or `jit` changes their rounding.
+    #: ends at the last step, another length gives later updates the rates of that schedule; another number of shards
+    #: or micro-batches changes their masks of dropout, and so does one of threads where no number of shards is given;
+    #: another precision or `jit` changes their rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
-                  "micro_batches", "threads", "precision", "jit")
+                  "micro_batches", "threads", "shards", "precision", "jit")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -96,7 +101,7 @@ class TrainingOptions:
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
         for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
-                     "patience", "keep", "average", "threads"):
+                     "patience", "keep", "average", "threads", "shards"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")

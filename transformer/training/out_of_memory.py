@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from minigrad.device import parse_device
 from minigrad.device.memory import memory_use
@@ -49,15 +48,15 @@ class BatchDoesNotFit(DoesNotFit):
     """There is too little memory for the forward and backward of a batch, or of a part of it.
 
     Args:
-        source: ids (B, S).
-        labels: ids (B, T).
+        sentences: their number, B.
+        columns, steps: of their ids, source (B, columns) and labels (B, steps).
         whole: the number of sentences in the batch; more than B for a part of it.
     """
 
     updating = True
 
-    def __init__(self, source: Any, labels: Any, whole: int) -> None:
-        (self.sentences, columns), (_, steps) = source.shape, labels.shape
+    def __init__(self, sentences: int, columns: int, steps: int, whole: int) -> None:
+        self.sentences = sentences
         self.whole, self.longest = whole, max(columns, steps)
         parts = f"a part of a batch, {self.sentences:,} of its" if self.sentences < whole else "a batch of"
         super().__init__(f"{parts} {whole:,} sentence{'s' * (whole != 1)} × {columns:,} source and {steps:,} target "

@@ -1,14 +1,16 @@
 """Data parallelism over threads: the gradient of a batch, from parts of it that run at the same time.
 
-The rows of a batch are divided into shards. Each shard runs forward and backward in its own thread, with one thread for
-its matrix products, so that all operations, not the products alone, use all cores. The gradients are summed in the
-order of the shards, and each shard draws its dropout masks from its own seed, a function of the run's seed, the step
-and the shard. The same seed and number of threads therefore give the same bits, whichever thread is faster.
+The rows of a batch are divided into shards. Each shard runs forward and backward in one thread, with one thread for its
+matrix products, so that all operations, not the products alone, use all cores. A tree fixes the order in which the
+gradients of the shards are summed, and each shard draws its dropout masks from its own seed, a function of the run's
+seed, the step and the shard. The same seed and number of shards therefore give the same bits, whichever thread is
+faster, and however many there are.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +18,7 @@ import numpy as np
 
 from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import on_device_of
+from minigrad.device import on_device_of, to_device, to_numpy
 from minigrad.engine.backward import Receive
 from minigrad.precision.scaler import scale_loss
 from minigrad.tensor.gradients import backward
@@ -34,36 +36,68 @@ class Shard(NamedTuple):
     labels: Any
 
 
-def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
-    """Divide a batch, host arrays (B, S) and (B, T), by rows; fewer rows give fewer shards.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A batch, or a part of it, as the shards of it that this process computes.
 
-    Rows of like length go together, which leaves the least padding, and every shard has about as many real tokens.
+    Attributes:
+        shards: our own, which are neighbours.
+        first: the number of the first of them.
+        count: the number of all shards of the part.
     """
-    real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
+
+    shards: list[Shard]
+    first: int
+    count: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of our sentences, and the longest source and labels, padding included."""
+        columns = max((shard.source.shape[1] for shard in self.shards), default=0)
+        steps = max((shard.labels.shape[1] for shard in self.shards), default=0)
+        return sum(len(shard.source) for shard in self.shards), columns, steps
+
+
+def divided(real: np.ndarray, parts: int) -> list[np.ndarray]:
+    """The rows of each part of a batch, from their numbers of real tokens; fewer rows give fewer parts, but one.
+
+    Rows of like length go together, which leaves the least padding, and every part has about as many real tokens.
+    """
+    if parts == 1 or len(real) < 2:
+        return [np.arange(len(real))]
     order = np.argsort(real, kind="stable")
-    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id))
-            for rows in parallel.shares(order.tolist(), real[order].tolist(), shards)]
+    return [np.asarray(rows) for rows in parallel.shares(order.tolist(), real[order].tolist(), parts)]
+
+
+def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
+    """Divide a batch, host arrays (B, S) and (B, T), into shards; see `divided`."""
+    real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
+    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id)) for rows in divided(real, shards)]
 
 
 class ParallelGradients:
     """Gradients of a model's loss, by `threads` threads: ``with ParallelGradients(model, 2) as gradients: …``.
 
-    Inside the block the matrix products have one thread each (with ``threads=1``, as many as before), and optimizers
-    use the threads, too. The threads end with the block.
+    Inside the block the matrix products have one thread each (with one shard, as many as before), and optimizers use
+    the threads, too. The threads end with the block.
 
     Args:
         model: the model; if it is on a GPU, `threads` counts as 1.
-        threads: the number of shards of a batch. 1: a batch is one ordinary forward and backward.
+        threads: the number of shards that are computed at a time.
+        shards: the number of shards of a batch, by default `threads`. 1: a batch is one ordinary forward and backward.
 
     Raises:
-        TypeError: `threads` is no integer.
-        ValueError: `threads` is below 1.
+        TypeError: `threads` or `shards` is no integer.
+        ValueError: `threads` or `shards` is below 1.
     """
 
-    def __init__(self, model: Transformer, threads: int) -> None:
+    communication: Any = None  # what exchanges with other processes cost, where there are some
+
+    def __init__(self, model: Transformer, threads: int, shards: int | None = None) -> None:
         threads = whole_number(threads, "threads", "ParallelGradients")
         self.model = model
         self.threads = threads if model.device == "cpu" else 1
+        self.shards = self.threads if shards is None else whole_number(shards, "shards", "ParallelGradients")
         self._stack: ExitStack | None = None
 
     def __enter__(self) -> Self:
@@ -72,7 +106,7 @@ class ParallelGradients:
             raise RuntimeError("ParallelGradients: its block was entered already, and its threads run until that ends; "
                                "for a second block make another ParallelGradients")
         with ExitStack() as stack:
-            if self.threads > 1:
+            if self.shards > 1:
                 # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
                 stack.enter_context(limit_threads(1))
                 stack.enter_context(parallel.threads(self.threads))
@@ -104,27 +138,48 @@ class ParallelGradients:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
 
         Raises:
-            RuntimeError: a call with several threads outside the ``with`` block.
+            RuntimeError: a call with several shards outside the ``with`` block.
         """
-        if self.threads == 1:
-            loss = self._loss(Shard(source, labels), label_smoothing, scale)
+        if self.shards == 1:
+            return self.of(Part([Shard(source, labels)], 0, 1), label_smoothing, denominator, scale)
+        source, labels = to_numpy(self.model.source_ids(source)), to_numpy(self.model.target_ids(labels))
+        if len(source) != len(labels):
+            raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
+                             f"{source.shape} and {labels.shape}")
+        shards = split(source, labels, self.model.config.pad_id, self.shards)
+        first, end = self.own(len(shards))
+        sent = [Shard(*(to_device(ids, self.model.device) for ids in shard)) for shard in shards[first:end]]
+        return self.of(Part(sent, first, len(shards)), label_smoothing, denominator, scale)
+
+    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1, scale: Any = None) -> Any:
+        """As a call, for a batch that is divided already, see `divided` and `own`, and on the model's device."""
+        if self.shards == 1:
+            loss = self._loss(part.shards[0], label_smoothing, scale)
             _objective(loss, denominator, scale).backward()
             return _number(loss)
         if self._stack is None:
             raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
                                "'with ParallelGradients(model, threads) as gradients:'")
-        source, labels = self.model.source_ids(source), self.model.target_ids(labels)
-        if len(source) != len(labels):
-            raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
-                             f"{source.shape} and {labels.shape}")
-        shards = split(source, labels, self.model.config.pad_id, self.threads) or [Shard(source, labels)]  # no rows
-        seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
-        total = parallel.GradientSum()
+        seeds = random.next_generator().integers(2**64, size=part.count, dtype=np.uint64).tolist()
+        total = self._gradient_sum(part.count)
         losses = parallel.run([
-            partial(self._shard, shard, seed, label_smoothing, denominator, scale, total.receiver(number))
-            for number, (shard, seed) in enumerate(zip(shards, seeds, strict=True))])
+            partial(self._shard, shard, seeds[number], label_smoothing, denominator, scale, total.receiver(number))
+            for number, shard in enumerate(part.shards, start=part.first)])
+        losses = self._complete(total, losses)
+        with on_device_of(losses[0]):
+            return sum(losses[1:], start=losses[0])
+
+    def own(self, count: int) -> parallel.Span:
+        """Which of `count` shards this process computes: the first, and the one after the last."""
+        return 0, count
+
+    def _gradient_sum(self, count: int) -> parallel.GradientSum:
+        return parallel.GradientSum(count)
+
+    def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:
+        """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
         total.deliver()
-        return sum(losses[1:], start=losses[0])
+        return losses
 
     def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: Any,
                receive: Receive) -> Any:

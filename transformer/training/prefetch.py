@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer.data.batches import Batch
-from transformer.model import Transformer
-from transformer.training.parallel_gradients import Shard, split
+import numpy as np
+
+from transformer.data.batches import collate
+from transformer.data.examples import Examples
+from transformer.training.parallel_gradients import ParallelGradients, Part, Shard, divided
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,30 +31,40 @@ class Group:
             no state.
     """
 
-    parts: list[Shard]
+    parts: list[Part]
     sentences: list[int]
     tokens: int
     epoch: int
     batch: int
 
 
-def prepare(model: Transformer, batches: Sequence[Batch], epoch: int, batch: int, micro_batches: int = 1) -> Group:
-    """Send batches to the device of `model`.
+def prepare(gradients: ParallelGradients, examples: Examples, batches: Sequence[np.ndarray], epoch: int,
+            batch: int, micro_batches: int = 1) -> Group:
+    """Send what this process computes of some batches to the device of its model.
 
     Args:
-        model: the model of the ids, which are checked on the host, without a synchronisation.
-        batches: the batches of one update.
+        gradients: what computes them, with the model of the ids, which are checked on the host, without a
+            synchronisation.
+        examples: the examples.
+        batches: the indices of the examples of each batch of one update.
         epoch, batch: the next batch after the update; see `Group`.
         micro_batches: the number of parts of each batch, by rows; fewer rows give fewer parts.
 
     Raises:
         IndexError: an id outside the vocabulary.
     """
-    parts, sentences = list[Shard](), list[int]()
-    for ids in batches:
-        whole = Shard(ids.source, ids.target[:, 1:])
-        divided = [whole] if micro_batches == 1 else split(*whole, model.config.pad_id, micro_batches)
-        parts += divided
-        sentences += [len(ids.source)] * len(divided)
-    sent = [Shard(model.source_ids(part.source), model.target_ids(part.labels)) for part in parts]
-    return Group(sent, sentences, sum(ids.num_target_tokens for ids in batches), epoch, batch)
+    model, parts, sentences, tokens = gradients.model, list[Part](), list[int](), 0
+    for indices in batches:
+        steps = examples.steps[indices].astype(np.int64)
+        real = examples.source_lengths[indices] + steps
+        tokens += int(steps.sum())
+        for rows in divided(real, micro_batches):
+            shards = [rows[own] for own in divided(real[rows], gradients.shards)]
+            first, end = gradients.own(len(shards))
+            sent = []
+            for own in shards[first:end]:
+                ids = collate(examples, indices[own])
+                sent.append(Shard(model.source_ids(ids.source), model.target_ids(ids.target[:, 1:])))
+            parts.append(Part(sent, first, len(shards)))
+            sentences.append(len(indices))
+    return Group(parts, sentences, tokens, epoch, batch)

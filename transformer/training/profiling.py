@@ -29,10 +29,12 @@ class StepProfile:
         model: the model, whose modules have dotted names in the profile.
         path: the file for the trace, or None.
         messages: where the tables go.
+        communication: the `Communication` of the gradients of several ranks, which ends the tables; or None.
     """
 
-    def __init__(self, model: Any, path: Path | None, messages: Messages) -> None:
+    def __init__(self, model: Any, path: Path | None, messages: Messages, communication: Any = None) -> None:
         self._model, self._path, self._messages, self._steps = model, path, messages, 0
+        self._communication = communication
         self._block = contextlib.ExitStack()
         self._profile: Profile | None = None
 
@@ -53,6 +55,8 @@ class StepProfile:
         self._steps += 1
         if self._path is not None and self._steps == WARM_UP + 1:
             self._profile = self._block.enter_context(minigrad.profile(self._model))
+            if self._communication is not None:
+                self._communication.reset()
         elif self._steps == WARM_UP + MEASURED + 1:
             self._end()
 
@@ -61,6 +65,8 @@ class StepProfile:
         profile, self._profile = self._profile, None
         if profile is not None and self._path is not None:
             self._messages.say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
+            if self._communication is not None:
+                self._messages.say(f"{self._communication}\n")
             try:
                 write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
             except OSError as error:  # a full disk must not end the training

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
+from typing import Any
 
 from transformer.finite import NotFinite
 from transformer.training.checkpoints import NUMERICS, Contents, load_checkpoint, load_run, one_line, others
@@ -25,9 +27,9 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
     Raises:
         RunError: the checkpoint cannot be used, or was made with other pairs; the folder is unchanged.
     """
-    out = trainer.out
-    name = resolve(out, which)
-    contents = load_run(out, which)
+    out, ranks = trainer.out, trainer.ranks
+    name = ranks.first(lambda: resolve(out, which))
+    contents = load_run(out, which, ranks)
     try:
         _take_over(trainer, contents, name)
         best = _restored_best(trainer, name)
@@ -35,6 +37,13 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
         raise
     except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}") from error
+    ranks.first(lambda: _settle(trainer, contents, name, best, which))
+    trainer.latest = name
+
+
+def _settle(trainer: Trainer, contents: Contents, name: str, best: str | None, which: str) -> None:
+    """Let the pointers and the log agree with the restored checkpoint."""
+    out = trainer.out
     trainer.log.read()  # RunError if it cannot be cut
     if contents[0].numerics != NUMERICS:
         note(f"{name} was computed by a version that rounds sums otherwise (numerics {contents[0].numerics}, here "
@@ -42,7 +51,6 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
     for pointer, wanted in (("latest", name), ("best", best)):
         if wanted is not None and pointed(out, pointer) != wanted:
             point(out, pointer, wanted)
-    trainer.latest = name
     if which == "latest":
         trainer.prune()
     trainer.log.cut_after(trainer.progress.validated)
@@ -82,23 +90,31 @@ def _restored_best(trainer: Trainer, name: str) -> str | None:
 
     It is the one that "best" names; `name`, if a killed run left the pointer out, or if that one is damaged.
     """
-    progress, pointer, problem = trainer.progress, pointed(trainer.out, "best"), ""
+    progress = trainer.progress
     was_best = progress.step == progress.validated and progress.stale == 0  # `name`, when it was made
+    pointer, later, problem = trainer.ranks.first(lambda: _best_on_disk(trainer, name))
     if pointer is None and trainer.best.loss == math.inf:  # nothing was validated before it
         return None
-    if pointer not in (None, name):
-        try:
-            other, _, _ = load_checkpoint(trainer.out, resolve(trainer.out, "best"))
-            validation = Validation.from_json(other.progress["best"])
-        except (RunError, KeyError, TypeError, ValueError) as error:
-            problem = f"{one_line(error)}; "
-        else:
-            trainer.later = validation if validation.better_than(trainer.best) else None
-            if trainer.later is not None or not was_best:
-                return pointer
+    if later is not None:
+        validation = Validation.from_json(later)
+        trainer.later = validation if validation.better_than(trainer.best) else None
+        if trainer.later is not None or not was_best:
+            return str(pointer)
     if not was_best:
         trainer.best, progress.stale = trainer.validate(), 0
         note(f"{problem}{name}, validated anew, is the best now")
     elif problem:
         note(f"{problem}{name} is the best now")
     return name
+
+
+def _best_on_disk(trainer: Trainer, name: str) -> tuple[str | None, dict[str, Any] | None, str]:
+    """What "best" names; the validation of that checkpoint, if it is another than `name`; or what is wrong with it."""
+    pointer = pointed(trainer.out, "best")
+    if pointer in (None, name):
+        return pointer, None, ""
+    try:
+        other, _, _ = load_checkpoint(trainer.out, resolve(trainer.out, "best"))
+        return pointer, asdict(Validation.from_json(other.progress["best"])), ""
+    except (RunError, KeyError, TypeError, ValueError) as error:
+        return pointer, None, f"{one_line(error)}; "

@@ -3,6 +3,9 @@
 A signal that is ignored when a block begins stays ignored, as under ``nohup``, and a program's own handler of SIGTERM
 or SIGHUP stays in force: it may have other plans for these. Only the main thread can have handlers: in another one, the
 blocks change nothing. At the end of a block the earlier handlers are back.
+
+Ranks of a launcher stop at SIGUSR1, too: mpirun passes it on to all of them, and leaves them the time to save. At
+Ctrl-C and SIGTERM, Open MPI kills them soon after.
 """
 
 from __future__ import annotations
@@ -14,7 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+from transformer.distributed.launch import launched
+
+NAMES = ["SIGINT", "SIGTERM", "SIGHUP", *["SIGUSR1"] * (launched() > 1)]
+STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 # Seconds in which one SIGTERM or SIGHUP comes twice: programs such as timeout and shells send it to the process and to
 # its group. Ctrl-C comes as often as somebody presses it.
 TWICE = 0.5

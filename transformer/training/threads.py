@@ -23,25 +23,28 @@ _decided: ContextVar[bool] = ContextVar("transformer.training.threads", default=
 _limiting = threading.RLock()  # held by the thread whose limit the BLAS has
 
 
-def usable_threads() -> int:
-    """The cores that this process may use, at most `MOST`; or the value of OPENBLAS_NUM_THREADS or the like."""
+def usable_threads(processes: int = 1) -> int:
+    """The cores that this process may use, at most `MOST`; or the value of OPENBLAS_NUM_THREADS or the like.
+
+    So many `processes` share the machine; a launcher may have bound each of them to cores of its own.
+    """
     for name in SETTINGS:
         value = os.environ.get(name, "")
         if value.isdecimal() and int(value) > 0:
             return min(int(value), MOST_THREADS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST)
+    return min(cores if processes == 1 else max(1, min(cores, (os.cpu_count() or 1) // processes)), MOST)
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int) -> int:
-    """The default number of threads of a training run.
+def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
+    """The default number of threads of a training run, of which so many `processes` share the machine.
 
     A small model gets one: more would gain little, and lose much where another program keeps a core busy. Another model
     gets all usable threads, as long as each has enough work. The number depends on sizes and the machine, not on times.
     """
     if config.d_model <= SMALL:
         return 1
-    return max(1, min(usable_threads(), batch_tokens // SHARD_TOKENS))
+    return max(1, min(usable_threads(processes), batch_tokens // SHARD_TOKENS))
 
 
 def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:

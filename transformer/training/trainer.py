@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -20,15 +21,16 @@ import numpy as np
 
 import minigrad
 from minigrad import optim
-from minigrad.device import on_device_of
+from minigrad.device import on_device
 from minigrad.precision.gpu import float32_sums
 
-from transformer.data.batches import collate
 from transformer.data.epochs import Epochs
 from transformer.data.extras import require
+from transformer.distributed import ALONE, Alone, Ranks
 from transformer.finite import check_finite, unwarned
 from transformer.model import Transformer
 from transformer.training.checkpoints import Run, load_checkpoint, save_checkpoint
+from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.log import Log
 from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
@@ -49,6 +51,7 @@ class Trainer:
 
     Attributes:
         gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
+        ranks: the processes that train together; the first alone writes.
         losses: the loss meter, which the loop reads into `Progress.loss_sum` and `loss_tokens`.
         scaler: the loss scale of float16, and the updates that it skips.
         best: the best validation of the updates so far.
@@ -56,8 +59,9 @@ class Trainer:
             pointer "best" names it until an update of this run does better.
     """
 
-    def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str) -> None:
-        self.out, self.run = out, run
+    def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
+                 ranks: Alone = ALONE) -> None:
+        self.out, self.run, self.ranks = out, run, ranks
         self.options = TrainingOptions.from_json(run.training)
         if self.options.valid_metric == "bleu":
             # fail here, before the first validation
@@ -71,8 +75,10 @@ class Trainer:
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
                                      betas=(0.9, self.options.adam_beta2), weight_decay=self.options.weight_decay)
-        self.gradients = ParallelGradients(self.model, shards_of(run.config, self.options.threads or 1,
-                                                                   self.options.batch_tokens))
+        threads = shards_of(run.config, self.options.threads or 1, self.options.batch_tokens // ranks.size)
+        self.gradients = (DistributedGradients(self.model, ranks, threads, self.options.shards)
+                          if isinstance(ranks, Ranks) else
+                          ParallelGradients(self.model, threads, self.options.shards))
         self.progress = Progress()
         self.total_steps = self._total_steps()
         self.scheduler = self._scheduler()
@@ -117,8 +123,7 @@ class Trainer:
                 chosen = plan[first:first + self.options.accumulate]
                 end = first + len(chosen)
                 following = (epoch, end) if end < len(plan) else (epoch + 1, 0)
-                yield prepare(self.model, [collate(self.examples, indices) for indices in chosen], *following,
-                              self.options.micro_batches)
+                yield prepare(self.gradients, self.examples, chosen, *following, self.options.micro_batches)
             epoch, start = epoch + 1, 0
 
     # ----------------------------------------------------------------- one update
@@ -132,7 +137,7 @@ class Trainer:
         progress = self.progress
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
-        with on_device_of(group.parts[0].source), self._precision(), unwarned():
+        with on_device(self.model.device), self._precision(), unwarned():
             loss = self._gradients(group)
             with memory_or(UpdateDoesNotFit()):
                 self.scaler.unscale_(self.optimizer)
@@ -152,8 +157,8 @@ class Trainer:
         scale = self.scaler.factor if self.scaler.is_enabled() else None
         total: Any = 0.0
         for part, sentences in zip(group.parts, group.sentences, strict=True):
-            with memory_or(BatchDoesNotFit(*part, sentences)):
-                total = total + self.gradients(*part, self.options.label_smoothing, group.tokens, scale)
+            with memory_or(BatchDoesNotFit(*part.shape, sentences)):
+                total = total + self.gradients.of(part, self.options.label_smoothing, group.tokens, scale)
         return total
 
     def _precision(self) -> AbstractContextManager[Any]:
@@ -179,12 +184,15 @@ class Trainer:
     def _save(self, name: str, best: bool) -> None:
         if self.latest == name:  # the run was resumed from this checkpoint
             return
+        best = best and (self.later is None or not self.later.better_than(self.best))
+        self.ranks.first(lambda: self._save_to_disk(name, best))
+        self.latest, self.later = name, None if best else self.later
+
+    def _save_to_disk(self, name: str, best: bool) -> None:
         self._write(name, self.optimizer.state_dict())
         point(self.out, "latest", name)
-        self.latest = name
-        if best and (self.later is None or not self.later.better_than(self.best)):
+        if best:
             point(self.out, "best", name)
-            self.later = None
         self.prune()
 
     def prune(self) -> None:
@@ -217,7 +225,7 @@ class Trainer:
 
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now."""
-        return validate(self.translator(), self.valid_pairs, self.options)
+        return validate(self.translator(), self.valid_pairs, self.options, self.ranks)
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
@@ -231,35 +239,47 @@ class Trainer:
         progress.seconds += time.perf_counter() - start
         train_loss = progress.mean_loss
         self.losses.total, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
-        self.log.add(step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
-                     metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
-                     seconds=progress.seconds)
+        self.ranks.compare(weights=self._checksum_of_weights)
+        self.ranks.first(lambda: self.log.add(
+            step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
+            metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
+            seconds=progress.seconds))
         self.save()
         return validation
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, save it as the best."""
-        names = [name for name in numbered(self.out) if int(name) <= self.progress.step][-self.options.average:]
         with memory_or(AverageDoesNotFit()):
-            states = list(self._weights(names))
-            if len(states) < 2:
+            states = list(self._weights_of_last()) if self.ranks.rank == 0 else []
+            count = self.ranks.broadcast(len(states))
+            if count < 2:
                 return
             own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
-            mean = {key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
-                    for key, array in own.items()}
+            mean = self.ranks.broadcast_arrays({
+                key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
+                for key, array in own.items() if states})
         self.model.load_state_dict(mean)
         validation = self.validate()
         if validation.better_than(self.later or self.best):
             self.best, self.later = validation, None
-            name = f"{self.progress.step:08d}-average-{len(states)}"
-            self._write(name, None)
-            point(self.out, "best", name)
+            self.ranks.first(lambda: self._save_average(f"{self.progress.step:08d}-average-{count}"))
         self.model.load_state_dict(own)
 
-    def _weights(self, names: list[str]) -> Iterator[dict[str, np.ndarray]]:
-        """The weights of the checkpoints that are intact."""
-        for name in names:
+    def _save_average(self, name: str) -> None:
+        self._write(name, None)
+        point(self.out, "best", name)
+
+    def _weights_of_last(self) -> Iterator[dict[str, np.ndarray]]:
+        """The weights of the last checkpoints, of those to average that are intact."""
+        for name in [name for name in numbered(self.out) if int(name) <= self.progress.step][-self.options.average:]:
             try:
                 yield load_checkpoint(self.out, name)[1]
             except RunError as error:
                 note(f"{error}; it is left out of the average")
+
+    def _checksum_of_weights(self) -> int:
+        """A checksum that is the same on all ranks, as long as every one makes the same updates."""
+        total = 0
+        for tensor in self.model.state_dict().values():
+            total = zlib.crc32(tensor.numpy().tobytes(), total)
+        return total

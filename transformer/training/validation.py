@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from transformer.distributed import ALONE, Alone
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import BatchDoesNotFit, DecodingDoesNotFit, LossDoesNotFit, memory_or
 from transformer.translator import Translator
@@ -35,19 +36,21 @@ class Validation:
         return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
 
 
-def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> Validation:
+def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
+             ranks: Alone = ALONE) -> Validation:
     """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them.
 
-    The metric is the one that `Translator.evaluate` reports. Modes, random state and gradients stay as they are.
+    The metric is the one that `Translator.evaluate` reports. The `ranks` divide the work, and all have the result.
+    Modes, random state and gradients stay as they are.
 
     Raises:
         LossDoesNotFit, DecodingDoesNotFit: there is too little memory for one of the two.
     """
     try:
-        loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches))
+        loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
     except BatchDoesNotFit as error:
         raise LossDoesNotFit(error) from error
     decoded = pairs[: options.valid_sentences]
     batch_size = min(64, len(decoded))
     with memory_or(DecodingDoesNotFit(batch_size)):
-        return Validation(loss, translator.evaluate(decoded, batch_size=batch_size)[options.valid_metric])
+        return Validation(loss, translator.evaluate(decoded, batch_size=batch_size, ranks=ranks)[options.valid_metric])

@@ -29,7 +29,7 @@ def three_cores(monkeypatch):
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("transformer.cli.train.usable_threads", lambda: 3)
-    monkeypatch.setattr("transformer.training.threads.usable_threads", lambda: 3)
+    monkeypatch.setattr("transformer.training.threads.usable_threads", lambda processes=1: 3)
 
 
 def products():

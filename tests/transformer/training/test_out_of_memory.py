@@ -37,7 +37,7 @@ def ended(out, **changes):
 
 
 def batch(rows, whole, columns=4, steps=6):
-    return BatchDoesNotFit(np.zeros((rows, columns)), np.zeros((rows, steps)), whole)
+    return BatchDoesNotFit(rows, columns, steps, whole)
 
 
 SHORTER = "shorter sentences or "
@@ -176,7 +176,7 @@ def test_a_finished_run_is_finished(device, tmp_path, monkeypatch):
     """When its best model is loaded, the trainer's memory is free; if that is not enough, the run is none the worse."""
     alive, load = [], Translator.load
 
-    def loading(*arguments):
+    def loading(*arguments, **options):
         assert len(alive) == 6
         assert not any(reference() for references in alive for reference in references)
         too_much()

@@ -35,9 +35,9 @@ def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch
     place = f"transformer.training.{moment}"
     original = pkgutil.resolve_name(place)
 
-    def with_signal(*arguments):
+    def with_signal(*arguments, **options):
         signal.raise_signal(signal.SIGTERM)
-        return original(*arguments)
+        return original(*arguments, **options)
 
     monkeypatch.setattr(place, with_signal)
     with pytest.raises(Stopped):

@@ -27,7 +27,7 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     """Divided by the real target tokens of both: batches of 3 and 5 sentences, of unequal lengths."""
     trainer = float64_trainer(tmp_path)
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
-    trainer.update(prepare(trainer.model, [collate(trainer.examples, part) for part in (first, second)], 0, 2))
+    trainer.update(prepare(trainer.gradients, trainer.examples, [np.array(first), np.array(second)], 0, 2))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 
@@ -65,8 +65,9 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
 
     def recording(group):
         with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(*part, reduction="sum")) for part in group.parts))
-        tokens.append(sum(np.count_nonzero(part.labels) for part in group.parts))
+            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for part in group.parts
+                            for shard in part.shards))
+        tokens.append(sum(np.count_nonzero(shard.labels) for part in group.parts for shard in part.shards))
         update(group)
 
     trainer.update = recording

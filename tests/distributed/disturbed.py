@@ -1,0 +1,93 @@
+"""The command, on ranks of which some meet a fault: ``disturbed.py RANKS FAULT[@STEP] arguments of the command``.
+
+RANKS are numbers with commas between them, or ``all``. FAULT is a function below or the name of a signal; it happens
+after the update STEP, or before the command begins. ``{rank}`` in an argument is the number of the rank.
+"""
+
+import functools
+import os
+import signal
+import sys
+
+from transformer.cli import main, sources
+from transformer.distributed import launch
+from transformer.training.trainer import Trainer
+
+
+def divide(trainer):
+    """A mistake of the program."""
+    trainer.progress.step // 0
+
+
+def lose_memory(trainer):
+    raise MemoryError
+
+
+def leave(trainer):
+    os._exit(3)
+
+
+def drift(trainer):
+    """A weight changes in its last digits, as on a machine that computes wrongly."""
+    weight = next(trainer.model.parameters())
+    weight.data[-1, -1] *= 1.0001
+
+
+def lose_numbers(trainer):
+    next(trainer.model.parameters()).data[...] = float("nan")
+
+
+def other_code(_):
+    launch.code_digest = lambda: 0
+
+
+def elsewhere(_):
+    """In a folder in which nobody can write."""
+    os.chdir("/proc")
+
+
+def impatience(_):
+    launch.Ranks = functools.partial(launch.Ranks, timeout=4)
+
+
+def nothing(_):
+    pass
+
+
+def stop_early(_):
+    """Ctrl-C comes while the data is read."""
+    read = sources.read
+
+    def read_and_stop(data):
+        signal.raise_signal(signal.SIGINT)
+        return read(data)
+
+    sources.read = read_and_stop
+
+
+def of_name(name):
+    return globals().get(name) or (lambda _: signal.raise_signal(getattr(signal, name)))
+
+
+def begin(ranks, fault, *arguments):
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
+    name, _, step = fault.partition("@")
+    if name == "SIGSTOP":
+        impatience(None)
+    if ranks == "all" or rank in ranks.split(","):
+        action, update = of_name(name), Trainer.update
+
+        def update_and_meet(trainer, group):
+            update(trainer, group)
+            if trainer.progress.step == int(step):
+                action(trainer)
+
+        if step:
+            Trainer.update = update_and_meet
+        else:
+            action(None)
+    main([argument.replace("{rank}", rank) for argument in arguments])
+
+
+if __name__ == "__main__":
+    begin(*sys.argv[1:])

@@ -1,0 +1,121 @@
+"""A few updates of a small model, by one process or by the ranks that mpirun starts: the bits of what comes out.
+
+    python -m tests.distributed.steps '{"device": "cuda", "carries": "nccl", "shards": 4}'
+
+On the device "cuda" the stand-in for CuPy computes. Rank 0 prints, for each rank, what `updates` returned there.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+import zlib
+
+import numpy as np
+
+import minigrad as mg
+from minigrad import optim
+from minigrad.device import array_module, to_numpy
+
+from tests import strict_cupy
+from tests.strict_cupy import machine
+from tests.strict_cupy import ndarray as cupy_array
+from transformer.distributed import Ranks, launch
+from transformer.model import Transformer, TransformerConfig
+from transformer.training.distributed_gradients import DistributedGradients
+from transformer.training.parallel_gradients import ParallelGradients
+
+CONFIG = TransformerConfig(40, 40, d_model=16, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, d_ff=32,
+                           dropout=0.1, share_embeddings=True, tie_output=True)
+
+
+def updates(make_gradients, device="cpu", half=False, scale=2.0**20, rows=7, steps=3, **_):
+    """Updates with two batches each; returns the losses, and checksums of gradients and of the weights at the end.
+
+    A parameter is frozen, another one has a hook, and the first batch of an update has one row, which is one shard.
+    """
+    mg.manual_seed(3)
+    model = Transformer(CONFIG).to(device)
+    parameters = list(model.parameters())
+    parameters[5].requires_grad = False
+    hooked = []
+    parameters[2].register_hook(lambda gradient: hooked.append(1) or gradient * 2)
+    optimizer = optim.Adam([p for p in parameters if p.requires_grad], lr=0.01)
+    scaler = optim.GradScaler(init_scale=scale, enabled=half)
+    random, waits, found = np.random.default_rng(5), [], []
+    with make_gradients(model) as gradients:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            losses = []
+            strict_cupy.synchronizations.clear()
+            for count in (1, rows):
+                batch = random.integers(4, 40, (2, count, 6))
+                losses.append(gradients(*batch, 0.1, 2 * count, scaler.factor if half else None))
+            waits.append(sum(strict_cupy.synchronizations.values()))
+            scaler.unscale_(optimizer)
+            found.append([float(loss) for loss in losses])
+            found.append([None if p.grad is None else checksum(p.grad) for p in parameters])
+            found.append(bool(scaler.found_inf))
+            scaler.step(optimizer)
+            scaler.update()
+    found.append([checksum(p) for p in parameters])
+    return {"bits": found, "hooks": len(hooked), "waits": waits, "device": model.device}
+
+
+def checksum(tensor):
+    return zlib.crc32(to_numpy(tensor.data).tobytes())
+
+
+@contextlib.contextmanager
+def stand_in_for(device):
+    with array_module(strict_cupy.cupy, strict_cupy.special) if device != "cpu" else contextlib.nullcontext():
+        yield
+
+
+def have_devices(count):
+    machine.DEVICES, machine.CAPABILITIES = count, ["80"] * count
+    machine.memory.used, machine.memory.held = [0] * count, [0] * count
+
+
+def takes_memory_of_the_stand_in():
+    """Let MPI take the stand-in's arrays, as one that is built for CUDA takes CuPy's."""
+    cupy_array.ndarray.__cuda_array_interface__ = property(lambda x: {**x._host.__array_interface__, "version": 3})
+    Ranks.takes_gpus = True
+
+
+def main(wanted):
+    from mpi4py import MPI  # not above: the process that compares starts no MPI
+
+    carries, shards, threads = wanted.get("carries", "mpi"), wanted["shards"], wanted.get("threads", 1)
+    with stand_in_for(wanted.get("device", "cpu")):
+        if wanted.get("device") == "cuda":
+            have_devices(wanted.get("devices", 2))
+            wanted["device"] = launch.own_device("cuda")
+        if carries == "nccl":
+            from tests.strict_cupy import distributed
+
+            distributed.enter(wanted.get("library", True))
+        if carries == "cuda-aware MPI":
+            takes_memory_of_the_stand_in()
+        ranks = Ranks(MPI.COMM_WORLD, kind="nccl" if carries == "nccl" else "mpi")
+        result = updates(lambda model: DistributedGradients(model, ranks, threads, shards, bucket_bytes=4000), **wanted)
+        told = ranks.exchange(result)
+    if ranks.rank == 0:
+        print(json.dumps(told))
+
+
+def of_one_process(shards, threads=1, **wanted):
+    with stand_in_for(wanted.get("device", "cpu")):
+        return updates(lambda model: ParallelGradients(model, threads, shards), **wanted)
+
+
+if __name__ == "__main__":
+    try:
+        main(json.loads(sys.argv[1]))
+    except launch.LaunchError as error:
+        sys.exit(f"LaunchError: {error}")
+    except Exception:  # noqa: BLE001 - printed, and the end of all ranks
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # the launcher then ends the other ranks

@@ -1,0 +1,105 @@
+"""Several ranks make the updates that one process makes: to the last bit, with the same number of shards."""
+
+import json
+
+import pytest
+
+from tests.distributed.mpirun import ROOT, mpirun
+from tests.distributed.trainings import OPTIONS, disturbed, on_one, on_ranks
+from tests.transformer.runs import contents
+
+pytestmark = pytest.mark.usefixtures("mpi")
+
+
+def test_two_ranks_train_as_one_process(tmp_path):
+    for out, run in ((tmp_path / "one", on_one), (tmp_path / "two", lambda *line: on_ranks(2, *line))):
+        run("train", *OPTIONS, "--shards", "2", "--out", out)
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "options"), [
+    (3, ["--accumulate", "2", "--average", "2", "--keep", "2"]),
+    (2, ["--micro-batches", "3"]),
+    (4, ["--shards", "8", "--batch-tokens", "30"]),  # batches of fewer sentences than shards
+    (2, ["--shards", "1"]),
+    (2, ["--precision", "float16"]),
+    (4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"]),
+], ids=lambda value: value if isinstance(value, int) else value[0].strip("-"))
+def test_ranks_train_as_one_process_with_any_options(ranks, options, tmp_path):
+    on_one("train", *OPTIONS, *options, "--out", tmp_path / "one")
+    on_ranks(ranks, "train", *OPTIONS, *options, "--out", tmp_path / "ranks")
+    assert contents(tmp_path / "ranks") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_any_number_of_ranks(tmp_path):
+    """2 → 1 → 4 ranks, stopped in the midst of an epoch, to the bits of one process that was never stopped."""
+    one, out = tmp_path / "one", tmp_path / "out"
+    on_one("train", *OPTIONS, "--out", one)
+    status, lines = disturbed(2, "1", "SIGTERM@3", "train", *OPTIONS, "--out", out)
+    assert (status, lines) == (143, [f"stopped; go on with  python -m transformer train --out {out} --resume"])
+    for ranks, steps in ((1, 6), (4, 10)):
+        on_ranks(ranks, "train", "--out", out, "--resume", "--quiet", "--steps", steps)
+    found, expected = contents(out), contents(one)
+    # A stop adds a validation: the last one counts.
+    assert found["latest model"] == expected["latest model"]
+    assert found["latest optimizer"] == expected["latest optimizer"]
+
+
+@pytest.mark.slow
+def test_ranks_translate_and_evaluate_as_one_process(tmp_path):
+    out = tmp_path / "run"
+    on_one("train", *OPTIONS, "--steps", "30", "--out", out)
+    lines = [" ".join("abcdefghij"[:length]) for length in range(1, 10)]
+    for options in ([], ["--beam", "3", "--batch-size", "2"]):
+        alone, shared = (json.loads(run("evaluate", out, "--count", "7", *options)) for run in (
+            on_one, lambda *line: on_ranks(3, *line)))
+        assert {**shared, "seconds": 0} == {**alone, "seconds": 0}
+    (tmp_path / "source").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shell = "import runpy, sys; sys.stdin = open(sys.argv.pop(1)); runpy.run_module('transformer', run_name='__main__')"
+    source = tmp_path / "source"
+    done = {ranks: mpirun(ranks, "-c", shell, source, "translate", out, "--batch-size", "2").stdout for ranks in (1, 3)}
+    assert len(done[1].splitlines()) == len(lines)
+    assert done[3] == done[1]
+    source.write_bytes(b"a b\n\xff\n")  # the first rank reads for all: its mistake is that of the command
+    failed = mpirun(2, "-c", shell, source, "translate", out)
+    assert (failed.returncode, len(failed.stdout.splitlines())) == (2, 1)
+    assert "Error: standard input, line 2: not valid UTF-8" in failed.stderr
+
+
+@pytest.mark.slow
+def test_the_first_rank_alone_reads_and_writes_the_run(tmp_path, monkeypatch):
+    """The others are where they can neither see nor write its folder; each message appears once."""
+    monkeypatch.chdir(tmp_path)
+    on_one("train", *OPTIONS, "--out", "one")
+    assert disturbed(3, "1,2", "elsewhere", "train", *OPTIONS, "--steps", "7", "--out", "run")[0] == 0
+    status, lines = disturbed(3, "1,2", "elsewhere", "train", "--out", "run", "--resume", "--steps", "10")
+    assert status == 0
+    assert [line[:11] for line in lines] == ["step      8", "step     10"]
+    assert contents(tmp_path / "run")["latest model"] == contents(tmp_path / "one")["latest model"]
+
+
+@pytest.mark.slow
+def test_the_gradients_of_any_model_are_those_of_threads():
+    done = mpirun(3, ROOT / "tests/distributed/gradients.py")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["same"] * 3
+
+
+@pytest.mark.slow
+def test_a_loop_of_ones_own_learns_on_ranks():
+    done = mpirun(2, ROOT / "examples/train_on_ranks.py", "--steps", 200)
+    losses = [float(line.rpartition(" ")[2]) for line in done.stdout.splitlines() if line.startswith("step ")]
+    assert done.returncode == 0, done.stderr
+    assert losses[1] < losses[0] / 2
+
+
+@pytest.mark.slow
+def test_commands_without_work_for_ranks_run_once(tmp_path):
+    on_one("train", *OPTIONS, "--out", tmp_path / "run")
+    shared, alone = (run("info", tmp_path / "run") for run in (lambda *line: on_ranks(2, *line), on_one))
+    assert shared.count("vocabular") == alone.count("vocabular")
+    done = mpirun(2, "-m", "transformer", "info", tmp_path / "none")
+    assert done.returncode == 2
+    assert done.stderr.count("Error: ") == 1

@@ -1,0 +1,325 @@
+"""The sum of the gradients of all ranks, with the same bits whatever their number, while the backward pass goes on.
+
+A batch is divided into shards, and each rank has neighbours among them. The gradients of all parameters lie in
+*buckets* of a few MB, in the order in which a backward pass completes them. Each rank *owns* a part of every bucket:
+
+    all-to-all   each rank sends every owner its sums of that owner's part
+    tree sum     the owner adds them up, in the order of `minigrad.parallel.TreeSum`, which the number of shards fixes
+    all-gather   each owner sends its total to all
+
+This moves as many bytes as a ring would, 2·(N−1)/N of the gradients from each of N ranks. MPI's own sum does, too, but
+may add in any order, so that its bits would depend on N. A bucket starts when its last gradient is there, and takes its
+next step when another gradient arrives; `Exchange.finish` waits for what is left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minigrad.device import (
+    asarray_on,
+    device_of,
+    module_for,
+    on_device,
+    on_device_of,
+    synchronize,
+    to_device,
+    to_numpy,
+    xp,
+)
+from minigrad.inspect.table import size
+from minigrad.parallel import Span, Sums, TreeSum, largest_spans
+
+from transformer.distributed.ranks import Ranks
+
+BUCKET_BYTES = 4 * 2**20
+
+
+@dataclass
+class Communication:
+    """What the exchanges of a rank cost, summed up.
+
+    Attributes:
+        bytes: sent to other ranks.
+        seconds: in calls of MPI and in sums, while the backward pass went on.
+        waited: seconds from the end of this rank's backward pass to the end of the exchange, slower ranks included.
+    """
+
+    bytes: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.bytes, self.seconds, self.waited = 0, 0.0, 0.0
+
+    @property
+    def hidden(self) -> float:
+        """The share of its time that passed while the backward pass went on; 1 without any."""
+        return 1 - self.waited / ((self.seconds + self.waited) or 1)
+
+    def __str__(self) -> str:
+        return (f"communication of this rank: {size(self.bytes)} sent, {self.seconds:.3f} s while the backward passes "
+                f"went on, {self.waited:.3f} s waited after them: {100 * self.hidden:.0f} % hidden")
+
+
+class Layout:
+    """Which gradients lie in which bucket.
+
+    Args:
+        leaves: tensors, in the order in which their gradients are expected. A large one has a bucket of its own;
+            smaller ones of a dtype and device share a bucket, which is in the row of buckets where its last leaf is.
+        bucket_bytes: a shared bucket of this size or more is full; a leaf of a quarter of it is large.
+
+    Attributes:
+        places: of each leaf, by id: its bucket, and its number there.
+    """
+
+    def __init__(self, leaves: Iterable[Any], bucket_bytes: int = BUCKET_BYTES) -> None:
+        self.buckets: list[list[Any]] = []
+        filling: dict[Any, list[Any]] = {}
+        for leaf in leaves:
+            large = 4 * leaf.data.nbytes >= bucket_bytes
+            kind = leaf.dtype, leaf.device, large
+            shared = filling.setdefault(kind, [])
+            shared.append(leaf)
+            if large or sum(other.data.nbytes for other in shared) >= bucket_bytes:
+                self.buckets.append(filling.pop(kind))
+        self.buckets += filling.values()
+        self.places = {id(leaf): (bucket, number) for bucket, own in enumerate(self.buckets)
+                       for number, leaf in enumerate(own)}
+
+
+class Bucket:
+    """The gradients of some leaves on their way: a flat array for each span of shards that this rank sums.
+
+    What none of the shards of a span reached is -0.0, the one number that changes no sum. Zeros at the end make the
+    parts of all owners equal.
+
+    Attributes:
+        part: how many values each of the `owners` has.
+        length: of each flat array, ``part · owners``.
+        missing: what has not come yet, as pairs of a span and the number of a leaf.
+    """
+
+    def __init__(self, leaves: Sequence[Any], spans: Sequence[Span], owners: int) -> None:
+        self.leaves, self.spans = leaves, spans
+        self.device, self.dtype = leaves[0].device, leaves[0].dtype
+        self.ends = list(itertools.accumulate(leaf.size for leaf in leaves))
+        self.part = -(-self.ends[-1] // owners)
+        self.length = self.part * owners
+        self.missing = {(span, number) for span in spans for number in range(len(leaves))}
+        self._sums: dict[Span, Any] = {}
+
+    def put(self, number: int, span: Span, gradient: Any, owned: bool) -> None:
+        """Take the sum of a span for a leaf. Memory that is ours and fills the bucket is not copied."""
+        if owned and gradient.size == self.length and gradient.flags.c_contiguous:
+            self._sums[span] = gradient.reshape(-1)
+            self.missing.discard((span, number))
+        else:
+            self._write(number, span, gradient.reshape(-1))
+
+    def fill(self) -> None:
+        """Put -0.0 where nothing has come."""
+        for span, number in list(self.missing):
+            self._write(number, span, -0.0)
+
+    def _write(self, number: int, span: Span, values: Any) -> None:
+        with on_device(self.device):
+            if span not in self._sums:
+                self._sums[span] = module_for(self.device).empty(self.length, self.dtype)
+                self._sums[span][self.ends[-1]:] = 0
+            end = self.ends[number]
+            self._sums[span][end - self.leaves[number].size:end] = values
+        self.missing.discard((span, number))
+
+    def take(self) -> list[Any]:
+        """The flat arrays of the spans, in their order; the bucket lets go of them."""
+        sums, self._sums = self._sums, {}
+        return [sums[span] for span in self.spans]
+
+    def own_part(self, row: Any, rank: int) -> Any:
+        """What a rank owns of a flat array."""
+        return row[rank * self.part:(rank + 1) * self.part]
+
+    def entries(self, total: Any) -> Iterator[list[Any]]:
+        """The gradients in the total of all ranks, as entries ``[gradient, owned, leaf]``."""
+        for leaf, end in zip(self.leaves, self.ends, strict=True):
+            yield [total[end - leaf.size:end].reshape(leaf.shape), True, leaf]
+
+
+class Transport:
+    """Carries flat arrays by MPI, from the host's memory; from a GPU's, where MPI says that it can.
+
+    Each of the two kinds of message has a communicator of its own, on which all ranks send the buckets in their order.
+    What a rank sends to itself stays where it is.
+
+    Args:
+        ranks: those that exchange.
+        device: the device of losses.
+    """
+
+    def __init__(self, ranks: Ranks, device: str) -> None:
+        from mpi4py import MPI
+
+        self.ranks, self._device, self._mpi = ranks, device, MPI
+        self._owners, self._all = ranks.duplicate(), ranks.duplicate()
+        self._takes_gpus = ranks.takes_gpus
+
+    def to_owners(self, bucket: Bucket, spans: Sequence[Sequence[Span]]) -> tuple[list[Any], dict[Span, Any], Any]:
+        """Send each owner its part of a bucket of which nothing is missing. `spans`: those of each rank.
+
+        Returns:
+            Requests, what is here after them by span, and an array that the total of the bucket may have.
+        """
+        me, rows = self.ranks.rank, [self._ready(row) for row in bucket.take()]
+        requests, received = list[Any](), dict[Span, Any]()
+        for turn in range(max(map(len, spans))):
+            sends = [turn < len(rows) and rank != me for rank in range(len(spans))]
+            comes = [turn < len(own) and rank != me for rank, own in enumerate(spans)]
+            room = self._room(bucket, sum(comes) * bucket.part)
+            sent = rows[turn] if turn < len(rows) else self._room(bucket, 0)  # not of `room`: Open MPI would hang
+            requests.append(self._owners.Ialltoallv(
+                self._message(bucket, sent, sends, range(len(spans))),
+                self._message(bucket, room, comes, itertools.accumulate(comes, initial=0))))
+            received |= zip([own[turn] for own in itertools.compress(spans, comes)], room.reshape(-1, bucket.part),
+                            strict=True)
+        received |= {span: bucket.own_part(row, me) for span, row in zip(bucket.spans, rows, strict=True)}
+        return requests, received, rows[0] if rows else self._room(bucket, bucket.length)
+
+    def to_all(self, bucket: Bucket, part: Any, total: Any) -> list[Any]:
+        """Send the total of this rank's part to all; returns requests, after which all parts are in `total`."""
+        own = bucket.own_part(total, self.ranks.rank)
+        with on_device_of(own):
+            if not xp(own).may_share_memory(own, part):
+                own[...] = part
+        self._ready(total)
+        every = [True] * self.ranks.size
+        return [self._all.Iallgatherv(self._mpi.IN_PLACE, self._message(bucket, total, every, range(len(every))))]
+
+    def arrived(self, requests: list[Any]) -> bool:
+        """Whether requests are done; lets MPI go on."""
+        return bool(self._mpi.Request.Testall(requests))
+
+    def told(self, losses: Sequence[Any]) -> list[float]:
+        """What the other ranks need in order to know these losses of ours."""
+        return [float(loss) for loss in losses]
+
+    def losses(self, own: Sequence[Any], told: Sequence[list[float]]) -> list[Any]:
+        """The losses of all shards, raw float64 numbers, from what each rank `told`."""
+        return [asarray_on(self._device, loss, np.float64) for of_rank in told for loss in of_rank]
+
+    def _room(self, bucket: Bucket, size: int) -> Any:
+        device = bucket.device if self._takes_gpus else "cpu"
+        with on_device(device):
+            return module_for(device).empty(size, bucket.dtype)
+
+    def _ready(self, values: Any) -> Any:
+        """The values where MPI takes them, after the GPU has done what it had to: kernels may still be at work on them,
+        or on what was in the memory that MPI is going to write to.
+        """
+        if not self._takes_gpus:
+            return to_numpy(values)
+        synchronize(device_of(values))
+        return values
+
+    def _message(self, bucket: Bucket, values: Any, takes_part: Sequence[bool], places: Iterable[int]) -> list[Any]:
+        """Values as MPI takes them: for each rank that takes part, the part at this place."""
+        size = bucket.part * bucket.dtype.itemsize
+        starts = [size * place for place, _ in zip(places, takes_part, strict=False)]
+        return [values, [size * flag for flag in takes_part], starts, self._mpi.BYTE]
+
+
+class Exchange:
+    """The sums of the gradients of one batch over all ranks: `put` them as they come, then `finish`.
+
+    Args:
+        transport: what carries the buckets.
+        layout: which gradients lie in which bucket.
+        shards: the number of shards of the batch.
+        cost: what the exchange costs is added to it.
+    """
+
+    def __init__(self, transport: Any, layout: Layout, shards: int, cost: Communication) -> None:
+        ranks = transport.ranks
+        self._transport, self._layout, self._shards, self._cost = transport, layout, shards, cost
+        self._spans = [largest_spans(ranks.own(shards, rank), (0, shards)) for rank in range(ranks.size)]
+        self._filling = deque(Bucket(leaves, self._spans[ranks.rank], ranks.size) for leaves in layout.buckets)
+        self._buckets = list(self._filling)
+        self._to_owners, self._to_all = deque[tuple[Any, ...]](), deque[tuple[Any, ...]]()
+        self._totals = list[Any]()
+        self._reached = set[int]()  # ids of leaves
+        self._lock = threading.Lock()
+
+    def put(self, leaf: Any, sums: Sums) -> None:
+        """Take the sums of our own shards for a leaf, from any thread, and send what is ready."""
+        with self._lock:
+            start = time.perf_counter()
+            self._place(leaf, sums)
+            self._go_on()
+            self._cost.seconds += time.perf_counter() - start
+
+    def finish(self, incomplete: Iterable[tuple[Any, Sums]], word: Any = None) -> tuple[list[list[Any]], list[Any]]:
+        """Wait for the totals.
+
+        Args:
+            incomplete: the leaves that not all of our shards reached, with the sums of the others.
+            word: a JSON value for the other ranks.
+
+        Returns:
+            Entries ``[gradient, owned, leaf]`` for the leaves that a shard of any rank reached, and the words of all.
+        """
+        start, ranks = time.perf_counter(), self._transport.ranks
+        for leaf, sums in incomplete:
+            self._place(leaf, sums)
+        for bucket in self._filling:
+            bucket.fill()
+        ranks.wait_until(self._go_on)
+        places = self._layout.places.items()
+        told = ranks.exchange([[place for leaf, place in places if leaf not in self._reached], word])
+        unreached = set.intersection(*({tuple(place) for place in missed} for missed, _ in told))
+        entries = [entry for bucket, total in zip(self._buckets, self._totals, strict=True)
+                   for entry in bucket.entries(to_device(total, bucket.device))
+                   if self._layout.places[id(entry[2])] not in unreached]
+        self._cost.waited += time.perf_counter() - start
+        return entries, [word for _, word in told]
+
+    def _place(self, leaf: Any, sums: Sums) -> None:
+        if id(leaf) not in self._layout.places:
+            raise ValueError(f"DistributedGradients: the loss depends on a tensor of shape {tuple(leaf.shape)} that is "
+                             "no parameter of the model, so that its gradient is not summed over the ranks")
+        self._reached.add(id(leaf))
+        bucket, number = self._layout.places[id(leaf)]
+        for span, (gradient, owned) in sums.items():
+            self._buckets[bucket].put(number, span, gradient, owned)
+
+    def _go_on(self) -> bool:
+        """Take each step that is possible now; whether all are done.
+
+        The steps of a kind are in the order of the buckets on every rank, and what begins is looked after before the
+        next begins: with a transport on which everything has arrived at once, all steps are in one order on every rank.
+        """
+        transport, ranks = self._transport, self._transport.ranks
+        while True:
+            while self._to_owners and transport.arrived(self._to_owners[0][1]):
+                bucket, _, received, total = self._to_owners.popleft()
+                tree = TreeSum(self._shards)
+                for span, values in received.items():
+                    tree.add(span, values, True)
+                self._to_all.append((transport.to_all(bucket, tree.total()[0], total), total))  # type: ignore[index]
+            while self._to_all and transport.arrived(self._to_all[0][0]):
+                self._totals.append(self._to_all.popleft()[1])
+            if not self._filling or self._filling[0].missing:
+                return len(self._totals) == len(self._buckets)
+            bucket = self._filling.popleft()
+            self._to_owners.append((bucket, *transport.to_owners(bucket, self._spans)))
+            sent = (len(self._spans[ranks.rank]) + 1) * (ranks.size - 1) * bucket.part
+            self._cost.bytes += sent * bucket.dtype.itemsize

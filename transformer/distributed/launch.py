@@ -1,0 +1,106 @@
+"""How several processes begin: whether a launcher started them, and what each of them takes.
+
+A launcher (``mpirun``, ``srun``) starts the same command once for each rank, and says so in environment variables.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from minigrad.device import module_for
+
+from transformer.distributed.ranks import ALONE, Alone, Ranks
+
+KINDS = ("mpi", "nccl", "off")
+# How many processes a launcher started, and which is this one: Open MPI, those with PMI (MPICH, Intel, SLURM), SLURM
+# with PMIx.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+NEEDS_GPUS = "nccl moves gradients between GPUs, and the device is cpu: give --device cuda, or --distributed mpi"
+_started: Alone | None = None
+
+
+class LaunchError(RuntimeError):
+    """The processes of a launcher cannot work together; the message is one line, with the remedy."""
+
+
+def launched() -> int:
+    """How many processes a launcher started, this one included; 1 without a launcher."""
+    return _largest(_of_step(_SIZES), 1)
+
+
+def number() -> int:
+    """The number of this process among those that a launcher started; 0 without a launcher."""
+    return _largest(_of_step(_NUMBERS), 0)
+
+
+def _of_step(names: Sequence[str]) -> Sequence[str]:
+    """The names without SLURM's, where those are of the job around mpirun, not of a step by PMIx."""
+    return names if "PMIX_RANK" in os.environ else [name for name in names if not name.startswith("SLURM")]
+
+
+def _largest(names: Sequence[str], otherwise: int) -> int:
+    """The largest number in these environment variables."""
+    return max([int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()], default=otherwise)
+
+
+def start(kind: str | None) -> Alone:
+    """The ranks of this process, which several calls share: by default all that a launcher started.
+
+    Args:
+        kind: one of `KINDS`; None notices the launcher. "nccl" needs GPUs; MPI then starts the ranks, too.
+
+    Raises:
+        LaunchError: mpi4py is missing, or belongs to another MPI than the launcher.
+    """
+    global _started
+    if _started is None:
+        _started = ALONE if kind == "off" or (kind is None and launched() == 1) else _of_mpi(kind)
+    return _started
+
+
+def world() -> Alone:
+    """The ranks of this process: those that were started, or those that a launcher did."""
+    return start(None)
+
+
+def _of_mpi(kind: str | None) -> Alone:
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError: it finds no library of an MPI
+        raise LaunchError("several ranks need mpi4py and an MPI, from  pip install 'minigrad-transformer[mpi]': "
+                          f"{error}") from error
+    size = MPI.COMM_WORLD.Get_size()
+    if size < launched():
+        version = MPI.Get_library_version().splitlines()[0].split(",")[0]
+        raise LaunchError(f"the launcher started {launched()} processes, and the MPI of mpi4py sees {size}: they are "
+                          f"of different MPIs. mpi4py has {version}; start with its mpirun "
+                          f"({Path(sys.executable).with_name('mpirun')}, if it came by pip)")
+    return ALONE if size == 1 else Ranks(MPI.COMM_WORLD, kind=kind or "mpi")
+
+
+def own_device(device: str) -> str:
+    """The device of this process, of a name without a number: ranks of one host take its GPUs in turn.
+
+    Raises:
+        LaunchError: the host, for ranks that exchange by NCCL.
+    """
+    if device == "cpu" and _started is not None and _started.kind == "nccl":
+        raise LaunchError(NEEDS_GPUS)
+    if device != "cuda" or launched() == 1:
+        return device
+    return f"cuda:{_largest(_LOCAL_RANKS, 0) % module_for('cuda').cuda.runtime.getDeviceCount()}"
+
+
+def code_digest() -> int:
+    """A checksum of the source of both packages."""
+    folder, digest = Path(__file__).parents[2], 0
+    for package in ("minigrad", "transformer"):
+        for path in sorted((folder / package).rglob("*.py")):
+            digest = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), digest))
+    return digest

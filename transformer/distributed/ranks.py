@@ -1,0 +1,192 @@
+"""The ranks of a run: what they tell each other.
+
+`Alone` is one process, for which everything here is trivial; `Ranks` are the processes of an MPI communicator. What
+they send is JSON and arrays. Every wait ends: when all have answered, when a rank says that it failed, when a process
+on this host is gone, or after `timeout` seconds (failures.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from transformer.distributed.failures import Failures, RankError, this_process, write
+
+T = TypeVar("T")
+
+TIMEOUT = 900.0  # seconds without an answer; a process that dies is noticed at once, by its host and by the launcher
+HEADER = 512  # bytes of the first message of an exchange, which most values fit into
+LARGEST = 2**30  # bytes of a message: MPI counts in 32 bits
+LOOK_AFTER = 0.05  # seconds of a wait before it looks whether another rank failed
+
+
+class Alone:
+    """One process. Its methods are those of `Ranks`."""
+
+    rank, size, local_size, kind = 0, 1, 1, "mpi"
+
+    def exchange(self, value: T) -> list[T]:
+        """The values of all ranks, in their order: JSON values, which every rank gives."""
+        return [value]
+
+    def broadcast(self, value: T) -> T:
+        """The JSON value of rank 0; those of the others are not looked at."""
+        return value
+
+    def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+        """The host arrays of rank 0, by name; the others may give None."""
+        return arrays or {}
+
+    def first(self, work: Callable[[], T]) -> Any:
+        """What `work`, called on rank 0 alone, returns there: a JSON value."""
+        return self.broadcast(work() if self.rank == 0 else None)
+
+    def share(self, items: Sequence[T]) -> Sequence[T]:
+        """The items that this rank works on: every `size`-th."""
+        return items[self.rank::self.size]
+
+    def merge(self, results: list[T]) -> list[T]:
+        """The results of all ranks, JSON values, in the order of the items that `share` divided."""
+        told = self.exchange(results)
+        return [told[number % self.size][number // self.size] for number in range(sum(map(len, told)))]
+
+    def own(self, count: int, rank: int | None = None) -> tuple[int, int]:
+        """The neighbours among `count` things that a rank (default: this one) has: the first, one after the last."""
+        rank = self.rank if rank is None else rank
+        return rank * count // self.size, (rank + 1) * count // self.size
+
+    def compare(self, **values: Callable[[], Any]) -> None:
+        """RankError where what one of these gives, by its name a JSON value, is not the same on all ranks."""
+
+    def end(self, line: str, status: int, details: str = "") -> NoReturn:
+        """Write a line to standard error, after the details of what it says, and end with this status."""
+        write(sys.stderr, f"{details}{line}\n")
+        sys.exit(status)
+
+
+ALONE = Alone()
+
+
+class Ranks(Alone):
+    """The processes of an MPI communicator.
+
+    Args:
+        comm: a communicator of mpi4py, such as ``MPI.COMM_WORLD``; every process of it makes a `Ranks`, which has
+            duplicates of its own.
+        timeout: seconds without an answer of another rank, after which waiting for it ends.
+        kind: what carries gradients: "mpi", or "nccl", which needs ``MPI.COMM_WORLD`` and a GPU for each rank.
+    """
+
+    def __init__(self, comm: Any, timeout: float = TIMEOUT, kind: str = "mpi") -> None:
+        from mpi4py import MPI
+
+        self._mpi, self.timeout, self.kind = MPI, timeout, kind
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self._comm, self._failures = comm.Dup(), Failures(comm)
+        self._failures.watch(self.exchange(this_process()))
+        self.local_size = 1 + len(self._failures.watched)
+
+    @property
+    def takes_gpus(self) -> bool:
+        """Whether MPI says that it takes memory of CUDA, by the info of MPI 4.1, chapter "memory allocation kinds"."""
+        return "cuda" in (self._mpi.COMM_WORLD.Get_info().get("mpi_memory_alloc_kinds") or "")
+
+    def duplicate(self) -> Any:
+        """A communicator of the same ranks, for messages that must not meet others."""
+        return self._comm.Dup()
+
+    def name(self, rank: int) -> str:
+        """A rank and its host, for people."""
+        return self._failures.name(rank)
+
+    def host(self, rank: int) -> str:
+        """What tells the host of a rank from others."""
+        return self._failures.host(rank)
+
+    # ----------------------------------------------------------------- what they tell each other
+
+    def exchange(self, value: Any) -> list[Any]:  # noqa: D102
+        text = json.dumps(value).encode()
+        headers = np.zeros((self.size, HEADER), np.uint8)
+        header = np.zeros(HEADER, np.uint8)
+        header[:8] = np.frombuffer(len(text).to_bytes(8, "little"), np.uint8)
+        header[8:8 + len(text)] = np.frombuffer(text[:HEADER - 8], np.uint8)
+        self.wait([self._comm.Iallgather(header, headers)])
+        sizes = [int.from_bytes(row[:8].tobytes(), "little") for row in headers]
+        if max(sizes) <= HEADER - 8:
+            return [json.loads(row[8:8 + size].tobytes()) for row, size in zip(headers, sizes, strict=True)]
+        texts = bytearray(sum(sizes))
+        self.wait([self._comm.Iallgatherv(text, [texts, sizes])])
+        ends = np.cumsum([0, *sizes]).tolist()
+        return [json.loads(texts[start:end]) for start, end in itertools.pairwise(ends)]
+
+    def broadcast(self, value: Any) -> Any:  # noqa: D102
+        text = json.dumps(value if self.rank == 0 else None).encode()
+        size = np.array([len(text)])
+        self.wait([self._comm.Ibcast(size)])
+        array = np.frombuffer(text, np.uint8).copy() if self.rank == 0 else np.empty(size[0], np.uint8)
+        self._broadcast_bytes(array)
+        return json.loads(array.tobytes())
+
+    def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:  # noqa: D102
+        own = arrays if self.rank == 0 and arrays else {}
+        described = self.broadcast([[name, array.shape, array.dtype.str] for name, array in own.items()])
+        result = {}
+        for name, shape, dtype in described:
+            array = np.ascontiguousarray(own[name]) if self.rank == 0 else np.empty(shape, dtype)
+            self._broadcast_bytes(array.reshape(-1).view(np.uint8))
+            result[name] = array.reshape(shape)
+        return result
+
+    def _broadcast_bytes(self, array: np.ndarray) -> None:
+        for start in range(0, len(array), LARGEST):
+            self.wait([self._comm.Ibcast(array[start:start + LARGEST])])
+
+    def compare(self, **values: Callable[[], Any]) -> None:  # noqa: D102
+        told = self.exchange({name: value() for name, value in values.items()})
+        for rank, others in enumerate(told):
+            different = [name.replace("_", " ") for name in values if others[name] != told[0][name]]
+            if different:
+                raise RankError(f"{self.name(rank)} and {self.name(0)} differ in {' and '.join(different)}; all ranks "
+                                "of a run need the same")
+
+    def first(self, work: Callable[[], T]) -> T:  # noqa: D102
+        try:
+            return super().first(work)
+        except RankError:
+            raise
+        except Exception:
+            self._failures.for_all = True
+            raise
+
+    # ----------------------------------------------------------------- waits and failures
+
+    def wait(self, requests: list[Any]) -> None:
+        """Wait for MPI requests; RankError as `wait_until`."""
+        self.wait_until(lambda: self._mpi.Request.Testall(requests))
+
+    def wait_until(self, done: Callable[[], bool]) -> None:
+        """Ask `done`, which lets MPI go on, until it is; RankError if a rank failed, is gone, or does not answer."""
+        began, pause = time.monotonic(), 0.0
+        while not done():
+            waited = time.monotonic() - began
+            if waited > LOOK_AFTER:
+                self._failures.check()
+            if waited > self.timeout:
+                raise RankError(f"no answer for {self.timeout:.0f} s from {self._failures.silent()}")
+            time.sleep(pause)
+            pause = min(pause + 1e-5, 1e-3)
+
+    def fail(self, text: str, details: str = "") -> None:
+        """Tell the others that this rank failed, and why: their waits end with a RankError."""
+        self._failures.fail(text, details)
+
+    def end(self, line: str, status: int, details: str = "") -> NoReturn:
+        """End all ranks with this status, and one line on standard error for all of them; see `Failures.end`."""
+        self._failures.end(line, status, details)
