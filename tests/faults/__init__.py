@@ -1,4 +1,5 @@
-"""Faults while the program is used: kills, full disks, second writers, damage, edits, odd command lines, odd operands.
+"""Faults while the program is used: kills, full disks, second writers, damage, edits, odd command lines, odd operands,
+killed ranks.
 
 ``python -m tests.faults --count 1000`` meets 1,000 faults of each kind, each drawn from (kind, seed, index).
 `campaign` runs them, `children` has the processes, `trainings` the runs that are disturbed, `verdict` what a command

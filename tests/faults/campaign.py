@@ -20,7 +20,7 @@ from tests.faults.children import Child
 from tests.faults.trainings import Base
 from tests.faults.verdict import short
 
-KINDS = ("kill", "disk", "writers", "flips", "edits", "commands", "engine")
+KINDS = ("kill", "disk", "writers", "flips", "edits", "commands", "engine", "ranks")
 LIMIT = 180.0  # seconds for one fault
 
 

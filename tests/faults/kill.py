@@ -42,11 +42,11 @@ class Disturbance:
 
     def wait(self, child: Child, out: Path, steps: Steps) -> None:
         """Wait for the moment, or for the end of the process."""
-        before, seen = _names(out), set[str]()
+        before, seen = names_in(out), set[str]()
         while not self.new and not steps.begun and not child.is_over(POLL):
             pass
         while len(seen) < self.names and not child.is_over(POLL):
-            seen |= _names(out) - before
+            seen |= names_in(out) - before
         child.is_over(self.moment)
 
 
@@ -67,7 +67,7 @@ def fault(rng: Random, folder: Path, base: Base) -> tuple[str, str | None]:
     return ", ".join(told), problem or goes_on(training, out, folder)
 
 
-def _names(out: Path) -> set[str]:
+def names_in(out: Path) -> set[str]:
     """The names in a run's folder, and in that of its checkpoints."""
     return {name for folder in (out, out / "checkpoints") if folder.is_dir() for name in os.listdir(folder)}
 
