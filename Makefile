@@ -33,7 +33,7 @@ help:
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
-	@echo "make bench       training, decoding, memory and overhead against PyTorch, JAX and others (about 45 minutes)"
+	@echo "make bench       training, decoding, memory and overhead, ranks against PyTorch, JAX and others (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
 	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"
 	@echo "make lint        ruff and mypy"
@@ -61,7 +61,7 @@ faults: COUNT := 1000
 faults: $(VENV)/extra-test
 	$(BIN)/python -m tests.faults --count $(COUNT) $(FAULTS_ARGS)
 
-bench: $(VENV)/extra-bench $(VENV)/extra-jit
+bench: $(VENV)/extra-bench $(VENV)/extra-jit $(VENV)/extra-mpi
 	$(BIN)/python benchmarks/training.py --jit $(BENCH_ARGS)
 	$(BIN)/python benchmarks/training.py --peers gemm --dropout 0 --padding no --jit $(BENCH_ARGS)
 	$(BIN)/python benchmarks/training.py --peers compile jax --padding no --rounds 5 $(BENCH_ARGS)
@@ -77,6 +77,9 @@ bench: $(VENV)/extra-bench $(VENV)/extra-jit
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/import_time.py --peer numpy $(BENCH_ARGS)
 	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/distributed.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python docs/images/distributed_scale.py
 
 site: lessons $(VENV)/extra-test
 	$(BIN)/python -m docs.site

@@ -28,6 +28,13 @@ PEERS = {
     "autograd": ("hips_autograd", "autograd"),
     "gemm": ("gemm_floor", "numpy"),
 }
+#: The same for programs of rank_process.py, whose steps are made by several processes, or to be compared with those.
+RANKED = {
+    "minigrad-process": ("minigrad_process", "numpy"),
+    "minigrad-ranks": ("minigrad_ranks", "mpi4py"),
+    "torch-ddp": ("torch_ddp", "torch"),
+    "torch-ddp-transformer": ("torch_ddp_transformer", "torch"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,41 @@ class Training:
     loss: Callable[[Any], float] | None
 
 
+@dataclass(frozen=True)
+class Group:
+    """The processes that make a step together; each calls the same of these functions in the same order.
+
+    Attributes:
+        rank, size: the number of this process, and how many there are.
+        tell: the whole number that rank 0 gives; the others wait for it asleep, so that they keep no processor busy.
+        meet: returns when all have called it.
+        total: the sum of what all give.
+    """
+
+    rank: int = 0
+    size: int = 1
+    tell: Callable[[int], int] = int
+    meet: Callable[[], None] = lambda: None
+    total: Callable[[float], float] = float
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A model in training, as one process of a group has it.
+
+    Attributes:
+        group: the processes.
+        training: its losses are this rank's part of the loss of the whole batch: the parts add up to it.
+        parts: what this rank's steps since the last call consist of, added up, by name: milliseconds, or MiB.
+        exchange: exchanges as many gradients as a step does, without a step; None: there is nothing to measure.
+    """
+
+    group: Group
+    training: Training
+    parts: Callable[[], dict[str, float]]
+    exchange: Callable[[], None] | None = None
+
+
 def module(name: str) -> ModuleType:
     """The module of the peer of this name."""
-    return importlib.import_module(f"peers.{PEERS[name][0]}")
+    return importlib.import_module(f"peers.{(PEERS | RANKED)[name][0]}")

@@ -1,9 +1,5 @@
-"""The benchmarks measure what they say: the peers start from the same weights and compute the same losses.
+"""The benchmarks measure what they say: the peers start from the same weights and compute the same losses."""
 
-The scripts of benchmarks/ import each other by name, as Python lets the files of one folder do.
-"""
-
-import importlib
 import importlib.util
 import json
 import subprocess
@@ -18,13 +14,6 @@ import minigrad as mg
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 NEEDS = {"torch-transformer": "torch", "torch-sdpa": "torch", "jax": "jax", "autograd": "autograd"}
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """A module of benchmarks/ by its name."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module
 
 
 # --------------------------------------------------------------------------- pairs
