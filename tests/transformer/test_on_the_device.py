@@ -32,14 +32,14 @@ class Run:
         self.trainer.model.to(dtype=dtype)
         self.groups = self.trainer.groups()
         self.losses = []
-        gradients = self.trainer.gradients
+        compute = self.trainer.gradients.of
 
         def recorded(*arguments):
-            total = gradients(*arguments)
+            total = compute(*arguments)
             self.losses.append(total)
             return total
 
-        self.trainer.gradients = recorded
+        self.trainer.gradients.of = recorded
 
     def update(self, steps):
         for _ in range(steps):

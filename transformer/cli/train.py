@@ -47,8 +47,8 @@ OF_DATA = ("task", "train_count", "valid_count", "tokens", "vocab_size", "shared
 
 def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """Check, before training begins, that the file can be written; an existing file keeps its contents until then."""
-    if path is None:
-        return path
+    if path is None or launch.world().rank > 0:  # of several ranks, the first measures
+        return None
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
     new = not os.path.lexists(path)
@@ -134,8 +134,8 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
         click.echo(f"{len(pairs[0]):,} training pairs, {len(pairs[1]):,} validation pairs; "
                    f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens")
         decided = "threads" in given or bool(which)
-        machine = [f"{ranks.size} ranks"] if ranks.size > 1 else []
-        machine += [_describe_threads(options.threads, decided)] if options.threads else []
+        together = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
+        machine = [together + _describe_threads(options.threads, decided)] if options.threads else []
         machine += [_describe_kernels()] if options.jit else []
         if device == "cpu" and machine:
             click.echo("; ".join(machine))

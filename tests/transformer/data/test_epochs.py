@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.data.batches import batches_by_length
@@ -29,6 +29,7 @@ def test_data_of_one_window_has_the_batches_of_batches_by_length(count):
         assert listed(epochs.batches(epoch)) == listed(batches_by_length(examples, 60, 3, epoch))
 
 
+@settings(deadline=None)
 @given(count=st.integers(1, 200), window=st.integers(1, 50), batch_tokens=st.integers(1, 80), seed=st.integers(0, 9))
 def test_every_example_is_in_one_batch_of_an_epoch_whatever_the_window(count, window, batch_tokens, seed):
     source_lengths, steps = lengths(count)

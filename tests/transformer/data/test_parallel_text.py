@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.data import parallel_text
@@ -89,6 +89,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("text")
 
 
+@settings(deadline=None)
 @given(texts)
 def test_lines_by_offset(folder, data):
     """In a loop, from the middle, and from the end; with few lines between offsets and few bytes in a piece."""
@@ -104,6 +105,7 @@ def test_lines_by_offset(folder, data):
             lines[len(expected)]
 
 
+@settings(deadline=None)
 @given(texts, texts)
 def test_pairs_by_offset(folder, source, target):
     """Against the definition: what is blank in both files is skipped, what is blank in one is refused."""
@@ -129,6 +131,7 @@ def test_pairs_by_offset(folder, source, target):
             assert [line_of_pair(paths[0], i) for i in range(len(pairs))] == [n for n, t in enumerate(texts[0], 1) if t]
 
 
+@settings(deadline=None)
 @given(broken)
 def test_bytes_that_are_no_utf8_are_named_alike_by_offset(folder, parts):
     path = folder / "broken"
