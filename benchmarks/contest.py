@@ -69,12 +69,14 @@ def packages(titles: Iterable[str]) -> list[str]:
     return [peers.PEERS[peer][1] for peer in programs(titles)]
 
 
-def commands(titles: Iterable[str], workload: Workload, weights: Path, threads: int) -> dict[str, list[str]]:
-    """The command of each program; SystemExit if a peer is not installed."""
+def commands(titles: Iterable[str], workload: Workload, weights: Path, threads: int,
+             devices: Mapping[str, str] = {}) -> dict[str, list[str]]:
+    """The command of each program, on the CPU unless `devices` has another; SystemExit if a peer is not installed."""
     paired.require(packages(titles))
     process = Path(__file__).with_name("train_process.py")
     return {peer: [sys.executable, str(process), "--peer", peer, "--workload", workload.to_json(),
-                   "--weights", str(weights), "--threads", str(threads)] for peer in programs(titles)}
+                   "--weights", str(weights), "--threads", str(threads), "--device", devices.get(peer, "cpu")]
+            for peer in programs(titles)}
 
 
 def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]], reference: str = "minigrad") -> None:
@@ -87,18 +89,22 @@ def check_losses(workload: Workload, answers: Mapping[str, Mapping[str, Any]], r
                              f"  {reference} {expected}\n  {peer} {found}")
 
 
-def train(workload: Workload, titles: Sequence[str], options: argparse.Namespace) -> list[paired.Round]:
+def train(workload: Workload, titles: Sequence[str], options: argparse.Namespace,
+          devices: Mapping[str, str] = {}) -> list[paired.Round]:
     """Let the programs of `titles` train `workload` in turns; rounds by title, the fastest where it has several.
 
-    A title of which no program could start is left out.
+    A title of which no program could start is left out. Every round has the "memory" of a program's first steps.
     """
     paired.confine(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "start.safetensors"
         workload.write_weights(weights)
-        with turns.started(commands(titles, workload, weights, options.threads), optional=OPTIONAL) as processes:
+        programs_of = commands(titles, workload, weights, options.threads, devices)
+        with turns.started(programs_of, optional=OPTIONAL) as processes:
             check_losses(workload, {peer: process.ready for peer, process in processes.items()})
+            memory = {peer: process.ready["memory"] for peer, process in processes.items()}
             rounds = turns.take(processes, options.rounds, options.seconds)
+    rounds = [{peer: numbers | {"memory": memory[peer]} for peer, numbers in each.items()} for each in rounds]
     return by_title(rounds, [title for title in titles if any(name in rounds[0] for name in programs([title]))])
 
 

@@ -12,6 +12,7 @@ import argparse
 import importlib
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,7 @@ def measured(options: argparse.Namespace) -> None:
     decoder = importlib.import_module(f"peers.{MODULES[options.measure]}").decoder
     workload: Workload = options.workload
     (source, _), = workload.batches(1)
-    arguments = workload, options.weights, options.threads, options.beam, options.tokens
+    arguments = workload, options.weights, options.threads, options.beam, options.tokens, options.device
     with kernels(options.measure), decoder(*arguments) as decode:
         answers.give({"translations": decode(source)})
         answers.serve(lambda: decode(source))
@@ -60,15 +61,16 @@ def check_translations(answers: dict[str, dict[str, Any]]) -> None:
                              f"sentence {wrong[0]} among them; nothing is published")
 
 
-def decode(beam: int, names: list[str], options: argparse.Namespace) -> list[paired.Round]:
-    """Let the programs decode in turns."""
+def decode(beam: int, names: Sequence[str], options: argparse.Namespace,
+           devices: Mapping[str, str] = {}) -> list[paired.Round]:
+    """Let the programs decode in turns, on the CPU unless `devices` has another."""
     paired.confine(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder) / "start.safetensors"
         options.workload.write_weights(weights, endless=True)
         commands = {name: [sys.executable, __file__, "--measure", name, "--beam", str(beam), "--weights", str(weights),
                            "--workload", options.workload.to_json(), "--tokens", str(options.tokens),
-                           "--threads", str(options.threads)] for name in names}
+                           "--threads", str(options.threads), "--device", devices.get(name, "cpu")] for name in names}
         with turns.started(commands) as processes:
             check_translations({name: process.ready for name, process in processes.items()})
             return turns.take(processes, options.rounds, options.seconds)
@@ -81,6 +83,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=TOKENS, help=argparse.SUPPRESS)
     for hidden in ("--measure", "--weights"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--beam", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

@@ -4,7 +4,7 @@
 
 When it is ready it answers with losses, which the driver compares between the peers: in evaluation mode on the first
 batch and, without dropout, those of the first steps. And with the memory that these steps needed: the greatest resident
-size during them, over that after importing the library.
+size during them, over that after importing the library; on a GPU, what the library took from the GPU.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ def main() -> None:
     parser.add_argument("--workload", type=Workload.from_json, required=True)
     parser.add_argument("--weights", required=True, help="a safetensors file, from Workload.write_weights")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help=f"another than cpu for {', '.join(peers.ON_A_GPU)}")
     options = parser.parse_args()
     answers = turns.Answers()
     trainer = peers.module(options.peer).trainer  # imports the library
     imported = resident.now()
-    with trainer(options.workload, options.weights, options.threads) as training:
+    where = () if options.device == "cpu" else (options.device,)
+    with trainer(options.workload, options.weights, options.threads, *where) as training:
         batches = [training.prepare(*batch) for batch in options.workload.batches(BATCHES)]
         losses = [] if training.loss is None else [training.loss(batches[0])]
         resident.forget_peak()
-        stepped = [training.step(batch) for batch in batches[:CHECKED]]
+        stepped = [float(training.step(batch)) for batch in batches[:CHECKED]]
         losses += stepped if losses and not options.workload.dropout else []
-        answers.give({"losses": losses, "memory": resident.peak() - imported})
+        memory = resident.peak() - imported if training.memory is None else training.memory()
+        answers.give({"losses": losses, "memory": memory})
         following = itertools.cycle(batches)
-        answers.serve(lambda: training.step(next(following)))
+        answers.serve(lambda: training.step(next(following)), training.settle)
 
 
 if __name__ == "__main__":

@@ -9,27 +9,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import page
 import paired
-from peers import minigrad_numpy
-from workloads import SIZES
+from peers import minigrad_training
+from workloads import SIZES, Workload
 
 import minigrad
 
 WARM_UP, STEPS = 4, 6
 
 
-def measured(size: str, jit: bool) -> dict[str, float]:
+def measured(workload: Workload, jit: bool = False, device: str = "cpu") -> dict[str, float]:
     """Milliseconds of a step by operation, forward and backward, and of all that is no operation."""
-    workload = SIZES[size]
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         workload.write_weights(folder / "start.safetensors")
         if jit:
             stack.enter_context(minigrad.jit())
-        training = stack.enter_context(minigrad_numpy.trainer(workload, str(folder / "start.safetensors"), threads=1))
+        weights = str(folder / "start.safetensors")
+        training = stack.enter_context(minigrad_training.trainer(workload, weights, threads=1, device=device))
         batches = [training.prepare(*batch) for batch in workload.batches(WARM_UP + STEPS)]
         for batch in batches[:WARM_UP]:
             training.step(batch)
@@ -44,6 +45,14 @@ def measured(size: str, jit: bool) -> dict[str, float]:
                                                                          "step": whole}
 
 
+def table(title: str, rows: Mapping[str, float]) -> str:
+    """What `measured` found as a table in Markdown, without what takes less than half a percent."""
+    lines = [f"| {title} | ms | share of the step |", "|---|---:|---:|"]
+    lines += [f"| {name} | {page.number(ms)} | {ms / rows['step']:.1%} |" for name, ms in rows.items()
+              if ms >= 0.005 * rows["step"]]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -52,14 +61,12 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print the tables, and write nothing")
     options = parser.parse_args()
     for size in options.sizes:
-        rows = measured(size, options.jit)
-        lines = [f"| {size} | ms | share of the step |", "|---|---:|---:|"]
-        lines += [f"| {name} | {page.number(ms)} | {ms / rows['step']:.1%} |" for name, ms in rows.items()
-                  if ms >= 0.005 * rows["step"]]
-        print("\n".join(lines), flush=True)
+        rows = measured(SIZES[size], options.jit)
+        shown = table(size, rows)
+        print(shown, flush=True)
         if not options.dry:
             below = page.circumstances(paired.report("", "ms", STEPS, [], {})).replace(" pairs", " steps")
-            page.put(f"where_{size}{'_jit' * options.jit}", "\n".join(lines), below)
+            page.put(f"where_{size}{'_jit' * options.jit}", shown, below)
 
 
 if __name__ == "__main__":

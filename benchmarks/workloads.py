@@ -122,6 +122,8 @@ SIZES = {size.name: size for size in (
     Workload("mid", vocabulary=8000, d_model=256, heads=8, d_ff=1024, layers=3, batch=32, length=64),
     Workload("base", vocabulary=8000, d_model=512, heads=8, d_ff=2048, layers=6, batch=16, length=32),
 )}
+#: The paper's base model at the paper's batch: about 25,000 tokens of each language, and its vocabulary of 37,000.
+PAPER = Workload("paper", vocabulary=37000, d_model=512, heads=8, d_ff=2048, layers=6, batch=391, length=64)
 #: For trying out a script.
 DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6, length=9)
 

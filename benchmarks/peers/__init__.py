@@ -4,7 +4,8 @@ A module of a peer imports its library when it is imported, and has a context ma
 
     trainer(workload, weights, threads) -> Training
 
-whose `weights` is the path of a file from `Workload.write_weights`.
+whose `weights` is the path of a file from `Workload.write_weights`. Those of `ON_A_GPU` take a fourth argument, the
+name of a device.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 #: The name of a peer -> its module here, and the package whose version a report names.
 PEERS = {
-    "minigrad": ("minigrad_numpy", "numpy"),
+    "minigrad": ("minigrad_training", "numpy"),
     "minigrad-jit": ("minigrad_jit", "numba"),
     "torch-transformer": ("torch_transformer", "torch"),
     "torch-sdpa": ("torch_sdpa", "torch"),
@@ -28,6 +29,7 @@ PEERS = {
     "autograd": ("hips_autograd", "autograd"),
     "gemm": ("gemm_floor", "numpy"),
 }
+ON_A_GPU = ("minigrad", "torch-transformer", "torch-sdpa")
 #: The same for programs of rank_process.py, whose steps are made by several processes, or to be compared with those.
 RANKED = {
     "minigrad-process": ("minigrad_process", "numpy"),
@@ -43,13 +45,18 @@ class Training:
 
     Attributes:
         prepare: source and labels, each (batch, length), as what the two functions below take: done before timing.
-        step: forward, cross-entropy over the real target tokens, backward, AdamW; returns the loss before the update.
+        step: forward, cross-entropy over the real target tokens, backward, AdamW; returns the loss before the update,
+            a number or what `float` makes one of: on a GPU a step waits for nothing.
         loss: the same loss in evaluation mode; None if nothing is computed that could be compared.
+        settle: waits until the device has computed what it was asked for.
+        memory: MiB that the library has taken from the GPU until now; None on the host.
     """
 
     prepare: Callable[[np.ndarray, np.ndarray], Any]
-    step: Callable[[Any], float]
+    step: Callable[[Any], Any]
     loss: Callable[[Any], float] | None
+    settle: Callable[[], None] = lambda: None
+    memory: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The same as `minigrad_numpy`, with the compiled kernels."""
+"""The same as `minigrad_training`, with the compiled kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workloads import Workload
 import minigrad
 from minigrad.kernels import load
 
-from peers import Training, minigrad_numpy
+from peers import Training, minigrad_training
 
 load()  # Numba, which is a part of what is imported
 
@@ -18,5 +18,5 @@ load()  # Numba, which is a part of what is imported
 @contextmanager
 def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training]:
     """See `peers`."""
-    with minigrad.jit(), minigrad_numpy.trainer(workload, weights, threads) as training:
+    with minigrad.jit(), minigrad_training.trainer(workload, weights, threads) as training:
         yield training

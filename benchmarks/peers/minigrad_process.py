@@ -13,7 +13,7 @@ from workloads import BETAS, CLIP_NORM, EPSILON, LEARNING_RATE, PAD, Workload
 import minigrad
 from minigrad import optim
 
-from peers import Group, Ranked, Training, minigrad_numpy
+from peers import Group, Ranked, Training, minigrad_training
 from transformer import Transformer
 from transformer.training.memory import keep_freed_memory
 from transformer.training.parallel_gradients import ParallelGradients
@@ -26,7 +26,7 @@ def model_of(workload: Workload, weights: str) -> Transformer:
     """The model with the weights of the file, in a process that is ready to train it."""
     keep_freed_memory()
     minigrad.manual_seed(0)
-    return minigrad_numpy.model_of(workload, weights)
+    return minigrad_training.model_of(workload, weights)
 
 
 class Steps:

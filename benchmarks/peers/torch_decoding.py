@@ -39,7 +39,7 @@ class Cached:
                        for layer in self.layers]  # keys and values, each (rows, H, S, D/H)
         rows, heads = len(source) * beam, self.layers[0].self_attn.heads
         shape = (rows, heads, tokens, memory.shape[-1] // heads)
-        self.cache = [[torch.empty(shape), torch.empty(shape)] for _ in self.layers]
+        self.cache = [[memory.new_empty(shape), memory.new_empty(shape)] for _ in self.layers]
         self.length = 0
 
     def logits(self, last: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class Cached:
 def greedy(model: TransformerByHand, source: Tensor, tokens: int) -> Tensor:
     """(B, S) → (B, tokens): the most probable token at each step."""
     steps = Cached(model, source, tokens, beam=1)
-    chosen = [torch.full((len(source),), BOS)]
+    chosen = [source.new_full((len(source),), BOS)]
     for _ in range(tokens):
         chosen.append(steps.logits(chosen[-1]).argmax(-1))
     return torch.stack(chosen[1:], 1)
@@ -81,11 +81,11 @@ def beam_search(model: TransformerByHand, source: Tensor, tokens: int, beam: int
     """(B, S) → (B, tokens): the most probable of the `beam` best, none of which ever ends."""
     batch = len(source)
     steps = Cached(model, source, tokens, beam)
-    first_rows = torch.arange(batch)[:, None] * beam
-    scores = torch.full((batch, beam), -torch.inf)
+    first_rows = torch.arange(batch, device=source.device)[:, None] * beam
+    scores = torch.full((batch, beam), -torch.inf, device=source.device)
     scores[:, 0] = 0.0  # at first all rows of a sentence are equal: one may go on
-    ids = torch.empty((batch * beam, 0), dtype=torch.int64)
-    last = torch.full((batch * beam,), BOS)
+    ids = source.new_empty((batch * beam, 0))
+    last = source.new_full((batch * beam,), BOS)
     for _ in range(tokens):
         gained, choices = steps.logits(last).log_softmax(-1).topk(beam)  # of each row, (rows, beam)
         candidates = (scores[:, :, None] + gained.view(batch, beam, beam)).flatten(1)
@@ -98,15 +98,15 @@ def beam_search(model: TransformerByHand, source: Tensor, tokens: int, beam: int
 
 
 @contextmanager
-def decoder(workload: Workload, weights: str, threads: int, beam: int,
-            tokens: int) -> Iterator[Callable[[np.ndarray], list[list[int]]]]:
+def decoder(workload: Workload, weights: str, threads: int, beam: int, tokens: int,
+            device: str = "cpu") -> Iterator[Callable[[np.ndarray], list[list[int]]]]:
     """See `minigrad_decoding`."""
-    model = loaded(TransformerByHand(workload), weights, threads)
+    model = loaded(TransformerByHand(workload), weights, threads, device)
     model.eval()
 
     def decode(source: np.ndarray) -> list[list[int]]:
         with torch.inference_mode():
-            ids = torch.from_numpy(source)
+            ids = torch.from_numpy(source).to(device)
             return (greedy(model, ids, tokens) if beam == 1 else beam_search(model, ids, tokens, beam)).tolist()
 
     yield decode

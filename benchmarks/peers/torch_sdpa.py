@@ -123,6 +123,6 @@ class TransformerByHand(Embedded):
 
 
 @contextmanager
-def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training]:
+def trainer(workload: Workload, weights: str, threads: int, device: str = "cpu") -> Iterator[Training]:
     """See `peers`."""
-    yield training(loaded(TransformerByHand(workload), weights, threads))
+    yield training(loaded(TransformerByHand(workload), weights, threads, device))

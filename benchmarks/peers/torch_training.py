@@ -1,11 +1,13 @@
-"""What PyTorch's versions of the model share: the weights, the batches, the step."""
+"""What PyTorch's versions of the model share: the weights, the batches, the step; on the CPU, or on a GPU."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
+from resident import MIB
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -36,8 +38,8 @@ class Embedded(nn.Module):
         return self.dropout(table(ids) * self.scale + self.positions[offset:offset + ids.shape[1]])
 
 
-def loaded(model: Embedded, weights: str, threads: int) -> Embedded:
-    """The same model with the weights of the file; from now on PyTorch uses so many threads."""
+def loaded(model: Embedded, weights: str, threads: int, device: str = "cpu") -> Embedded:
+    """The same model with the weights of the file, on `device`; from now on PyTorch uses so many threads."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     state = load_file(weights)
@@ -45,16 +47,18 @@ def loaded(model: Embedded, weights: str, threads: int) -> Embedded:
         raise ValueError(f"{weights} has {len(state[POSITIONS])} positions, {len(model.positions)} are needed")
     state[POSITIONS] = state[POSITIONS][:len(model.positions)]
     model.load_state_dict(state)
-    return model
+    return model.to(device)
 
 
-def prepare(source: np.ndarray, labels: np.ndarray) -> Batch:
-    """A batch as tensors."""
-    return torch.from_numpy(source), torch.from_numpy(shifted(labels)), torch.from_numpy(labels)
+def prepare(source: np.ndarray, labels: np.ndarray, device: str | torch.device = "cpu") -> Batch:
+    """A batch as tensors on `device`."""
+    source, target, labels = (torch.from_numpy(ids).to(device) for ids in (source, shifted(labels), labels))
+    return source, target, labels
 
 
-def training(model: nn.Module, called: nn.Module | None = None) -> Training:
-    """How `model` is trained; in training, `called` is called in its place: the same, compiled."""
+def training(model: Embedded, called: nn.Module | None = None) -> Training:
+    """How `model` is trained where it is; in training, `called` is called in its place: the same, compiled."""
+    device = model.positions.device
     called = model if called is None else called
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0,
                                   fused=True)
@@ -62,13 +66,13 @@ def training(model: nn.Module, called: nn.Module | None = None) -> Training:
     def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD)
 
-    def step(batch: Batch) -> float:
+    def step(batch: Batch) -> Tensor:
         source, target, labels = batch
         optimizer.zero_grad()
         loss = cross_entropy(called(source, target), labels)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     def loss(batch: Batch) -> float:
         source, target, labels = batch
@@ -78,4 +82,7 @@ def training(model: nn.Module, called: nn.Module | None = None) -> Training:
         model.train()
         return value
 
-    return Training(prepare, step, loss)
+    if device.type == "cpu":
+        return Training(prepare, step, loss)
+    return Training(partial(prepare, device=device), step, loss, torch.cuda.synchronize,
+                    lambda: torch.cuda.max_memory_reserved() / MIB)

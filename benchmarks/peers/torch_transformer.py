@@ -29,7 +29,7 @@ class TransformerOfPyTorch(Embedded):
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """ids (B, S) and (B, T) → logits (B, T, V)."""
         length = target.shape[1]
-        later = torch.ones(length, length, dtype=torch.bool).triu(1)  # boolean, as the padding masks are
+        later = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)  # as the padding masks are
         source_padding, target_padding = (source == PAD, target == PAD) if self.padded else (None, None)
         hidden = self.transformer(
             self.embed(self.source_embedding, source), self.embed(self.target_embedding, target), tgt_mask=later,
@@ -39,6 +39,6 @@ class TransformerOfPyTorch(Embedded):
 
 
 @contextmanager
-def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training]:
+def trainer(workload: Workload, weights: str, threads: int, device: str = "cpu") -> Iterator[Training]:
     """See `peers`."""
-    yield training(loaded(TransformerOfPyTorch(workload), weights, threads))
+    yield training(loaded(TransformerOfPyTorch(workload), weights, threads, device))

@@ -147,7 +147,7 @@ def test_all_peers_have_the_losses_of_minigrad(load, tiny, tmp_path, changes):
     assert len(losses) == (1 if workload.dropout else 1 + load("train_process").CHECKED)
     contest.check_losses(workload, answers)
     assert 0 < answers["minigrad"]["memory"] < 200
-    model = load("peers.minigrad_numpy").model_of(workload, str(weights)).eval()
+    model = load("peers.minigrad_training").model_of(workload, str(weights)).eval()
     with mg.no_grad():
         assert losses[0] == pytest.approx(model.loss(*workload.batches(1)[0]).item(), rel=1e-6)
 

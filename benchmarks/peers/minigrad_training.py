@@ -1,15 +1,20 @@
-"""minigrad and transformer on plain NumPy, as `transformer train --threads` runs them."""
+"""minigrad and transformer, as `transformer train` runs them: on plain NumPy with `--threads`, or on CuPy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
+from resident import MIB
 from workloads import BETAS, EPSILON, LEARNING_RATE, PAD, POSITIONS, Workload
 
 import minigrad
 from minigrad import optim
+from minigrad.device import asarray_on, synchronize
+from minigrad.device.memory import pool_use
 
 from peers import Training
 from transformer import Transformer
@@ -17,6 +22,8 @@ from transformer.interop import load_pytorch
 from transformer.training.memory import keep_freed_memory
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.threads import limit_threads, shards_of
+
+Batch = tuple[Any, Any, int]  # source, labels, and how many of the labels are real tokens
 
 
 def model_of(workload: Workload, weights: str) -> Transformer:
@@ -27,28 +34,31 @@ def model_of(workload: Workload, weights: str) -> Transformer:
 
 
 @contextmanager
-def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Training]:
+def trainer(workload: Workload, weights: str, threads: int, device: str = "cpu") -> Iterator[Training]:
     """See `peers`."""
     keep_freed_memory()
     minigrad.manual_seed(0)
-    model = model_of(workload, weights)
+    model = model_of(workload, weights).to(device)
     optimizer = optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
     shards = shards_of(model.config, threads, workload.batch * workload.length)
     with limit_threads(threads if shards == 1 else 1), ParallelGradients(model, shards) as gradients:
 
-        def step(batch: tuple[np.ndarray, np.ndarray]) -> float:
-            source, labels = batch
-            tokens = int((labels != PAD).sum())
+        def prepare(source: np.ndarray, labels: np.ndarray) -> Batch:
+            return asarray_on(device, source), asarray_on(device, labels), int((labels != PAD).sum())
+
+        def step(batch: Batch) -> Any:
+            source, labels, tokens = batch
             optimizer.zero_grad()
             total = gradients(source, labels, label_smoothing=0.0, denominator=tokens)
             optimizer.step()
-            return float(total) / tokens
+            return total / tokens
 
-        def loss(batch: tuple[np.ndarray, np.ndarray]) -> float:
+        def loss(batch: Batch) -> float:
             model.eval()
             with minigrad.no_grad():
-                value = model.loss(*batch).item()
+                value = model.loss(*batch[:2]).item()
             model.train()
             return value
 
-        yield Training(lambda source, labels: (source, labels), step, loss)
+        yield Training(prepare, step, loss, partial(synchronize, device),
+                       None if device == "cpu" else lambda: pool_use(device)[1] / MIB)

@@ -1,0 +1,242 @@
+"""All that a GPU has to show, in one run of a few minutes: is it right, how fast, and where does the time go?
+
+    python benchmarks/on_a_card.py                       everything; figures in benchmarks/results/on_a_card.json
+    python benchmarks/on_a_card.py --parts ceilings steps --sizes toy base --dry
+    python benchmarks/on_a_card.py --stand-in            try the script without a GPU: its numbers mean nothing
+
+Each part prints what it finds at once; one that fails does not keep the others from running, and ends the script with
+status 1. PyTorch eager is the faster, in each round, of ``nn.Transformer`` and a version written with
+``scaled_dot_product_attention``, in float32, on the same GPU. A turn begins and ends with an idle GPU, so it times what
+was computed, not what was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import contest
+import decoding
+import page
+import paired
+import peers
+import where
+from peers.gemm_floor import operations as operations_of
+from workloads import DRY, PAPER, SIZES, Workload
+
+import minigrad.device
+
+RESULTS = page.RESULTS / "on_a_card.json"
+STAND_IN = paired.ROOT / "tests/strict_cupy/installed"
+US, THEM = "minigrad", "PyTorch eager"
+COPY = ("--task", "copy", "--steps", "200", "--valid-every", "20", "--dropout", "0")
+ROUNDING = 1e-4  # the greatest relative difference of losses of the first 20 updates
+
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured.
+
+    Attributes:
+        workloads: that are trained.
+        decoded: what is translated.
+        side: of the matrices whose products and copies are the ceilings.
+        batch: options of ``transformer train``: the model and the batches that every precision trains.
+        theirs: the device of PyTorch.
+    """
+
+    workloads: list[Workload]
+    decoded: Workload = decoding.WORKLOAD
+    side: int = 8192
+    batch: tuple[str, ...] = ("--config", "base", "--batch-tokens", "16384")
+    theirs: str = "cuda"
+
+    @property
+    def devices(self) -> dict[str, str]:
+        """The device of each program."""
+        return dict.fromkeys((*peers.ON_A_GPU, "PyTorch"), self.theirs) | {US: "cuda"}
+
+    @property
+    def looked_into(self) -> list[Workload]:
+        """The workloads with dropout, as models are trained, of which it is told where the time goes."""
+        return [workload for workload in self.workloads if workload.dropout]
+
+
+TRIED = Plan([DRY, replace(DRY, dropout=0.1)], replace(DRY, vocabulary=300, padded=True), 64, ("--batch-tokens", "64"),
+             "cpu")
+
+
+def main() -> None:
+    """Run the parts, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--sizes", nargs="+", choices=[*SIZES, PAPER.name], default=[*SIZES, PAPER.name])
+    parser.add_argument("--rounds", type=int, default=5, help="rounds in which each program has a turn (5)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (0.5)")
+    parser.add_argument("--threads", type=int, default=2, help="threads, and processors, of every program (2)")
+    parser.add_argument("--stand-in", action="store_true", help="in place of CuPy; tiny models, PyTorch on the CPU")
+    parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
+    options = parser.parse_args()
+    if options.stand_in:
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (STAND_IN, paired.ROOT)))
+        sys.path[:0] = [str(STAND_IN), str(paired.ROOT)]
+        plan = TRIED
+    else:
+        sizes = {**SIZES, PAPER.name: PAPER}
+        plan = Plan([replace(sizes[name], dropout=dropout) for name in options.sizes for dropout in (0.0, 0.1)])
+    paired.require(["torch"])
+    usable = minigrad.device.cuda_status()
+    if not usable.devices:
+        raise SystemExit(f"no GPU to measure: {usable.reason}")
+    report: Report = {"machine": card(), "failed": {}}
+    print(json.dumps(report["machine"], indent=2), flush=True)
+    for name in options.parts:
+        print(f"\n## {name}", flush=True)
+        start = time.perf_counter()
+        try:
+            report[name] = PARTS[name](plan, options)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - minutes with a GPU are few: on to the next part
+            traceback.print_exc()
+            report["failed"][name] = f"{type(error).__name__}: {error}"
+        print(f"({time.perf_counter() - start:.0f} s)", flush=True)
+        if not (options.dry or options.stand_in):
+            RESULTS.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if report["failed"]:
+        raise SystemExit("\n".join(f"{name} failed: {error}" for name, error in report["failed"].items()))
+
+
+def card() -> Report:
+    """The GPU, its driver, the host, and the versions."""
+    found = subprocess.getoutput("nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader")
+    return {"gpus": found.splitlines(), "capability": minigrad.device.cuda_device("cuda:0").compute_capability,
+            "cupy": minigrad.device.module_for("cuda:0").__version__, "date": time.strftime("%Y-%m-%d"),
+            **paired.machine(["numpy", "torch"])}
+
+
+# --------------------------------------------------------------------------- the parts
+
+
+def ceilings(plan: Plan, options: argparse.Namespace) -> Report:
+    """Rates of products and of copies."""
+    found = paired.measure([sys.executable, str(Path(__file__).with_name("ceilings.py")), "--side", str(plan.side)], {})
+    table(("", "10¹² operations/s, or GB/s"), [(name, f"{rate:.1f}") for name, rate in found.items()])
+    return found
+
+
+def trained(*arguments: str) -> list[dict[str, float]]:
+    """The rows of log.csv of ``transformer train``."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "transformer", "train", "--quiet", "--out", folder, *arguments],
+                       env=paired.environment(), stdout=subprocess.DEVNULL, check=True)
+        with (Path(folder) / "log.csv").open(encoding="utf-8", newline="") as file:
+            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def copying(plan: Plan, options: argparse.Namespace) -> Report:
+    """200 updates of the copy task by the one command, on the GPU and on the host: the flag is all that differs."""
+    there, here = (trained(*COPY, "--device", device) for device in ("cuda", "cpu"))
+    losses = ("train_loss", "valid_loss")
+    table(("step", "loss, GPU", "loss, host", "validation, GPU", "validation, host"),
+          [(f"{gpu['step']:.0f}", *(f"{row[name]:.6f}" for name in losses for row in (gpu, host)))
+           for gpu, host in zip(there, here, strict=True)])
+    apart = max(abs(there[0][name] / here[0][name] - 1) for name in losses)
+    if not apart <= ROUNDING:
+        raise ValueError(f"after {here[0]['step']:.0f} updates losses differ by {apart:.1e} of themselves: that is "
+                         "more than rounding")
+    return {"gpu": there, "host": here, "apart": apart}
+
+
+def steps(plan: Plan, options: argparse.Namespace) -> Report:
+    """Time and memory of a step of training, against PyTorch eager."""
+    found = {}
+    for workload in plan.workloads:
+        rounds = contest.train(workload, [US, THEM], options, plan.devices)
+        row = {"ms": contest.row(rounds, US, THEM), "MiB": contest.row(rounds, US, THEM, "memory")}
+        for unit, compared in row.items():
+            print(page.table({workload.title: compared}, unit), flush=True)
+        rate = 1e-9 * operations_of(workload) / row["ms"][US]["median"]
+        print(f"products at {rate:.2f} · 10¹² operations a second", flush=True)
+        found[workload.title] = {**row, "10¹² operations a second": rate}
+    return found
+
+
+def decodings(plan: Plan, options: argparse.Namespace) -> Report:
+    """Greedy decoding and beam search, against PyTorch with a cache of keys and values."""
+    options.workload, options.tokens, found = plan.decoded, plan.decoded.length, {}
+    for beam, title in decoding.ROWS.items():
+        rounds = decoding.decode(beam, [US, "PyTorch"], options, plan.devices)
+        found[title] = paired.compare(rounds, US, "PyTorch")["ms"]
+        print(page.table({title: found[title]}, "ms"), flush=True)
+    return found
+
+
+def launches(plan: Plan, options: argparse.Namespace) -> Report:
+    """Kernels, copies and waits of a step, and how long the GPU is busy with it."""
+    found: Report = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for workload in plan.looked_into:
+            weights = Path(folder) / f"{workload.name}.safetensors"
+            workload.write_weights(weights)
+            for peer in peers.ON_A_GPU:
+                command = [sys.executable, str(Path(__file__).with_name("launches.py")), "--peer", peer,
+                           "--workload", workload.to_json(), "--weights", str(weights),
+                           "--threads", str(options.threads), "--device", plan.devices[peer]]
+                found[f"{workload.title}, {peer}"] = paired.measure(command, {})
+    asked = ("kernels", "copies", "waits", "busy")
+    table(("", *asked[:3], "busy (ms)"),
+          [(title, *(f"{row[name]:.1f}" for name in asked)) for title, row in found.items()])
+    for title, row in found.items():
+        if title.endswith(US):
+            table((title, "launches", "ms"),
+                  [(name, f"{count:.1f}", f"{ms:.3f}") for name, count, ms in row["longest"]])
+    return found
+
+
+def operations(plan: Plan, options: argparse.Namespace) -> Report:
+    """Where the time of a step goes, operation by operation: each is waited for, so that all together take longer."""
+    found = {}
+    for workload in plan.looked_into:
+        found[workload.title] = where.measured(workload, device="cuda")
+        print(where.table(workload.title, found[workload.title]), flush=True)
+    return found
+
+
+def precisions(plan: Plan, options: argparse.Namespace) -> Report:
+    """Target tokens a second on the copy task, from the 20th update on, and the loss, in each precision."""
+    found = {}
+    for precision in ("float32", "tf32", "float16"):
+        first, *_, last = trained("--task", "copy", *plan.batch, "--steps", "60", "--valid-every", "20",
+                                  "--valid-sentences", "1", "--device", "cuda", "--precision", precision)
+        speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
+        found[precision] = {"tokens a second": speed, "loss": last["train_loss"]}
+    table(("", "tokens a second", "loss"),
+          [(name, f"{row['tokens a second']:,.0f}", f"{row['loss']:.4f}") for name, row in found.items()])
+    return found
+
+
+PARTS: dict[str, Callable[[Plan, argparse.Namespace], Report]] = {
+    "ceilings": ceilings, "copying": copying, "steps": steps, "decoding": decodings, "launches": launches,
+    "operations": operations, "precisions": precisions}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in Markdown; all columns but the first are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    print("\n".join(f"| {' | '.join(line)} |" for line in lines), flush=True)
+
+
+if __name__ == "__main__":
+    main()
