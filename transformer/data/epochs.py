@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.data.batches import divide
+from transformer.data.indexed import Indexed
 from transformer.data.permutation import Permutation
 
 Indices = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Epochs:
         return [members[batch] for batch in batches]
 
 
-class _Windows(Sequence[Indices]):
+class _Windows(Indexed[Indices]):
     """The batches of an epoch of several windows; those of the window that was used last are held."""
 
     def __init__(self, epochs: Epochs, epoch: int) -> None:
@@ -78,16 +78,9 @@ class _Windows(Sequence[Indices]):
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    @overload
-    def __getitem__(self, index: int) -> Indices: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Indices]: ...
-
-    def __getitem__(self, index: int | slice) -> Indices | list[Indices]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        batch = range(len(self))[index]
-        place = int(np.searchsorted(self._ends, batch, side="right"))
-        if self._held[0] != place:
-            self._held = place, self._epochs.window(self._epoch, int(self._order[place]))
-        return self._held[1][batch - int(self._ends[place])]  # from the end of the window: a negative index
+    def at(self, place: int) -> Indices:
+        """A batch."""
+        window = int(np.searchsorted(self._ends, place, side="right"))
+        if self._held[0] != window:
+            self._held = window, self._epochs.window(self._epoch, int(self._order[window]))
+        return self._held[1][place - int(self._ends[window])]  # from the end of the window: a negative index

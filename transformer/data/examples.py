@@ -4,19 +4,19 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.data.batches import Example, encode_pairs
+from transformer.data.indexed import Indexed
 from transformer.data.tokenizer import Tokenizer
 
 HELD = 2**25  # tokens, those of both sides: of at most so many, the ids are held, in 128 MiB
 _CHUNK = 2**12  # pairs that are encoded together
 
 
-class Examples(Sequence[Example]):
+class Examples(Indexed[Example]):
     """The examples of `pairs` as `encode_pairs` gives them.
 
     The lengths of all examples are held. If all have at most `HELD` tokens, so are their ids; otherwise an example is
@@ -64,16 +64,9 @@ class Examples(Sequence[Example]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Example]: ...
-
-    def __getitem__(self, index: int | slice) -> Example | list[Example]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def at(self, place: int) -> Example:
+        """An example: the ids of source and target."""
         if not self._ids:
-            return encode_pairs([self._pairs[index]], *self._tokenizers)[0]
-        number = 2 * range(len(self))[index]
-        start, middle, end = self._starts[number:number + 3]
+            return encode_pairs([self._pairs[place]], *self._tokenizers)[0]
+        start, middle, end = self._starts[2 * place:2 * place + 3]
         return self._ids[start:middle].tolist(), self._ids[middle:end].tolist()

@@ -8,9 +8,11 @@ from array import array
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from os import PathLike
-from typing import NoReturn, overload
+from typing import NoReturn
 
 import numpy as np
+
+from transformer.data.indexed import Indexed
 
 Path = str | PathLike[str]
 Pair = tuple[str, str]
@@ -54,7 +56,7 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-class TextFile(Sequence[str]):
+class TextFile(Indexed[str]):
     """The lines of a UTF-8 file as `read_lines` gives them, read from the file whenever they are used.
 
     The object holds the open file and the offset of every 32nd line, a quarter of a byte for each line. Reading
@@ -104,15 +106,9 @@ class TextFile(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        block, line = divmod(range(len(self))[index], STRIDE)
+    def at(self, place: int) -> str:
+        """A line."""
+        block, line = divmod(place, STRIDE)
         return self._read(block, block + 1).split(b"\n", line + 1)[line].removesuffix(b"\r").decode("utf-8")
 
     def __iter__(self) -> Iterator[str]:
@@ -145,7 +141,7 @@ class TextFile(Sequence[str]):
         return status.st_size, status.st_mtime_ns
 
 
-class ParallelText(Sequence[Pair]):
+class ParallelText(Indexed[Pair]):
     """Two parallel files as (source, target) pairs of lines, in order, read from the files whenever they are used.
 
     A line that is blank in both files is skipped. The memory does not grow with the text but by half a byte for each
@@ -186,16 +182,9 @@ class ParallelText(Sequence[Pair]):
     def __len__(self) -> int:
         return len(self._sides[0]) - len(self._pairs_before)
 
-    @overload
-    def __getitem__(self, index: int) -> Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Pair]: ...
-
-    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        pair = range(len(self))[index]
-        line = pair + int(np.searchsorted(self._pairs_before, pair, side="right"))
+    def at(self, place: int) -> Pair:
+        """A pair of lines."""
+        line = place + int(np.searchsorted(self._pairs_before, place, side="right"))
         sources, targets = self._sides
         return sources[line], targets[line]
 
