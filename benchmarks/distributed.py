@@ -34,7 +34,7 @@ import turns
 import workloads
 from workloads import Workload
 
-PAGE = paired.ROOT / "docs/distributed.md"
+PAGE = paired.ROOT / "docs/distributed_performance.md"
 ALONE, HALF, DDP = "1 process", "a rank's share of the batch", "PyTorch DDP"
 VERSIONS = ("torch-ddp", "torch-ddp-transformer")  # of the model, in DDP
 SETTINGS = paired.KEEP_FREED_MEMORY | paired.ONE_THREAD

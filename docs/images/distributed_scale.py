@@ -1,4 +1,4 @@
-"""Draws distributed_scale.svg for docs/distributed.md: python docs/images/distributed_scale.py
+"""Draws distributed_scale.svg for docs/distributed_performance.md: python docs/images/distributed_scale.py
 
 On the left steps measured on one machine, and what the model of benchmarks/scaling.py says of them; on the right its
 efficiency for more hosts. The numbers are those that scaling.py wrote to benchmarks/results/distributed_modelled.json.
