@@ -68,6 +68,15 @@ def test_the_motion_of_a_sum_is_short_and_any_key_ends_it(opened, place):
         assert opened.locator("#stage .worked .total").first.is_visible()
 
 
+def test_a_key_ends_a_motion_that_has_taken_the_place_of_another(opened):
+    choose(opened, place=CROSS, symbol="dV", cell={"row": 0, "col": 1})
+    for _ in range(2):
+        opened.evaluate("document.querySelector('[data-key=play]').click()")
+        assert opened.evaluate(f"{MOVING}.length") > 0
+    opened.keyboard.press("Shift")
+    assert opened.evaluate(f"{MOVING}.length") == 0
+
+
 def test_a_chosen_cell_plays_to_its_end(opened):
     choose(opened, place=CROSS, symbol="dV")
     cell(opened, "dV", 1, 2).click()

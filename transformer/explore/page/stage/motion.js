@@ -64,7 +64,8 @@ function endMotion() {
 
 function clearMotion(motion) {
   motion.extras.forEach((element) => element.remove());
-  if (playing === motion) playing = null;
+  if (playing !== motion) return; // another has begun since
+  playing = null;
   for (const event of ENDING) document.removeEventListener(event, endMotion, {capture: true});
 }
 
