@@ -30,7 +30,8 @@ def main(out: str, steps: int, device: str) -> None:
                    resume=is_run(out))
 
     test_pairs = get_task("copy").pairs("test", 1000, seed=1)
-    right = result.translator.evaluate(test_pairs)["exact_match"]
+    sources, references = zip(*test_pairs, strict=True)
+    right = result.translator.evaluate(sources, references)["exact_match"]
     print(f"repeated without a mistake: {right:.1%} of {len(test_pairs):,} unseen strings")
     [best] = result.translator.translate(["j i h g f e d c b a"])
     print(f"j i h g f e d c b a → {best[0].text}")

@@ -47,7 +47,8 @@ def main(steps: int, device: str) -> None:
             if gradients.ranks.rank == 0 and step % 100 == 99:
                 print(f"step {step + 1}: loss {float(loss) / batch.num_target_tokens:.3f}")
 
-    found = Translator(model, *tokenizers).evaluate(get_task("copy").pairs("test", 200, seed=1), ranks=gradients.ranks)
+    sources, references = zip(*get_task("copy").pairs("test", 200, seed=1), strict=True)
+    found = Translator(model, *tokenizers).evaluate(sources, references, ranks=gradients.ranks)
     if gradients.ranks.rank == 0:
         print(f"repeated without a mistake: {found['exact_match']:.1%} of 200 unseen strings")
 

@@ -35,7 +35,8 @@ def main(out: str, steps: int, device: str) -> None:
     result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, data, device, resume=is_run(out))
 
     test_pairs = task.pairs("test", 1000, seed=1)
-    right = result.translator.evaluate(test_pairs)["exact_match"]
+    sources, references = zip(*test_pairs, strict=True)
+    right = result.translator.evaluate(sources, references)["exact_match"]
     print(f"reversed without a mistake: {right:.1%} of {len(test_pairs):,} unseen strings")
 
     # The three best of a beam of four, with their scores: log-probabilities, normalised for length.

@@ -32,7 +32,7 @@ def main(files: tuple[Path, ...], tokens: str, out: str, steps: int | None, devi
     result = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, options, data, device,
                    resume=is_run(out))
 
-    scores = result.translator.evaluate(valid_pairs, beam=4)
+    scores = result.translator.evaluate(*zip(*valid_pairs, strict=True), beam=4)
     print(f"BLEU {scores['bleu']:.1f} on {scores['sentences']:,} sentences ({scores['bleu_signature']})\n")
     for source, target in valid_pairs[:5]:
         [[best]] = result.translator.translate([source], beam=4)

@@ -36,12 +36,13 @@ from transformer.model import (
 from transformer.model.more.grouped_attention import GroupedQueryAttention
 from transformer.model.more.language_model import LanguageModel
 from transformer.model.more.rotary import RotaryPositions
+from transformer.translator import Translator
 
 __all__ = [
     "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
     "KeyValueCache", "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual",
-    "RotaryPositions", "SinusoidalPositions", "Transformer", "TransformerConfig", "causal_mask", "generate", "known",
-    "padding_mask", "shift_right", "stream", "trace",
+    "RotaryPositions", "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask",
+    "generate", "known", "padding_mask", "shift_right", "stream", "trace",
 ]
 
 moved.install()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,21 +14,26 @@ from typing import Any, Self
 
 from minigrad import parallel
 
-from transformer.data.batches import Batch, Example, batches_by_length, collate, encode_pairs
+from transformer.data.batches import Batch, batches_by_length, collate
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
+from transformer.decode.beam import MAX_ALPHA
 from transformer.decode.steps import decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
-from transformer.training.metrics import bleu, exact_match, token_accuracy
+from transformer.training.files import read_file
+from transformer.training.messages import note
+from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, refuse_text, token_accuracy
 from transformer.training.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
 from transformer.training.packed import packed_loss
 from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
+ALPHA = 0.6  # of the length normalisation, where the training chose none
+DECODING = "decoding.json"  # in the folder of a run: {"length_penalty": "gnmt", "alpha": 1.2}, which its training chose
 
 
 @dataclass(frozen=True)
@@ -38,28 +44,13 @@ class Translation:
         text: the translated line.
         score: its log-probability, normalised by the `length_penalty`; higher is better.
         ids: its target token ids, without begin- and end-of-sentence.
+        truncated: whether the line has more tokens than the model has positions, and was cut.
     """
 
     text: str
     score: float
     ids: list[int]
-
-
-class TooLong(ValueError):
-    """A sentence has more tokens than the model has positions.
-
-    Attributes:
-        index: the number of the sentence, counted from 0.
-        side: 0 if the sentence is a source, 1 if it is a target.
-        problem: its length and the remedy, in words.
-    """
-
-    def __init__(self, index: int, tokens: int, positions: int, name: str = "") -> None:
-        self.index, self.side = index, int(name == "target")
-        name = f"{name} " if name else ""
-        self.problem = (f"{tokens:,} {name}tokens with end-of-sentence, more than the model's {positions:,} positions; "
-                        "shorten it, or train with a larger --max-length")
-        super().__init__(f"line {index + 1}: {self.problem}")
+    truncated: bool = False
 
 
 class Translator:
@@ -68,32 +59,36 @@ class Translator:
     Args:
         model: a trained model in any mode, on any device.
         source_tokenizer, target_tokenizer: the tokenizers of its training.
+        alpha: the default `alpha` of its methods.
     """
 
-    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer) -> None:
+    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
+                 alpha: float = ALPHA) -> None:
         self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
+        self.alpha = alpha
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
         """Load the "best" or "latest" model of a run, or that of a checkpoint by its name; rank 0 reads it for all.
 
-        Raises `ModelDoesNotFit`, and what `load_model` raises.
+        Its `alpha` is `chosen_alpha` of the run. Raises `ModelDoesNotFit`, and what `load_model` raises.
         """
         with memory_or(ModelDoesNotFit()):
             model, run = load_model(folder, device, which, ranks)
-        return cls(model, run.source_tokenizer, run.target_tokenizer)
+        return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
 
-    def translate(self, lines: Sequence[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
-                  length_penalty: str = "gnmt", alpha: float = 0.6,
+    def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
+                  length_penalty: str = "gnmt", alpha: float | None = None,
                   max_length: int | None = None, ranks: Alone = ALONE) -> list[list[Translation]]:
         """The best translations of each line, best first.
 
         Args:
-            lines: source texts; the translation of a blank line is blank.
+            lines: source texts, such as a list or an open file; a line ending at their end is dropped. The translation
+                of a blank line is blank. A line with more tokens than the model has positions is cut.
             beam: the beam size; 1 is greedy decoding.
             num_best: the number of translations to return for each line, at most `beam`.
             batch_size: the number of lines decoded together. Lines of like length share a batch, to limit padding.
-            length_penalty, alpha: the normalisation of scores, see `beam_search`.
+            length_penalty, alpha: the normalisation of scores, see `beam_search`; alpha None: the translator's `alpha`.
             max_length: the most tokens of a translation; by default twice the source's plus 10.
             ranks: the processes that divide the work; each calls with the same lines, and has all results.
 
@@ -101,15 +96,16 @@ class Translator:
             A list for each line, in the order of `lines`.
 
         Raises:
-            TooLong: a line has more tokens than the model has positions; nothing was translated.
+            TypeError: `lines` is a single text, or one of them no str.
             ValueError: an argument out of range.
             NotFinite: the model gives no finite probabilities.
         """
         if batch_size < 1:
             raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
-        sources = [[*self.source_tokenizer.encode(line), EOS] for line in lines]
-        for index, source in enumerate(sources):
-            self._check_length(index, len(source))
+        lines = _texts(lines, "translate")
+        alpha = self.alpha if alpha is None else alpha
+        encoded = [self.source_tokenizer.encode(line) for line in lines]
+        sources = [[*ids[:self._room], EOS] for ids in encoded]
         results = [[Translation("", 0.0, [])] for _ in lines]
         by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
 
@@ -123,21 +119,25 @@ class Translator:
         translations = ranks.merge([translated(chosen) for chosen in ranks.share(batches)])
         for chosen, found in zip(batches, translations, strict=True):
             for i, hypotheses in zip(chosen, found, strict=True):
-                results[i] = [Translation(self.target_tokenizer.decode(ids), score, ids) for score, ids in hypotheses]
+                results[i] = [Translation(self.target_tokenizer.decode(ids), score, ids, len(encoded[i]) > self._room)
+                              for score, ids in hypotheses]
         return results
 
     def loss(self, pairs: Pairs, batch_tokens: int = 4096, ranks: Alone = ALONE) -> float:
         """The cross-entropy of the targets per token, end-of-sentence included, in nats, without dropout or smoothing.
 
-        The `ranks` divide the batches, and all have the result.
+        A text with more tokens than the model has positions is cut. The `ranks` divide the batches, and all have the
+        result.
 
         Raises:
-            TooLong: a pair has more tokens than the model has positions.
             ValueError: there are no pairs.
             NotFinite: the loss is not finite.
             BatchDoesNotFit: there is too little memory for a batch.
         """
-        examples = self._examples(pairs)
+        if not pairs:
+            raise ValueError("there are no sentence pairs to evaluate on")
+        examples = [([*self.source_tokenizer.encode(source)[:self._room], EOS],
+                     self.target_tokenizer.encode(target)[:self._room]) for source, target in pairs]
         batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
 
         def loss(batch: Batch) -> float:
@@ -152,63 +152,86 @@ class Translator:
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)
 
-    def evaluate(self, pairs: Pairs, beam: int = 1, batch_size: int = 64, length_penalty: str = "gnmt",
-                 alpha: float = 0.6, max_length: int | None = None, ranks: Alone = ALONE) -> dict[str, Any]:
-        """Translate the sources of `pairs` and compare with their targets.
+    def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
+                 length_penalty: str = "gnmt", alpha: float | None = None, max_length: int | None = None,
+                 ranks: Alone = ALONE, bleu_tokenize: str | None = None) -> dict[str, Any]:
+        """Translate the `sources` and compare with the `references`.
 
         Args:
-            pairs: (source, target) texts, at least one.
+            sources, references: texts, one reference for each source and at least one.
             beam, batch_size, length_penalty, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
                 memory for the loss, too.
             ranks: as for `translate`.
+            bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
 
         Returns:
-            A dictionary of JSON values: ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats per token),
-            ``bleu`` (0 to 100) and ``bleu_signature`` (both None if sacrebleu is not installed), ``sentences`` and
-            ``seconds`` taken.
+            A dictionary of JSON values: ``bleu`` and ``chrf`` (0 to 100), ``bleu_signature`` and ``chrf_signature``
+            (all None if sacrebleu is not installed), ``exact_match`` and ``token_accuracy`` (fractions), ``loss`` (nats
+            per token), the numbers of ``sentences`` and of ``truncated`` sources, ``seconds`` taken, and ``outputs``,
+            the list of translations.
 
         Raises:
-            TooLong, ValueError, NotFinite: as `translate` and `loss`.
+            TypeError, ValueError, NotFinite: as `translate` and `loss`; ValueError, too, unless there is one reference
+                for each source.
         """
         start = time.perf_counter()
-        loss = self.loss(pairs, min(4096, 64 * batch_size), ranks)
-        found = self.translate([source for source, _ in pairs], beam, 1, batch_size, length_penalty, alpha, max_length,
-                               ranks)
-        hypotheses, references = [best[0].text for best in found], [self._as_decoded(target) for _, target in pairs]
+        sources, references = _texts(sources, "evaluate"), _texts(references, "evaluate")
+        if len(sources) != len(references):
+            raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
+                             "for each")
+        loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
+        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, length_penalty, alpha, max_length,
+                                                     ranks)]
+        outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
-        scored: tuple[float, str] | tuple[None, None] = None, None
+        scored: dict[str, Any] = dict.fromkeys(("bleu", "bleu_signature", "chrf", "chrf_signature"))
         with suppress(ImportError):  # sacrebleu is an extra
-            scored = bleu(hypotheses, references, self.bleu_tokenize)
+            scored["bleu"], scored["bleu_signature"] = bleu(
+                outputs, references, bleu_tokenize or bleu_tokenizer(self.target_tokenizer.kind, references))
+            scored["chrf"], scored["chrf_signature"] = chrf(outputs, references)
         return {
-            "exact_match": exact_match(hypotheses, references),
-            "token_accuracy": token_accuracy([best[0].ids for best in found], right_ids),
+            **scored,
+            "exact_match": exact_match(outputs, references),
+            "token_accuracy": token_accuracy([best.ids for best in found], right_ids),
             "loss": loss,
-            "bleu": scored[0],
-            "bleu_signature": scored[1],
             "sentences": len(references),
+            "truncated": sum(best.truncated for best in found),
             "seconds": time.perf_counter() - start,
+            "outputs": outputs,
         }
 
     @property
-    def bleu_tokenize(self) -> str:
-        """sacrebleu's tokenizer: "char" for a target of characters; otherwise "none", which splits at blanks."""
-        return "char" if self.target_tokenizer.kind == "characters" else "none"
+    def _room(self) -> int:
+        """The most tokens of a text that the model has positions for, beside end-of-sentence."""
+        return self.model.config.max_length - 1
 
-    def _check_length(self, index: int, tokens: int, side: str = "") -> None:
-        positions = self.model.config.max_length
-        if tokens > positions:
-            raise TooLong(index, tokens, positions, side)
-
-    def _examples(self, pairs: Pairs) -> list[Example]:
-        if not pairs:
-            raise ValueError("there are no sentence pairs to evaluate on")
-        examples = encode_pairs(pairs, self.source_tokenizer, self.target_tokenizer)
-        for index, (source, target) in enumerate(examples):
-            self._check_length(index, len(source), "source")
-            self._check_length(index, len(target) + 1, "target")
-        return examples
-
-    def _as_decoded(self, reference: str) -> str:
+    def as_decoded(self, reference: str) -> str:
         """The reference as decoding would write it: a word tokenizer does not keep the original white space."""
         return " ".join(reference.split()) if isinstance(self.target_tokenizer, WordTokenizer) else reference
+
+
+def chosen_alpha(folder: str | Path, ranks: Alone = ALONE) -> float:
+    """The alpha in the `DECODING` file of a run, or 0.6; a note tells of a damaged file. Rank 0 reads it for all."""
+    path = Path(folder) / DECODING
+
+    def read() -> float:
+        with suppress(OSError, ValueError):
+            match json.loads(read_file(path, 200)):
+                case {"length_penalty": "gnmt", "alpha": int() | float() as alpha} if 0 <= alpha <= MAX_ALPHA:
+                    return alpha
+        if path.exists():
+            note(f"{path}: damaged; alpha is {ALPHA}")
+        return ALPHA
+
+    return ranks.first(read)
+
+
+def _texts(lines: Iterable[str], caller: str) -> list[str]:
+    """The lines without their endings; TypeError if they are a single text, or one of them is no str."""
+    refuse_text(caller, lines)
+    lines = list(lines)
+    for number, line in enumerate(lines, start=1):
+        if not isinstance(line, str):
+            raise TypeError(f"{caller}: line {number} is of type {type(line).__name__}, not str")
+    return [line.removesuffix("\n").removesuffix("\r") for line in lines]

@@ -76,9 +76,10 @@ def test_tokens_without_probability_are_no_error_beside_one_that_has_it():
 def test_a_translator_gives_no_loss_and_an_explanation_no_page(run, spoil, cause):
     translator = Translator.load(run)
     spoil(translator.model)
-    for work in (translator.loss, translator.evaluate, lambda pairs: explain(translator, pairs[0][0])):
+    for work in (lambda: translator.loss(PAIRS), lambda: translator.evaluate(*zip(*PAIRS, strict=True)),
+                 lambda: explain(translator, PAIRS[0][0])):
         with pytest.raises(NotFinite, match=cause):
-            work(PAIRS)
+            work()
 
 
 @pytest.mark.parametrize("name", ["nan", "infinite"])

@@ -61,7 +61,7 @@ def test_eight_threads_share_a_translator(run):
     lines = SENTENCES[:20]
 
     def work(_):
-        translations, scores = translator.translate(lines, beam=2), translator.evaluate(PAIRS[:10])
+        translations, scores = translator.translate(lines, beam=2), translator.evaluate(*zip(*PAIRS[:10], strict=True))
         return translations, {name: value for name, value in scores.items() if name != "seconds"}
 
     expected = work(0)

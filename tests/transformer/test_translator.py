@@ -1,15 +1,21 @@
 """Lines in, translations and scores out: order, batches, blanks, lengths, evaluation."""
 
+import io
+import shutil
+
 import numpy as np
 import pytest
 
 import minigrad
 
 from tests.transformer.digits import PAIRS, SENTENCES, translated
+from transformer import Translator
 from transformer.data import BOS, EOS, build_tokenizers
 from transformer.decode import beam_search
 from transformer.training import metrics
-from transformer.translator import TooLong, Translation, Translator
+from transformer.translator import DECODING, Translation
+
+SOURCES, REFERENCES = zip(*PAIRS, strict=True)
 
 
 @pytest.fixture
@@ -26,6 +32,22 @@ def test_the_order_of_the_lines_is_kept_whatever_the_batches(translator):
     expected = [translated(line) for line in lines]
     assert first(translator.translate(lines)) == expected
     assert first(translator.translate(lines, batch_size=7, beam=3)) == expected
+
+
+@pytest.mark.parametrize("lines", [
+    ("one", "two three"), iter(["one", "two three"]), io.StringIO("one\ntwo three\n"), ["one\r\n", "two three\n"]])
+def test_any_iterable_of_lines(translator, lines):
+    assert first(translator.translate(lines)) == ["一", "二 三"]
+
+
+@pytest.mark.parametrize(("lines", "message"), [
+    ("one", r"give \[text\]"), (b"one", r"give \[text\]"), (["one", 2], "line 2 is of type int"),
+    ([b"one"], "line 1 is of type bytes")])
+def test_what_is_no_list_of_texts_is_refused(translator, lines, message):
+    for refusing in (translator.translate, lambda lines: translator.evaluate(lines, ["一"]),
+                     lambda lines: translator.evaluate(["one"], lines)):
+        with pytest.raises(TypeError, match=message):
+            refusing(lines)
 
 
 def test_sentences_of_one_batch_have_like_lengths(translator, monkeypatch):
@@ -56,14 +78,32 @@ def test_scores_are_those_of_the_search(translator):
     assert found[0].score > found[1].score > found[2].score
 
 
-def test_a_line_longer_than_the_positions_is_named(translator):
-    lines = ["one", "one " * 7, "one " * 8, "two"]  # 8 positions; end-of-sentence takes one
-    assert len(translator.translate(lines[:2])) == 2
-    with pytest.raises(TooLong, match=r"^line 3: 9 tokens .*, more than the model's 8 positions") as error:
-        translator.translate(lines)
-    assert error.value.index == 2
+def test_a_text_longer_than_the_positions_is_cut(translator):
+    lines = ["one", "one " * 7, "one " * 7 + "two", "two"]  # 8 positions; end-of-sentence takes one
+    found = [best for [best] in translator.translate(lines)]
+    assert [best.truncated for best in found] == [False, False, True, False]
+    assert (found[2].text, found[2].score) == (found[1].text, pytest.approx(found[1].score))
+    assert translator.loss([(lines[2], "一 " * 9)]) == translator.loss([(lines[1], "一 " * 7)])
+    assert translator.evaluate(lines, ["一"] * 4)["truncated"] == 1
     with pytest.raises(ValueError, match="batch_size"):
         translator.translate(["one"], batch_size=0)
+
+
+@pytest.mark.parametrize(("text", "alpha"), [
+    (None, 0.6), ('{"length_penalty": "gnmt", "alpha": 1.5}', 1.5), ('{"alpha": 1.5}', 0.6), ("{", 0.6), ("[1]", 0.6),
+    ('{"length_penalty": "gnmt", "alpha": NaN}', 0.6), ('{"length_penalty": "gnmt", "alpha": "1"}', 0.6)])
+def test_alpha_is_by_default_what_the_training_chose(run, tmp_path, capsys, text, alpha):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / DECODING).unlink(missing_ok=True)
+    if text is not None:
+        (copy / DECODING).write_text(text, encoding="utf-8")
+    translator = Translator.load(copy)
+    assert translator.alpha == alpha
+    assert capsys.readouterr().err.count("note: ") == (text is not None and alpha == 0.6)
+    lines = ["one two", "three"]
+    chosen, given, other = (translator.translate(lines, beam=3, **alphas) for alphas in (
+        {}, {"alpha": alpha}, {"alpha": 3.0}))
+    assert chosen == given != other
 
 
 def test_the_loss_is_the_mean_over_all_target_tokens(translator):
@@ -90,24 +130,30 @@ def test_the_loss_is_without_dropout_and_leaves_the_mode_alone(translator):
 
 
 def test_evaluation(translator):
-    result = translator.evaluate(PAIRS, beam=2)
+    result = translator.evaluate(SOURCES, iter(REFERENCES), beam=2)
     assert result["exact_match"] == result["token_accuracy"] == 1.0
     assert result["loss"] == translator.loss(PAIRS) < 0.05
     assert result["bleu_signature"].startswith("nrefs:1|case:mixed|")
-    assert result["sentences"] == len(PAIRS)
+    assert result["chrf"] == 100.0
+    assert result["chrf_signature"].startswith("nrefs:1|case:mixed|")
+    assert result["outputs"] == [*REFERENCES]
+    assert (result["sentences"], result["truncated"]) == (len(PAIRS), 0)
     assert result["seconds"] > 0
-    pairs = [("one two", "一 二"), ("one two three", "一 二 一"), ("two", "一"), ("three", "三 三")]
-    result = translator.evaluate(pairs)
+    references = ["一 二", "一 二 一", "一", "三 三"]
+    result = translator.evaluate(["one two", "one two three", "two", "three"], references)
     assert result["exact_match"] == 1 / 4
     assert result["token_accuracy"] == (2 + 2 + 0 + 1) / (2 + 3 + 1 + 2)
-    assert result["bleu"] == metrics.bleu(["一 二", "一 二 三", "二", "三"], [target for _, target in pairs])[0]
-    assert translator.evaluate([("one  two", " 一   二 ")])["exact_match"] == 1.0, "the spacing of words is no mistake"
+    outputs = ["一 二", "一 二 三", "二", "三"]
+    assert result["bleu"] == metrics.bleu(outputs, references)[0]
+    assert result["chrf"] == metrics.chrf(outputs, references)[0]
+    assert "tok:char" in translator.evaluate(["one"], ["一"], bleu_tokenize="char")["bleu_signature"]
+    assert translator.evaluate(["one  two"], [" 一   二 "])["exact_match"] == 1.0, "the spacing of words is no mistake"
 
 
 def test_an_unknown_word_is_not_got_right_by_the_unknown_token(translator, monkeypatch):
     unknown = [[Translation("一 <unk>", -1.0, [*translator.target_tokenizer.encode("一"), 3])]]
     monkeypatch.setattr(translator, "translate", lambda *arguments: unknown)
-    assert translator.evaluate([("one two", "一 万")])["token_accuracy"] == 1 / 2
+    assert translator.evaluate(["one two"], ["一 万"])["token_accuracy"] == 1 / 2
 
 
 def test_characters_are_the_tokens_of_a_model_of_characters(translator):
@@ -115,15 +161,12 @@ def test_characters_are_the_tokens_of_a_model_of_characters(translator):
     spelt = Translator(translator.model, translator.source_tokenizer, characters)
     spelt.translate = lambda *arguments: [[Translation("二 一", -1.0, characters.encode("二 一"))]]
     spelt.loss = lambda *arguments: 0.0
-    assert spelt.evaluate([("one two", "二 三")])["token_accuracy"] == 2 / 3
-    assert spelt.evaluate([("one two", "二 一 ")])["exact_match"] == 0.0  # blanks are characters too
+    assert spelt.evaluate(["one two"], ["二 三"])["token_accuracy"] == 2 / 3
+    assert spelt.evaluate(["one two"], ["二 一 "])["exact_match"] == 0.0  # blanks are characters too
 
 
 def test_pairs_that_cannot_be_evaluated(translator):
     with pytest.raises(ValueError, match="there are no sentence pairs"):
-        translator.evaluate([])
-    with pytest.raises(TooLong, match=r"^line 2: 9 target tokens .*, more than the model's 8 ") as error:
-        translator.evaluate([("one", "一"), ("one", "一 " * 8)])
-    assert error.value.index == 1
-    with pytest.raises(TooLong, match=r"^line 1: 10 source tokens"):
-        translator.loss([("one " * 9, "一")])
+        translator.evaluate([], [])
+    with pytest.raises(ValueError, match="2 sources, 1 references"):
+        translator.evaluate(["one", "two"], ["一"])

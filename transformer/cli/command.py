@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -27,13 +29,12 @@ from transformer.training.options import MOST, MOST_THREADS
 from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
 from transformer.training.run_folder import RunError
 from transformer.training.threads import limit_threads
-from transformer.translator import TooLong, Translator
+from transformer.translator import ALPHA, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
 COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
 # Their messages are for users.
-MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, TooLong, ImportError, launch.LaunchError,
-            RankError)
+MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
@@ -144,6 +145,13 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+def quoted(path: Path) -> str:
+    """The path as a shell reads it; with an escape for each byte, where it has some that no terminal shows."""
+    if str(path).isprintable():
+        return shlex.quote(str(path))
+    return "$'" + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + "'"
+
+
 def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
     """``click.option`` in a section of the help, with its default shown."""
     return click.option(*names, cls=Option, section=section, show_default=True, **attributes)
@@ -210,7 +218,8 @@ def decoding_options(command: F) -> F:
                help="Sentences decoded together."),
         option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
                help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
-        option("--alpha", type=FiniteRange(0, MAX_ALPHA), default=0.6, section=section, help="The exponent of gnmt."),
+        option("--alpha", type=FiniteRange(0, MAX_ALPHA), section=section,
+               help=f"The exponent of gnmt.  [default: what the training chose, or {ALPHA}]"),
         option("--max-length", type=COUNT, metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
         checkpoint_option, device_option, distributed_option,

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from transformer.cli.command import COUNT, device_option, option
-from transformer.cli.train import Training, quoted
+from transformer.cli.command import COUNT, device_option, option, quoted
+from transformer.cli.train import Training
 from transformer.data import BOS, EOS, get_task
 from transformer.explore.plots import cross_attention, plot_attention
 from transformer.explore.translation import explain
@@ -53,7 +53,8 @@ def demo(out: Path, steps: int, device: str) -> None:
                        replace(recipe.options, steps=steps), recipe.data("dates", seed=1), device,
                        resume=is_run(out)).translator
     test_pairs = get_task("dates").pairs("test", 1000, seed=1)
-    right = translator.evaluate(test_pairs)["exact_match"]
+    texts, dates = zip(*test_pairs, strict=True)
+    right = translator.evaluate(texts, dates)["exact_match"]
     click.echo(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
     for text, date in test_pairs[:10]:
         [[best]] = translator.translate([text])

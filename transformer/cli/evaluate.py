@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,16 @@ from transformer.cli.command import (
     option,
 )
 from transformer.cli.streams import opened
-from transformer.data.parallel_text import line_of_pair, read_parallel
+from transformer.cli.unknown import tell_unknown_of_all
+from transformer.data.parallel_text import ParallelText
 from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
+from transformer.training.files import write_output
+from transformer.training.messages import note, shortened
+from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
 from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
 from transformer.training.threads import decoding_threads
-from transformer.translator import TooLong, Translator
+from transformer.translator import Translator, chosen_alpha
 
 
 @click.command(cls=Command)
@@ -38,13 +43,22 @@ from transformer.translator import TooLong, Translator
         help="Without files: the number of unseen examples of the model's own task.")
 @option("--seed", type=SEED, default=1, section="Data", help="Without files: the seed of the examples.")
 @decoding_options
+@option("--bleu-tokenize", type=click.Choice(BLEU_TOKENIZERS), section="Output",
+        help="How sacrebleu splits the texts for BLEU.  [default: none for words, char for characters; for byte pairs "
+             "13a, or char if the references have no blanks between words]")
+@option("--output", metavar="FILE", type=click.Path(dir_okay=False, writable=True, path_type=Path), section="Output",
+        help="Write a table with tabs: source, reference, output and score of each sentence. The score is its chrF; "
+             "without sacrebleu, 1 for an exact match, else 0.")
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
-             ranks: Alone, threads: int | None, max_length: int | None, **decoding: Any) -> None:
+             ranks: Alone, threads: int | None, max_length: int | None, output: Path | None, **options: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
 
-    Prints one JSON object, with all digits: exact_match and token_accuracy (fractions), loss (nats per target token),
-    bleu (0 to 100, of tokens between blanks) with sacrebleu's signature, sentences and seconds. A line on standard
-    error has the same scores rounded, for people.
+    Without files, a model of text files is evaluated on its validation text, of which each source counts once. That
+    text chose the checkpoint, so the scores are better than on other text.
+
+    Prints one JSON object, with all digits: bleu and chrf (0 to 100) with sacrebleu's signatures, exact_match and
+    token_accuracy (fractions), loss (nats per target token), the numbers of sentences and of those truncated to the
+    model's positions, and seconds. A line on standard error has the scores rounded, for people.
 
     \b
     python -m transformer evaluate runs/dates
@@ -54,35 +68,73 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(filter(None, (source, target)), ranks)
     opened(sys.stdout, "output")
+    if output is not None:
+        _check_output(output)
     with memory_or(ModelDoesNotFit()):
         model, run = load_model(folder, device, checkpoint, ranks)
-    translator = Translator(model, run.source_tokenizer, run.target_tokenizer)
+    translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
     check_positions(translator, max_length)
-    check_beam(translator, decoding["beam"])
+    check_beam(translator, options["beam"])
     if source is not None and target is not None:
-        pairs = read_parallel(source, target)
+        text = ParallelText(source, target)
+        pairs = [*text]
+        if text.left_out:
+            note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in run.data:
         pairs = sources.generated(sources.task_of(run.data), "test", count, seed, "--count")
+    elif "train" in run.data:
+        pairs = [*dict(reversed(sources.validation(run.data))).items()][::-1]  # the first pair of each source
     else:
-        known = "was trained on text files" if "train" in run.data else "does not say what it was trained on"
-        raise click.UsageError(f"{folder} {known}: give --source and --target to evaluate it on")
-    try:
-        with decoding_threads(model.config, threads, model.device):
-            result = translator.evaluate(pairs, max_length=max_length, ranks=ranks, **decoding)
-    except TooLong as error:
-        place = repr(textwrap.shorten(pairs[error.index][error.side], 50, placeholder="…"))
-        if source is not None and target is not None:
-            path = (source, target)[error.side]
-            place = f"{path}, line {line_of_pair(path, error.index)}"
-        raise click.UsageError(f"{place}: {error.problem}") from error
+        raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
+                               "it on")
+    lines, references = zip(*pairs, strict=True)
+    _tell_of(lines, translator)
+    with decoding_threads(model.config, threads, model.device):
+        result = translator.evaluate(lines, references, max_length=max_length, ranks=ranks, **options)
+    outputs = result.pop("outputs")
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad-transformer[data]'", err=True)
     click.echo(json.dumps(result))
-    click.echo(rounded(result), err=True)
+    click.echo(rounded(result, "task" in run.data), err=True)
+    if output is not None and ranks.rank == 0:
+        rows = zip(lines, map(translator.as_decoded, references), outputs, strict=True)
+        write_output(output, table([*rows]).encode())
 
 
-def rounded(result: dict[str, Any]) -> str:
-    """The scores in one line, with as many digits as the messages of the training have."""
-    bleu = "" if result["bleu"] is None else f", BLEU {result['bleu']:.2f}"
-    return (f"exact match {100 * result['exact_match']:.2f} %, token accuracy {100 * result['token_accuracy']:.2f} %, "
-            f"loss {result['loss']:.4f}{bleu}, on {result['sentences']:,} sentences")
+def rounded(result: dict[str, Any], of_task: bool) -> str:
+    """The scores in one line, first those that say most of a generated task, or of text."""
+    exact = [f"exact match {100 * result['exact_match']:.2f} %"]
+    if of_task:
+        exact.append(f"token accuracy {100 * result['token_accuracy']:.2f} %")
+    graded = [f"{title} {result[name]:.{digits}f}" for title, name, digits in (
+        ("BLEU", "bleu", 2), ("chrF", "chrf", 2), ("loss", "loss", 4)) if result[name] is not None]
+    return f"{', '.join(exact + graded if of_task else graded + exact)}, on {result['sentences']:,} sentences"
+
+
+def table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Source, reference, output and score of each sentence, with tabs, below a line of titles."""
+    try:
+        scores = [f"{sentence_chrf(output, reference):.2f}" for _, reference, output in rows]
+    except ImportError:
+        scores = [str(int(output == reference)) for _, reference, output in rows]
+    blanks = dict.fromkeys(map(ord, "\t\r\n"), " ")
+    cells = [("source", "reference", "output", "score"),
+             *((*row, score) for row, score in zip(rows, scores, strict=True))]
+    return "".join("\t".join(cell.translate(blanks) for cell in row) + "\n" for row in cells)
+
+
+def _tell_of(lines: Sequence[str], translator: Translator) -> None:
+    """Write a note on the words that the vocabulary lacks, and one on the lines that are too long for the model."""
+    tokenizer, positions = translator.source_tokenizer, translator.model.config.max_length
+    tell_unknown_of_all(lines, tokenizer)
+    cut = [number for number, line in enumerate(lines, start=1) if len(tokenizer.encode(line)) >= positions]
+    if cut:
+        note(f"cut to the model's {positions:,} positions: {len(cut):,} sources, the first of them number {cut[0]:,}, "
+             f"{shortened(lines[cut[0] - 1], 60)!r}")
+
+
+def _check_output(path: Path) -> None:
+    """UsageError if no file can be written to the folder of `path`, before the sentences are translated in vain."""
+    folder = path.resolve().parent
+    if (path.is_file() or not path.exists()) and not os.access(folder, os.W_OK):
+        raise click.UsageError(f"--output {path}: cannot write to {folder}")

@@ -21,7 +21,7 @@ from transformer.explore.stories import StoryError, read_story
 from transformer.explore.translation import explain as explain_translation
 from transformer.training.files import write_output
 from transformer.training.messages import note, shortened
-from transformer.translator import TooLong, Translator
+from transformer.translator import Translator
 
 STDOUT, PAGE = Path("-"), Path("explain.html")
 SURE = 0.1  # a loss per token, in nats, at which the model gives its own translation 90 % a token
@@ -97,7 +97,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     try:
         sources, targets = [source, *also], None
         if target is not None:
-            targets = [target, *_translated(translator, source, also)]
+            targets = [target, *_translated(translator, also)]
         _tell_unknown(translator, source, target, also)
         explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
@@ -109,9 +109,6 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if target is None and explanation.loss is not None and explanation.loss < SURE:
             note(f"the model is sure of its own translation, with a loss of {explanation.loss:.2g}, so that hardly any "
                  "gradient flows; insist on a wrong one to see it flow: explain DIR SOURCE TARGET")
-    except TooLong as error:
-        name = f"--also {error.index}" if error.index else f"the {('source', 'target')[error.side]}"
-        raise click.UsageError(f"{name} is too long: {error.problem}") from error
     except (ValueError, IndexError) as error:
         raise click.UsageError(str(error)) from error
 
@@ -123,9 +120,9 @@ def terminal(output: TextIO) -> tuple[bool, int]:
     return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
 
 
-def _translated(translator: Translator, source: str, also: tuple[str, ...]) -> list[str]:
+def _translated(translator: Translator, also: tuple[str, ...]) -> list[str]:
     """The model's translations of the texts of --also; UsageError names one whose translation is empty."""
-    texts = [best.text for [best] in translator.translate([source, *also])[1:]]  # a TooLong counts SOURCE, too
+    texts = [best.text for [best] in translator.translate(also)]
     for number, (text, translation) in enumerate(zip(also, texts, strict=True), start=1):
         if not translation.strip():
             raise click.UsageError(f"--also {number}, {textwrap.shorten(text, 50, placeholder='…')!r}: the model's "

@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.data.parallel_text import DataError, ParallelText, line_of_pair, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, hold_out
 from transformer.data.tasks import Task, get_task
 from transformer.distributed import Alone
 from transformer.training.memory import require_memory
-from transformer.training.pairs import PairTooLong
 from transformer.training.run_folder import RunError
 
 Pairs = Sequence[tuple[str, str]]
 PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 
+@dataclass
+class Text:
+    """The pairs of a run.
+
+    Attributes:
+        train, valid: the pairs.
+        empty: the number of pairs that were left out of both, since a side of them is blank.
+        held_out: whether `valid` is a part of the training text.
+    """
+
+    train: Pairs
+    valid: Pairs
+    empty: int = 0
+    held_out: bool = False
+
+
 def files(given: dict[str, Any]) -> dict[str, Any]:
     """The absolute paths of the given training and validation files, which hold in any working directory."""
-    return {side: [_absolute(Path(path)) for path in given[side]] for side in ("train", "valid") if side in given}
+    return {side: [_absolute(path) for path in given[side]] for side in ("train", "valid") if side in given}
 
 
-def _absolute(path: Path) -> str:
-    resolved = path.resolve()
-    return str(resolved if resolved.exists() else path.absolute())  # /dev/fd/63 resolves to the name of no file
+def _absolute(path: str) -> str:
+    if path == "-":
+        return path
+    resolved = Path(path).resolve()
+    return str(resolved if resolved.exists() else Path(path).absolute())  # /dev/fd/63 resolves to the name of no file
 
 
 def is_described(data: dict[str, Any]) -> bool:
     """Whether `data` says where the pairs come from; a run that began in a Python program need not have it."""
-    return "task" in data or ("train" in data and "valid" in data)
+    return "task" in data or "train" in data
 
 
 def check_readable(paths: Iterable[str], ranks: Alone) -> None:
     """DataError if one of the files is a pipe, and several ranks are to read it: each would get a part of it."""
-    pipe = next((path for path in paths if Path(path).is_fifo()), None) if ranks.size > 1 else None
+    pipe = next((path for path in paths if path == "-" or Path(path).is_fifo()), None) if ranks.size > 1 else None
     if pipe is not None:
         raise DataError(f"{pipe} is a pipe, which one process alone can read; several ranks need a file")
 
 
-def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
+def read(data: dict[str, Any]) -> Text:
     """The training and validation pairs that a run's ``data`` describes.
 
     Raises:
@@ -48,15 +66,32 @@ def read(data: dict[str, Any]) -> tuple[Pairs, Pairs]:
     """
     try:
         if "task" not in data:
-            return ParallelText(*data["train"]), read_parallel(*data["valid"])
+            return _read_text(data["train"], data.get("valid"))
         task = get_task(data["task"])
         train, valid = (generated(task, split, data[f"{split}_count"], data["seed"], f"{split}_count")
                         for split in ("train", "valid"))
-        return train, valid
+        return Text(train, valid)
     except DataError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"the run does not say where its data is: {error!r} in the entry 'data' of run.json") from error
+
+
+def _read_text(train: list[str], valid: list[str] | None) -> Text:
+    if [*train, *(valid or [])].count("-") > 1:
+        raise DataError("standard input can be read once, and - stands for it twice")
+    pairs = ParallelText(*train)
+    if valid is None:
+        return Text(*hold_out(pairs), pairs.left_out, held_out=True)
+    others = ParallelText(*valid)
+    return Text(pairs, list(others), pairs.left_out + others.left_out)
+
+
+def validation(data: dict[str, Any]) -> list[tuple[str, str]]:
+    """The validation text of a run on text; RunError if it came from standard input, which cannot be read again."""
+    if "-" in [*data["train"], *data.get("valid", [])]:
+        raise RunError("the run's text came from standard input: give --source and --target")
+    return list(read(data).valid)
 
 
 def generated(task: Task, split: str, count: int, seed: int, name: str) -> list[tuple[str, str]]:
@@ -74,13 +109,3 @@ def task_of(data: dict[str, Any]) -> Task:
         return get_task(data["task"])
     except (TypeError, ValueError) as error:
         raise RunError(f"the run's task is unknown: {error}") from error
-
-
-def located(data: dict[str, Any], error: PairTooLong) -> str:
-    """The message of `error`, with a file and its line in place of the number of a pair."""
-    if "task" in data:
-        return str(error)
-    path = data["train" if error.kind == "training" else "valid"][error.side]
-    if not Path(path).is_file():  # a pipe, which was read and cannot be read again
-        return str(error)
-    return f"{path}, line {line_of_pair(path, error.index)}: {error.problem}"

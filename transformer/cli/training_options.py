@@ -5,7 +5,7 @@ An option that is not given is None: its value comes from the task's recipe or, 
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+import shlex
 from typing import Any
 
 import click
@@ -13,29 +13,32 @@ import click
 from transformer.cli.command import COUNT, SEED, F, FiniteRange, option
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
-from transformer.model import TransformerConfig
 from transformer.training.options import MOST, TrainingOptions
-from transformer.training.recipes import RECIPES, Recipe
+from transformer.training.recipes import RECIPES
 
 POSITIVE, NOT_NEGATIVE = FiniteRange(0, min_open=True), FiniteRange(0)
 PROBABILITY = FiniteRange(0, 1, max_open=True)
 WARM_UP = click.IntRange(0, MOST)
 VOCABULARY = click.IntRange(len(SPECIALS) + 1, MOST)  # room for a token of the text
-SIZES = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_ff")  # what --config chooses
-FILES = {"nargs": 2, "metavar": "SRC TGT", "type": click.Path()}
+FILES = {"multiple": True, "metavar": "SRC TGT | TABLE", "type": click.Path(allow_dash=True)}
+TOKENIZER = {"metavar": "FILE", "type": click.Path(exists=True, dir_okay=False)}
 
 
 def _choice(*values: str) -> dict[str, Any]:
     return {"type": click.Choice(values)}
 
 
+_TEXT = ("Parallel text to train on, UTF-8, perhaps in gzip: two files, line i of one the translation of line i of the "
+         "other, or a table, source and target with a tab between them. - is standard input.")
 # An option has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
 _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "Data (one of --task and --train)": [
         (("--task",), {**_choice(*TASKS), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
-        (("--train",), FILES, "Parallel text to train on: two UTF-8 files, one sentence a line."),
-        (("--valid",), FILES, "Parallel text to validate on."),
-        (("--tokens",), _choice("words", "characters", "bpe"), "How text is cut into tokens."),
+        (("--train",), FILES, _TEXT),
+        (("--valid",), FILES, "Parallel text to validate on; without it a tenth of the training text is held out."),
+        (("--tokens",), _choice("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
+        (("--source-tokenizer",), TOKENIZER, "A tokenizer.json of Hugging Face that cuts the source instead."),
+        (("--target-tokenizer",), TOKENIZER, "The same for the target."),
         (("--vocab-size",), {"type": VOCABULARY, "metavar": "N"}, "The most tokens of a vocabulary."),
         (("--shared-vocab/--separate-vocab",), {}, "One vocabulary and embedding for both sides, or two."),
         (("--train-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to train on."),
@@ -67,7 +70,8 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
          "Compute each batch in N parts, one after the other: the same updates in less memory."),
         (("--learning-rate",), {"type": POSITIVE, "metavar": "X"}, "The highest learning rate."),
         (("--warmup", "warmup_steps"), {"type": WARM_UP, "metavar": "N"}, "Updates until the highest rate."),
-        (("--schedule",), _choice("inverse_sqrt", "cosine", "linear", "constant"), "How the rate falls after warm-up."),
+        (("--schedule",), _choice("wsd", "inverse_sqrt", "cosine", "linear", "constant"),
+         "How the rate falls after warm-up; wsd: in the last fifth of the run."),
         (("--label-smoothing",), {"type": PROBABILITY, "metavar": "P"}, "Probability spread over all tokens."),
         (("--clip", "clip_norm"), {"type": NOT_NEGATIVE, "metavar": "X"}, "Largest gradient norm; 0 does not clip."),
         (("--weight-decay",), {"type": NOT_NEGATIVE, "metavar": "X"}, "Decoupled weight decay, as in AdamW."),
@@ -76,6 +80,7 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
     ],
     "Validation and checkpoints": [
         (("--valid-every",), {"type": COUNT, "metavar": "N"}, "Updates between validations; each saves a checkpoint."),
+        (("--valid-first",), {"type": COUNT, "metavar": "N"}, "Updates until a first validation before those."),
         (("--valid-sentences",), {"type": COUNT, "metavar": "N"}, "Sentences to translate in each validation."),
         (("--metric", "valid_metric"), _choice("exact_match", "bleu"), "The metric that chooses the best model."),
         (("--patience",), {"type": COUNT, "metavar": "N"}, "End after N validations without a better one."),
@@ -96,53 +101,34 @@ def training_options(command: F) -> F:
     return command
 
 
-def model_changes(given: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of `TransformerConfig` that the given options set."""
-    changes: dict[str, Any] = {}
-    if "layers" in given:
-        changes |= {"num_encoder_layers": given["layers"], "num_decoder_layers": given["layers"]}
-    names = {field.name for field in fields(TransformerConfig)}
-    return changes | {name: value for name, value in given.items() if name in names}
-
-
-def changed_training(options: TrainingOptions, given: dict[str, Any]) -> TrainingOptions:
-    """The training options after the given changes; given steps replace earlier epochs, and the reverse."""
-    names = {field.name for field in fields(TrainingOptions)}
-    changes = {name: value for name, value in given.items() if name in names}
-    if changes.keys() & {"steps", "epochs"}:
-        changes = {"steps": None, "epochs": None} | changes
-    if changes.get("clip_norm") == 0:
-        changes["clip_norm"] = None
-    return replace(options, **changes)
-
-
-def recipe_for(task: str | None, given: dict[str, Any]) -> Recipe:
-    """The recipe of a task, or of text, after the given changes.
-
-    A given preset replaces the recipe's sizes; the recipe's other changes to the model stay.
-    """
-    recipe = RECIPES[task or "text"]
-    if "preset" in given:
-        kept = {name: value for name, value in recipe.model.items() if name not in SIZES}
-        recipe = replace(recipe, preset=given["preset"], model=kept)
-    counts = {name: given[name] for name in ("train_count", "valid_count") if name in given}
-    return replace(recipe, model=recipe.model | model_changes(given), options=changed_training(recipe.options, given),
-                   **counts)
+def as_command(options: dict[str, Any]) -> str:
+    """The options, by the names of their parameters, as they are written on a command line."""
+    words = []
+    for rows in _SECTIONS.values():
+        for names, attributes, _ in rows:
+            value = options.get(names[-1].removeprefix("--").partition("/")[0].replace("-", "_"))
+            if isinstance(value, bool):
+                words.append(names[0].split("/")[not value])
+            elif value is not None:
+                values = value if attributes.get("multiple") else [value]
+                words += [names[0], *(f"{v:g}" if isinstance(v, float) else str(v) for v in values)]
+    return shlex.join(words)
 
 
 def notes() -> str:
     """The text below the options in the help: the recipes, and the options that a resumed run may change."""
     lines = ["\b", "Defaults:"]
-    for name, recipe in RECIPES.items():
-        options = recipe.options
+    for name in TASKS:
+        recipe, options = RECIPES[name], RECIPES[name].options
         length = f"{options.steps:,} steps" if options.steps else f"{options.epochs} epochs"
         lines.append(f"  {name:9} {recipe.preset:5} {length:>11} of {options.batch_tokens:,} tokens, "
                      f"learning rate {options.learning_rate:g}, {options.schedule}")
+    lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
                 f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
                 "(Another number of --shards, or without it of --threads or ranks, or of --micro-batches changes the "
                 "dropout masks of later updates; "
-                "--precision, --jit and --no-jit change their rounding. The schedules cosine and linear end at the "
-                "last step, so more --steps or --epochs give later updates the rates of the longer schedule.)")
+                "--precision, --jit and --no-jit change their rounding. The schedules wsd, cosine and linear end at "
+                "the last step, so more --steps, --epochs or --minutes give later updates the rates of that length.)")
     return "\n".join([*lines, "", resuming])

@@ -19,11 +19,11 @@ from transformer.cli.command import (
     option,
 )
 from transformer.cli.streams import opened
-from transformer.cli.unknown import UnknownInLines
+from transformer.cli.unknown import LineNotes, lacking
 from transformer.data.parallel_text import DataError
 from transformer.distributed import Alone
 from transformer.training.threads import decoding_threads
-from transformer.translator import TooLong, Translation, Translator
+from transformer.translator import Translation, Translator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so that an input without an end is refused
@@ -42,8 +42,8 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
 
     Input and output are UTF-8. Each line gives one line, and a blank line gives a blank one; with --nbest or --scores,
     tabs separate the columns of a line. Lines are read, translated and written in batches of --batch-size, on a
-    terminal one by one; a program that waits for each answer needs --batch-size 1. Characters or words that the model
-    does not know are named on standard error.
+    terminal one by one; a program that waits for each answer needs --batch-size 1. A line with more tokens than the
+    model has positions is cut. Standard error names such lines, and characters or words that the model does not know.
 
     \b
     python -m transformer translate runs/dates --beam 4 < source > output
@@ -56,30 +56,23 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     check_beam(translator, beam)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size, ranks=ranks)
     terminal = ranks.broadcast(source.isatty())
-    unknown = UnknownInLines(translator.source_tokenizer)
-
-    def write(first: int, lines: Sequence[str]) -> None:
-        translations = translator.translate(lines, **options)
-        for number, (line, found) in enumerate(zip(lines, translations, strict=True), start=first):
-            text = ""
-            if line.strip():
-                unknown.tell(number, line)
-                text = one_line(found, columns=nbest > 1 or scores, scores=scores)
-            output.write(text.encode() + b"\n")
-        output.flush()
+    positions, notes = translator.model.config.max_length, LineNotes()
 
     with decoding_threads(translator.model.config, threads, translator.model.device):
         batches = read_batches(source, 1 if terminal else batch_size * ranks.size, terminal)
         for first, lines in _on_all(ranks, batches):
-            try:
-                write(first, lines)
-            except TooLong as error:
-                write(first, lines[:error.index])
-                message = f"line {first + error.index}: {error.problem}"
-                if not terminal:
-                    raise click.UsageError(message) from error
-                click.echo(message, err=True)
-    unknown.close()
+            translations = translator.translate(lines, **options)
+            for number, (line, found) in enumerate(zip(lines, translations, strict=True), start=first):
+                text = ""
+                if line.strip():
+                    if unknown := lacking(line, translator.source_tokenizer):
+                        notes.tell(number, unknown)
+                    if found[0].truncated:
+                        notes.tell(number, f"cut to the model's {positions:,} positions, before it is translated")
+                    text = one_line(found, columns=nbest > 1 or scores, scores=scores)
+                output.write(text.encode() + b"\n")
+            output.flush()
+    notes.close()
 
 
 def _on_all(ranks: Alone, batches: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:

@@ -4,6 +4,7 @@ Everything here is text, integers and NumPy arrays on the host; nothing depends 
 text to a training step, one file each:
 
     tasks.py, dates.py  or  parallel_text.py  pairs of strings
+    indexed.py                                sequences that are computed, such as some of the pairs
     vocabulary.py, tokenizer.py               strings to token ids and back
     examples.py                               the token ids of all pairs: held, or encoded again at each use
     batches.py                                examples of like length, as padded arrays
@@ -14,14 +15,17 @@ few bytes for each pair.
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
-from transformer.data.parallel_text import DataError, ParallelText, read_lines, read_parallel
+from transformer.data.indexed import Selected
+from transformer.data.parallel_text import DataError, ParallelText, hold_out, read_lines, read_parallel
 from transformer.data.tasks import TASKS, Task, get_task
 from transformer.data.tokenizer import (
     BytePairTokenizer,
     CharacterTokenizer,
+    HuggingFaceTokenizer,
     Tokenizer,
     WordTokenizer,
     build_tokenizers,
+    load_tokenizer,
     tokenizer_from_json,
 )
 from transformer.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
@@ -36,7 +40,9 @@ __all__ = [
     "BytePairTokenizer",
     "CharacterTokenizer",
     "DataError",
+    "HuggingFaceTokenizer",
     "ParallelText",
+    "Selected",
     "Task",
     "Tokenizer",
     "Vocabulary",
@@ -46,6 +52,8 @@ __all__ = [
     "collate",
     "encode_pairs",
     "get_task",
+    "hold_out",
+    "load_tokenizer",
     "read_lines",
     "read_parallel",
     "tokenizer_from_json",

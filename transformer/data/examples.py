@@ -37,6 +37,7 @@ class Examples(Indexed[Example]):
     def __init__(self, pairs: Sequence[tuple[str, str]], source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
                  limit: int, checksum: int = 0) -> None:
         self._pairs, self._tokenizers, self.checksum = pairs, (source_tokenizer, target_tokenizer), checksum
+        self._limit = limit
         self.source_lengths, self.steps = (np.empty(len(pairs), np.min_scalar_type(limit + 1)) for _ in range(2))
         self._starts, self._ids = array("i", [0]), array("i")  # of source, target, source, target, …; all in a row
         tokens, done = 0, 0
@@ -63,6 +64,11 @@ class Examples(Indexed[Example]):
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    @property
+    def too_long(self) -> NDArray[np.bool_]:
+        """Boolean (N,): True for an example with more than `limit` tokens in the source or steps of the decoder."""
+        return (self.source_lengths > self._limit) | (self.steps > self._limit)
 
     def at(self, place: int) -> Example:
         """An example: the ids of source and target."""

@@ -1,24 +1,32 @@
-"""Parallel text: two files, one sentence a line, line i of one the translation of line i of the other."""
+"""Parallel text: two files, line i of one the translation of line i of the other, or a table of two columns."""
 
 import codecs
+import gzip
+import io
 import os
 import stat
+import sys
 import weakref
+import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from contextlib import nullcontext
+from hashlib import blake2b
 from os import PathLike
 from typing import NoReturn
 
 import numpy as np
 
-from transformer.data.indexed import Indexed
+from transformer.data.indexed import Indexed, Selected
 
 Path = str | PathLike[str]
 Pair = tuple[str, str]
 
 STRIDE = 32  # lines between two offsets that are held: one read of a few kilobytes finds any of them
 PIECE = 1 << 20  # bytes that are read at a time where a file is read from its beginning to its end
+GZIP = b"\x1f\x8b"  # the first bytes of a file that gzip has written
+MOST_HELD_OUT = 1000  # pairs, about: more would make each validation slower, and its loss hardly more exact
 
 
 class DataError(ValueError):
@@ -26,33 +34,34 @@ class DataError(ValueError):
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, without their line endings.
+    """The lines of a UTF-8 file, plain or written by gzip, without their line endings; ``"-"`` is standard input.
 
     A line ends with a line feed or with carriage return and line feed, and with nothing else: form feeds,
     vertical tabs and U+2028, at which ``str.splitlines`` would split, stay inside a sentence, so that lines of
     two files stay paired. A byte order mark at the start is dropped, and the last line needs no ending.
 
     Raises:
-        DataError: the file cannot be read, or is not UTF-8 (the message has the line).
+        DataError: the file cannot be read, is damaged, or is not UTF-8 (the message has the line).
         TypeError: `path` is no path.
     """
+    path = os.fspath(path)  # TypeError for a number, which would name an open file
+    lines: list[str] = []
     try:
-        path = os.fspath(path)  # TypeError for a number, which would name an open file
-        if stat.S_ISCHR(os.stat(path).st_mode):
+        if path != "-" and stat.S_ISCHR(os.stat(path).st_mode):
             raise DataError(f"{path} is a device, not a file of text")  # /dev/zero has no end
-        with open(path, "rb") as file:
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
             data = file.read()
+        packed = data.startswith(GZIP)
+        for row in gzip.GzipFile(fileobj=io.BytesIO(data)) if packed else io.BytesIO(data):
+            text = row if lines else row.removeprefix(codecs.BOM_UTF8)
+            if text:
+                lines.append(text.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8"))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{_name(path)} is damaged: gzip cannot read it to its end ({error})") from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    rows = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    if not rows[-1]:
-        rows.pop()
-    lines = []
-    for number, row in enumerate(rows, start=1):
-        try:
-            lines.append(row.removesuffix(b"\r").decode("utf-8"))
-        except UnicodeDecodeError as error:
-            _not_utf8(path, number, row[error.start])
+        raise DataError(f"cannot read {_name(path)}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        _not_utf8(path, len(lines) + 1, error)
     return lines
 
 
@@ -93,7 +102,7 @@ class TextFile(Indexed[str]):
                 try:
                     piece.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    _not_utf8(self.path, count + piece[:error.start].count(b"\n") + 1, piece[error.start])
+                    _not_utf8(self.path, count + piece[:error.start].count(b"\n") + 1, error)
                 ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + (offset + 1)
                 starts.extend(ends[-(count + 1) % STRIDE::STRIDE].tolist())
                 count += len(ends)
@@ -142,84 +151,122 @@ class TextFile(Indexed[str]):
 
 
 class ParallelText(Indexed[Pair]):
-    """Two parallel files as (source, target) pairs of lines, in order, read from the files whenever they are used.
+    """Parallel text as (source, target) pairs of lines, in order, read from its files whenever they are used.
 
-    A line that is blank in both files is skipped. The memory does not grow with the text but by half a byte for each
-    pair, see `TextFile`. A file that cannot be read by offset, such as a pipe, is loaded into memory.
+    A pair of which a side is blank is left out. The memory does not grow with the text but by half a byte for each
+    pair, and by 8 for each that is left out, see `TextFile`. What cannot be read by offset is loaded into memory: a
+    pipe, standard input and what gzip has written.
 
     Args:
-        source_path, target_path: the files.
+        paths: the file of the sources and that of the targets, or a table, whose first two columns, with a tab
+            between them, are source and target. ``"-"`` is standard input.
+
+    Attributes:
+        left_out: the number of pairs that are left out.
 
     Raises:
-        DataError: a file is missing, empty or not UTF-8, their line counts differ, or a line is blank in one
-            only; later, on any use: a file has changed.
+        DataError: a file is missing, damaged, or not UTF-8, the line counts differ, both paths name one file, a row
+            has one column, or no pair has text on both sides; later, on any use: a file has changed.
     """
 
-    def __init__(self, source_path: Path, target_path: Path) -> None:
-        self._sides = _lines_of(source_path), _lines_of(target_path)
-        for path, lines in zip((source_path, target_path), self._sides, strict=True):
+    def __init__(self, *paths: Path) -> None:
+        if not 1 <= len(paths) <= 2:
+            raise TypeError(f"parallel text has two files, or one that is a table, not {len(paths)}")
+        names = [_name(path) for path in paths]
+        if len(paths) == 2 and _same(*paths):
+            raise DataError(f"source and target are the same file: {names[0]}")
+        self._sides = [_lines_of(path) for path in paths]
+        for name, lines in zip(names, self._sides, strict=True):
             if not any(line.strip() for line in lines):
-                raise DataError(f"{path} is empty: it has no line with text")
-        sources, targets = self._sides
-        if len(sources) != len(targets):
-            raise DataError(
-                f"{source_path} has {len(sources):,} lines, {target_path} has {len(targets):,}; "
-                "parallel files need the same number"
-            )
-        blank, blank_source, blank_target = array("q"), list[int](), list[int]()
-        for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            if not source.strip():
-                (blank_source if target.strip() else blank).append(number)
-            elif not target.strip():
-                blank_target.append(number)
-        for path, numbers in ((source_path, blank_source), (target_path, blank_target)):
-            if numbers:
-                where = _line_numbers([number + 1 for number in numbers])
-                raise DataError(f"{path} is blank at {where}, where the other file has text")
-        # The number of pairs before each line that is skipped: pair i is so many lines below line i as are <= i.
-        self._pairs_before = np.array(blank, np.int64) - np.arange(len(blank))
+                raise DataError(f"{name} is empty: it has no line with text")
+        counts = [len(lines) for lines in self._sides]
+        if counts[0] != counts[-1]:
+            raise DataError(f"{names[0]} has {counts[0]:,} lines, {names[1]} has {counts[1]:,}; "
+                            "parallel files need the same number")
+        # The number of pairs before each line that is left out: pair i is so many lines below line i as are <= i.
+        self._pairs_before = array("q")
+        for number, lines in enumerate(zip(*self._sides, strict=True)):
+            if not _has_text(_pair(lines)):
+                if len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
+                    raise DataError(f"{names[0]}, line {number + 1:,}: one column, where source and target are two, "
+                                    "with a tab between them")
+                self._pairs_before.append(number - len(self._pairs_before))
+        self.left_out = len(self._pairs_before)
+        if not len(self):
+            raise DataError(f"{' and '.join(names)}: no pair has text on both sides")
 
     def __len__(self) -> int:
         return len(self._sides[0]) - len(self._pairs_before)
 
     def at(self, place: int) -> Pair:
         """A pair of lines."""
-        line = place + int(np.searchsorted(self._pairs_before, place, side="right"))
-        sources, targets = self._sides
-        return sources[line], targets[line]
+        line = place + bisect_right(self._pairs_before, place)
+        return _pair(tuple(lines[line] for lines in self._sides))
 
     def __iter__(self) -> Iterator[Pair]:
-        return (pair for pair in zip(*self._sides, strict=True) if pair[0].strip())
+        return filter(_has_text, map(_pair, zip(*self._sides, strict=True)))
 
 
-def read_parallel(source_path: Path, target_path: Path) -> list[Pair]:
-    """Load two parallel files, `source_path` and `target_path` (see ``read_lines``), as pairs of lines, in order.
+def read_parallel(*paths: Path) -> list[Pair]:
+    """The pairs of ``ParallelText(*paths)``, loaded into memory."""
+    return list(ParallelText(*paths))
 
-    A line that is blank in both files is skipped. `ParallelText` has the same pairs without loading the files.
+
+def hold_out(pairs: Sequence[Pair]) -> tuple[Selected[Pair], Selected[Pair]]:
+    """Divide `pairs` into those for training and those for validation: a tenth, but about 1,000 at most.
+
+    The hash of a source decides, so that no source is on both sides, and the same pairs are divided alike every time.
 
     Raises:
-        DataError: a file is missing, empty or not UTF-8, their line counts differ, or a line is blank in one
-            only.
+        DataError: the pairs are so few that a side would be empty.
     """
-    return list(ParallelText(source_path, target_path))
+    bound = int(min(0.1, MOST_HELD_OUT / max(len(pairs), 1)) * 2**64).to_bytes(8)
+    digests = (blake2b(source.encode(), digest_size=8).digest() for source, _ in pairs)
+    held = np.fromiter((digest < bound for digest in digests), bool, len(pairs))
+    training, validation = (Selected(pairs, np.flatnonzero(side)) for side in (~held, held))
+    if not training or not validation:
+        raise DataError(f"{len(pairs):,} pairs are too few to hold some out for validation; give --valid files")
+    return training, validation
 
 
-def line_of_pair(path: Path, index: int) -> int:
-    """The line, counted from 1, of the pair ``index``, counted from 0, that ``read_parallel`` read from ``path``."""
-    with_text = (number for number, line in enumerate(_lines_of(path), start=1) if line.strip())
-    return next(islice(with_text, index, None))
+def _pair(lines: tuple[str, ...]) -> Pair:
+    """The pair of two lines, or of the columns of one."""
+    source, target, *_ = lines if len(lines) == 2 else f"{lines[0]}\t".split("\t", 2)
+    return source, target
+
+
+def _has_text(pair: Pair) -> bool:
+    """True if neither side is blank."""
+    return bool(pair[0].strip() and pair[1].strip())
 
 
 def _lines_of(path: Path) -> Sequence[str]:
     """The lines of a file, read when they are used if it can be read by offset; DataError as `read_lines`."""
-    by_offset = hasattr(os, "pread") and os.path.isfile(os.fspath(path))
-    return TextFile(path) if by_offset else read_lines(path)
+    return TextFile(path) if hasattr(os, "pread") and _is_plain(os.fspath(path)) else read_lines(path)
 
 
-def _not_utf8(path: Path, line: int, byte: int) -> NoReturn:
-    raise DataError(f"{path}, line {line}: not valid UTF-8 (byte {byte:#04x}); convert the file")
+def _is_plain(path: str) -> bool:
+    """True for a regular file that is not compressed."""
+    try:
+        if path == "-" or not os.path.isfile(path):  # to open a pipe would take it from who reads it next
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(GZIP)) != GZIP
+    except OSError:
+        return False
 
 
-def _line_numbers(numbers: list[int], shown: int = 5) -> str:
-    words = ("line " if len(numbers) == 1 else "lines ") + ", ".join(map(str, numbers[:shown]))
-    return words if len(numbers) <= shown else f"{words} and {len(numbers) - shown:,} more"
+def _same(source: Path, target: Path) -> bool:
+    """True if both paths lead to one file, or are standard input."""
+    exist = os.path.exists(source) and os.path.exists(target)
+    return os.fspath(source) == os.fspath(target) or (exist and os.path.samefile(source, target))
+
+
+def _name(path: Path) -> str:
+    """What messages call a file."""
+    return "standard input" if os.fspath(path) == "-" else str(path)
+
+
+def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> NoReturn:
+    raise DataError(f"{_name(path)}, line {line:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); "
+                    "convert it, for example: iconv -f latin1 -t utf-8") from error

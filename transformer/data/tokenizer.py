@@ -1,4 +1,4 @@
-"""Tokenizers: text to token ids and back, by words, characters or byte pairs."""
+"""Tokenizers: text to token ids and back, by words, characters, byte pairs, or as a Hugging Face file says."""
 
 import json
 from abc import ABC, abstractmethod
@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, Self
 
 from transformer.data.extras import require
+from transformer.data.parallel_text import DataError, Path
 from transformer.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, Vocabulary
 
 
@@ -17,9 +18,13 @@ class Tokenizer(ABC):
     vocabulary: Vocabulary
 
     @classmethod
-    @abstractmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
-        """Learn a vocabulary of at most ``size`` tokens, the four specials included, from ``texts``."""
+        """Learn a vocabulary of at most ``size`` tokens, the four specials included, from ``texts``.
+
+        Raises:
+            ValueError: the tokenizer comes from a file.
+        """
+        raise ValueError(f"a tokenizer of kind {cls.kind!r} is loaded, not trained")
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -56,6 +61,17 @@ class Tokenizer(ABC):
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The tokenizer that ``to_json`` described."""
 
+    def to_hugging_face(self) -> str:
+        """The text of a Hugging Face ``tokenizer.json`` with the ids of this tokenizer, the four specials included.
+
+        In that file the specials are added tokens, which the package ``tokenizers`` finds in a text that spells them
+        out; `load_tokenizer` switches that off.
+
+        Raises:
+            ValueError: the tokenizer was loaded from a file with other specials, and so with other ids.
+        """
+        raise ValueError("a tokenizer.json with these ids would need specials that the loaded one lacks")
+
     @abstractmethod
     def _join(self, ids: list[int]) -> str:
         """The text of ids that hold no special but ``UNK``."""
@@ -63,6 +79,8 @@ class Tokenizer(ABC):
 
 class _TableTokenizer(Tokenizer):
     """A tokenizer whose tokens are pieces of the text as they stand, looked up in a table."""
+
+    _in_file: ClassVar[tuple[str, str, Any]]  # of a tokenizer.json: a pattern, what becomes of its matches, the decoder
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -94,16 +112,36 @@ class _TableTokenizer(Tokenizer):
             raise TypeError("'tokens' is not a list of strings")
         return cls(Vocabulary(tokens))
 
+    def to_hugging_face(self) -> str:
+        pattern, behavior, decoder = self._in_file
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
+        model = {"type": "WordLevel", "unk_token": SPECIALS[UNK]}
+        return _tokenizer_json({"pre_tokenizer": split, "decoder": decoder, "model": model}, self.vocabulary)
+
 
 class WordTokenizer(_TableTokenizer):
     """Words between white space, numbered by a `vocabulary`. Decoding puts one blank between two words."""
 
     kind = "words"
+    _in_file = r"[\s\x1c-\x1f]+", "Removed", None  # the white space of str.split
 
     @staticmethod
     def split(text: str) -> list[str]:
         """The words of ``text``."""
         return text.split()
+
+    def glued(self, text: str) -> list[str]:
+        """The unknown words of ``text`` that are a known word with known punctuation attached, such as ``way!``."""
+
+        def known(token: str) -> bool:
+            return self.vocabulary.id_of(token) != UNK
+
+        found = []
+        for word in self.unknown(text):
+            core = word.strip("".join(char for char in word if not char.isalnum()))
+            if known(core) and all(map(known, word.replace(core, "", 1))):
+                found.append(word)
+        return found
 
     def _join(self, ids: list[int]) -> str:
         return " ".join(self.tokens(ids))
@@ -113,6 +151,7 @@ class CharacterTokenizer(_TableTokenizer):
     """Characters, blanks included, numbered by a `vocabulary`: decoding gives back exactly what was encoded."""
 
     kind = "characters"
+    _in_file = r"[\s\S]", "Isolated", {"type": "Fuse"}
 
     @staticmethod
     def split(text: str) -> list[str]:
@@ -123,27 +162,106 @@ class CharacterTokenizer(_TableTokenizer):
         return "".join(self.tokens(ids))
 
 
-class BytePairTokenizer(Tokenizer):
+class HuggingFaceTokenizer(Tokenizer):
+    """A tokenizer of the package ``tokenizers``, with its own model, normalizer, pre-tokenizer and decoder.
+
+    Our four specials come first, and its ids after them. Its unknown token is our ``UNK``. If its first tokens are our
+    specials, as in a file of `to_hugging_face`, its ids are ours; then a text that spells a special out has none.
+    It encodes whole texts, without the special tokens that a template adds, and the same text alike every time.
+    """
+
+    kind = "hugging-face"
+
+    def __init__(self, package: Any) -> None:
+        """Wrap ``package``, a ``tokenizers.Tokenizer``; usually called by `load_tokenizer`."""
+        package.no_truncation()
+        package.no_padding()
+        if hasattr(package.model, "dropout"):
+            package.model.dropout = None  # byte-pair encoding may leave out merges at random
+        tokens = [package.id_to_token(index) for index in range(package.get_vocab_size())]
+        if None in tokens:
+            raise ValueError(f"the ids of {len(tokens):,} tokens are not 0 to {len(tokens) - 1:,}")
+        self._offset = 0 if tuple(tokens[:len(SPECIALS)]) == SPECIALS else len(SPECIALS)
+        self._ids = list(range(self._offset, self._offset + len(tokens)))  # ours for each of its ids
+        if not self._offset:
+            package.encode_special_tokens = True  # as other text
+            self._ids[:len(SPECIALS)] = [UNK] * len(SPECIALS)
+        else:  # a vocabulary has the names of our specials once
+            tokens = [f"{token}#{index}" if token in SPECIALS else token for index, token in enumerate(tokens)]
+        model = json.loads(package.to_str())["model"]
+        unknown = model.get("unk_id")
+        if model.get("unk_token") is not None:
+            unknown = package.token_to_id(model["unk_token"])
+        if unknown is not None:
+            self._ids[unknown] = UNK
+        self._package, self._decoder, self.vocabulary = package, package.decoder, Vocabulary(tokens)
+        self.encode("\N{EGYPTIAN HIEROGLYPH D010}")  # an error now, not later, if no token stands for what is unknown
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of ``text``; ``UNK`` only where the tokenizer has its unknown token, and never for bytes."""
+        return [self._ids[index] for index in self._package.encode(text, add_special_tokens=False).ids]
+
+    def unknown(self, text: str) -> list[str]:
+        """The parts of ``text`` that the tokenizer takes for its unknown token, each once, in their order."""
+        encoding = self._package.encode(text, add_special_tokens=False)
+        parts = zip(encoding.ids, encoding.offsets, strict=True)
+        return list(dict.fromkeys(text[start:end] for index, (start, end) in parts if self._ids[index] == UNK))
+
+    def _piece(self, index: int) -> str:
+        """The token with one of our ids, as the decoder reads it."""
+        token = self.vocabulary.token_of(index)  # IndexError if there is none
+        return token if index < len(SPECIALS) else self._package.id_to_token(index - self._offset)
+
+    def _text(self, pieces: list[str]) -> str:
+        return self._decoder.decode(pieces) if self._decoder else " ".join(pieces)
+
+    def _join(self, ids: list[int]) -> str:
+        return self._text([self._piece(index) for index in ids])
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The text of each token; a token with part of a character has the package's symbols for its bytes."""
+        labels = []
+        for index in ids:
+            piece = self._piece(int(index))
+            text = piece if index < len(SPECIALS) else self._text([piece])
+            labels.append(piece if "\N{REPLACEMENT CHARACTER}" in text else text)
+        return labels
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind, and the package's own JSON."""
+        return {"kind": self.kind, "tokenizers": json.loads(self._package.to_str())}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The tokenizer that ``to_json`` described."""
+        package = require("tokenizers", f"a tokenizer of kind {cls.kind!r}")
+        text = json.dumps(data["tokenizers"], ensure_ascii=False)
+        try:
+            return cls(package.Tokenizer.from_str(text))
+        except Exception as error:  # the package raises no narrower class
+            raise ValueError(f"not a description of a tokenizer: {error}") from error
+
+    def to_hugging_face(self) -> str:
+        """The text of the file, if its specials are ours; see `Tokenizer.to_hugging_face`."""
+        return super().to_hugging_face() if self._offset else self._package.to_str()
+
+
+class BytePairTokenizer(HuggingFaceTokenizer):
     """Byte-pair encoding of UTF-8, by the ``tokenizers`` package: any text encodes, and decodes exactly.
 
     Starting from the 256 bytes, the most frequent neighbours are merged into a new token until the
     vocabulary is full (Sennrich, Haddow and Birch, "Neural machine translation of rare words with subword
-    units", 2016). The package numbers its tokens from 0 and has no specials, so no text encodes to one; this
-    class adds four to its ids.
+    units", 2016). The package numbers its tokens from 0 and has no specials, so no text encodes to one.
     """
 
     kind = "bpe"
     DEFAULT_SIZE = 8000
     SMALLEST_SIZE = len(SPECIALS) + 256
 
-    def __init__(self, merges: Any) -> None:
-        """Wrap ``merges``, a trained byte-level ``tokenizers.Tokenizer``; usually called by ``train``."""
-        self._merges = merges
-        self._decoder = require("tokenizers", "byte-pair encoding").decoders.ByteLevel()
-        tokens = [merges.id_to_token(index) for index in range(merges.get_vocab_size())]
-        if None in tokens:
-            raise ValueError(f"the ids of {len(tokens):,} tokens are not 0 to {len(tokens) - 1:,}")
-        self.vocabulary = Vocabulary(tokens)
+    def __init__(self, package: Any) -> None:
+        """Wrap ``package``, a trained byte-level ``tokenizers.Tokenizer``; usually called by ``train``."""
+        package.decoder = require("tokenizers", "byte-pair encoding").decoders.ByteLevel()
+        super().__init__(package)
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
@@ -178,49 +296,37 @@ class BytePairTokenizer(Tokenizer):
         merges.train_from_iterator(chain(first, texts), trainer)
         return cls(merges)
 
-    def encode(self, text: str) -> list[int]:
-        """The token ids of ``text``; ``UNK`` never occurs."""
-        return [index + len(SPECIALS) for index in self._merges.encode(text).ids]
+    def to_hugging_face(self) -> str:
+        """See `Tokenizer.to_hugging_face`."""
+        return _tokenizer_json(json.loads(self._package.to_str()), self.vocabulary)
 
-    def _join(self, ids: list[int]) -> str:
-        text: list[str] = []
-        run: list[str] = []  # a character's bytes may lie in several tokens, so a run is decoded as a whole
-        for index in ids:
-            token = self.vocabulary.token_of(index)
-            if index == UNK:
-                text += [self._decoder.decode(run), token]
-                run = []
-            else:
-                run.append(token)
-        return "".join([*text, self._decoder.decode(run)])
 
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The text of each token; a token with part of a character has the package's symbols for its bytes."""
-        labels = []
-        for index in ids:
-            token = self.vocabulary.token_of(int(index))
-            text = token if index < len(SPECIALS) else self._decoder.decode([token])
-            labels.append(token if "\N{REPLACEMENT CHARACTER}" in text else text)
-        return labels
+def load_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of the Hugging Face ``tokenizer.json`` at `path`, whatever its model.
 
-    def to_json(self) -> dict[str, Any]:
-        """The kind, and the package's own JSON."""
-        return {"kind": self.kind, "tokenizers": json.loads(self._merges.to_str())}
+    Raises:
+        DataError: the file cannot be read, or is not such a file.
+        ImportError: the package ``tokenizers`` is not installed.
+    """
+    try:
+        with open(path, "rb") as file:
+            return HuggingFaceTokenizer.from_json({"tokenizers": json.load(file)})
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not a tokenizer.json of Hugging Face: {error}") from error
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The tokenizer that ``to_json`` described."""
-        package = require("tokenizers", "byte-pair encoding")
-        text = json.dumps(data["tokenizers"], ensure_ascii=False)
-        try:
-            merges = package.Tokenizer.from_str(text)
-        except Exception as error:  # the package raises no narrower class
-            raise ValueError(f"not a description of a tokenizer: {error}") from error
-        return cls(merges)
+
+def _tokenizer_json(parts: dict[str, Any], vocabulary: Vocabulary) -> str:
+    """The text of a ``tokenizer.json`` with ``parts``, and with ``vocabulary`` as the tokens of its model."""
+    added = [{"id": index, "content": special, "special": True, "normalized": False, "single_word": False,
+              "lstrip": False, "rstrip": False} for index, special in enumerate(SPECIALS)]
+    model = {**parts["model"], "vocab": {token: index for index, token in enumerate(vocabulary.tokens)}}
+    return json.dumps({"version": "1.0", **parts, "added_tokens": added, "model": model}, ensure_ascii=False)
 
 
 _KINDS: dict[str, type[Tokenizer]] = {
-    cls.kind: cls for cls in (WordTokenizer, CharacterTokenizer, BytePairTokenizer)
+    cls.kind: cls for cls in (WordTokenizer, CharacterTokenizer, BytePairTokenizer, HuggingFaceTokenizer)
 }
 
 
@@ -229,7 +335,7 @@ def tokenizer_from_json(data: dict[str, Any]) -> Tokenizer:
 
     Raises:
         ValueError: ``data`` does not describe a tokenizer.
-        ImportError: it is a byte-pair tokenizer, and the package ``tokenizers`` is not installed.
+        ImportError: it needs the package ``tokenizers``, which is not installed.
     """
     try:
         return _kind(data["kind"]).from_json(data)
@@ -253,7 +359,7 @@ def build_tokenizers(
             8,000.
 
     Raises:
-        ValueError: unknown ``kind``, or ``size`` too small for it.
+        ValueError: unknown ``kind`` or one that is not trained, or ``size`` too small for it.
         ImportError: ``kind`` is ``"bpe"``, and the package ``tokenizers`` is not installed.
     """
     tokenizer = _kind(kind)

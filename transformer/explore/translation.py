@@ -17,7 +17,7 @@ from transformer.explore.live import LiveModel, why_not_live
 from transformer.finite import unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
-from transformer.translator import TooLong, Translator
+from transformer.translator import Translator
 
 
 def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str] | None = None,
@@ -34,8 +34,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
 
     Raises:
-        ValueError: an empty text, or not one target for each source.
-        TooLong: a text has more tokens than the model has positions.
+        ValueError: an empty text, one with more tokens than the model has positions, or not one target for each source.
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
@@ -95,7 +94,7 @@ def _check_texts(sources: list[str], targets: list[str] | None) -> None:
 
 
 def _examples(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
-    """Token ids of each pair, as `encode_pairs` gives them; TooLong if they do not fit the model."""
+    """Token ids of each pair, as `encode_pairs` gives them; ValueError if they do not fit the model."""
     positions = translator.model.config.max_length
     read = [[*translator.source_tokenizer.encode(text), translator.model.config.eos_id] for text in sources]
     _check_lengths(read, positions, "source")
@@ -110,4 +109,5 @@ def _examples(translator: Translator, sources: list[str], targets: list[str] | N
 def _check_lengths(rows: list[list[int]], positions: int, side: str) -> None:
     for index, row in enumerate(rows):
         if len(row) > positions:
-            raise TooLong(index, len(row), positions, side)
+            raise ValueError(f"explain: {side} {index + 1} has {len(row):,} tokens with end-of-sentence, more than the "
+                             f"model's {positions:,} positions; shorten it")

@@ -18,14 +18,20 @@ from transformer.training.files import naming, read_file, replace_file
 from transformer.training.messages import note
 from transformer.training.run_folder import RunError
 
-COLUMNS = ("step", "epoch", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
+COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
 LARGEST_LOG = 2**28  # bytes, which are those of millions of validations
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf)", re.ASCII)
 
 
 class Log:
-    """``log.csv``: losses in nats per target token, the metric as in `Validation`, tokens and seconds as totals."""
+    """``log.csv``: a row for each validation, and for the average of checkpoints, if that was kept.
+
+    train_loss and valid_loss are the same loss, in nats per target token without dropout or smoothing, of a sample of
+    the training text and of the validation text; objective is the mean of what the updates since the last row made
+    smaller, with dropout and smoothing. The metric is that of `Validation`, the learning rate that of the last update;
+    tokens and seconds are totals.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

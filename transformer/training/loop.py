@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +26,11 @@ from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, load_description, run_json
+from transformer.training.files import replace_file
 from transformer.training.lock import only_writer
 from transformer.training.loss_meter import read
 from transformer.training.memory import keep_freed_memory, require_memory
-from transformer.training.messages import Messages
+from transformer.training.messages import Messages, note
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import describe, describe_loading, describe_setup, least_memory, ran_out
 from transformer.training.pairs import Pairs
@@ -36,12 +39,13 @@ from transformer.training.progress import Lines, Progress
 from transformer.training.restoring import restore
 from transformer.training.run_folder import RunError, check_new, is_run, pointed
 from transformer.training.signals import Request, Stopped, stop_request, stopping_at_once
-from transformer.training.threads import limit_threads, shards_of, suitable_products
+from transformer.training.threads import decoding_threads, limit_threads, shards_of, suitable_products
 from transformer.training.trainer import Trainer
-from transformer.training.validation import Validation
-from transformer.translator import Translator
+from transformer.training.validation import Validation, decoded
+from transformer.translator import DECODING, Translator
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
+ALPHAS = 0.6, 1.0, 1.4
 LINE_EVERY = 30.0  # seconds between the lines of progress in a file
 
 T = TypeVar("T")
@@ -53,12 +57,20 @@ class TrainingError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """How a run ended: its folder, the model with the best weights, the best validation and the progress."""
+    """How a run ended: its folder, the model with the best weights, and the progress.
+
+    Attributes:
+        kept: the name of the checkpoint with the best weights.
+        best: the validation of these.
+        by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
+    """
 
     out: Path
     translator: Translator
+    kept: str
     best: Validation
     progress: Progress
+    by_alpha: dict[float, float]
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
@@ -123,11 +135,13 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                 _read_losses(trainer)
                 trainer.save_interrupted()
                 raise Stopped(signal)
-            if progress.step != progress.validated and (finished or progress.step % options.valid_every == 0):
+            due = progress.step % options.valid_every == 0 or progress.step == options.valid_first
+            if progress.step != progress.validated and (finished or due):
                 _read_losses(trainer)
                 with profiling.paused(), span("validation"):
                     validation = trainer.validate_and_save()
-                messages.say(f"step {progress.step:6d}  {validation.describe(options.valid_metric)}")
+                said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *validation.samples]
+                messages.say("\n".join(map(str, said)))
             elif finished:
                 break
             else:
@@ -142,6 +156,7 @@ def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -
                 progress.seconds += time.perf_counter() - start
                 bar.update(1)
                 if progress.step % REPORT_EVERY == 0:
+                    bar.total = progress.end or trainer.total_steps
                     bar.set_postfix_str(_state(trainer, scale), refresh=False)
 
 
@@ -203,6 +218,8 @@ def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
     """The options that a training has reached; one of them ends it."""
     counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
               "patience": progress.stale}
+    if options.schedule == "wsd":  # the clock has decided the last update, see `Trainer`
+        counts["minutes"] = (options.minutes or 0) if 0 < progress.end <= progress.step else 0
     return [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
 
 
@@ -279,7 +296,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
                       the_options=options.to_json)
         trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None, ranks)
         if not resume:
-            ranks.first(trainer.log.start)
+            ranks.first(partial(_begin, trainer))
         if started is not None:
             started()
         try:
@@ -291,9 +308,36 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
                 trainer.log.draw(options.valid_metric)
         best, reached = trainer.later or trainer.best, trainer.progress
         del trainer  # frees its memory, which the best model may need
+        kept = ranks.first(lambda: pointed(out, "best") or "")
         translator = _with_memory(lambda: Translator.load(out, device, ranks=ranks),
-                                  lambda error: describe_loading(error, device, pointed(out, "best") or ""))
-    return TrainingResult(out, translator, best, reached)
+                                  lambda error: describe_loading(error, device, kept))
+        by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
+    return TrainingResult(out, translator, kept, best, reached, by_alpha)
+
+
+def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions, out: Path,
+                  ranks: Alone) -> dict[float, float]:
+    """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs."""
+    sources, references = zip(*decoded(pairs, options), strict=True)
+    with decoding_threads(translator.model.config, options.threads, translator.model.device):
+        found = {alpha: translator.evaluate(sources, references, beam=4, alpha=alpha, ranks=ranks)["bleu"]
+                 for alpha in ALPHAS}
+    translator.alpha = max(found, key=lambda alpha: found[alpha])
+    text = json.dumps({"length_penalty": "gnmt", "alpha": translator.alpha})
+    ranks.first(lambda: replace_file(out / DECODING, text.encode()))
+    return found
+
+
+def _begin(trainer: Trainer) -> None:
+    """Begin the log, write the tokenizers as other programs read them, and tell of options that make no sense."""
+    for doubt in trainer.doubts():
+        note(doubt)
+    trainer.log.start()
+    source, target = trainer.run.source_tokenizer, trainer.run.target_tokenizer
+    names = {"tokenizer": source} if source is target else {"source_tokenizer": source, "target_tokenizer": target}
+    for name, tokenizer in names.items():
+        with suppress(ValueError):  # a file with other ids: who gave it has it
+            replace_file(trainer.out / f"{name}.json", tokenizer.to_hugging_face().encode())
 
 
 def _products(trainer: Trainer) -> AbstractContextManager[None]:

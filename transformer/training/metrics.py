@@ -1,17 +1,23 @@
 """Metrics, which compare each hypothesis with one reference."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from transformer.data.extras import require
 
 BLEU_TOKENIZERS = ("none", "13a", "intl", "char", "zh")
 """The tokenizers that sacrebleu contains; its others need further packages or download a model."""
+# Thai, Lao, Tibetan, Burmese, Khmer, kana, and the Chinese characters with their extensions.
+_UNSPACED = ("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
+             "\U00020000-\U0003ffff]")
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """The fraction of hypotheses that equal their reference, character for character.
 
     Raises:
+        TypeError: one of the two is a single text.
         ValueError: the two differ in number, or there are none.
     """
     _check("exact_match", hypotheses, references)
@@ -32,6 +38,7 @@ def token_accuracy(
             tokens.
 
     Raises:
+        TypeError: one of the two is a single text.
         ValueError: the two differ in number, or the references hold no token.
     """
     _check("token_accuracy", hypotheses, references)
@@ -54,6 +61,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
         tokenize: one of ``BLEU_TOKENIZERS``; ``"none"`` splits the texts at blanks.
 
     Raises:
+        TypeError: one of the two is a single text.
         ValueError: the two differ in number, there are none, or the tokenizer is unknown.
         ImportError: sacrebleu is not installed.
     """
@@ -61,9 +69,51 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     if tokenize not in BLEU_TOKENIZERS:
         raise ValueError(f"bleu: unknown tokenize={tokenize!r}; there are {', '.join(BLEU_TOKENIZERS)}")
     # force: no warning that the text looks tokenized, which "none" expects.
-    metric = require("sacrebleu.metrics", "BLEU").BLEU(tokenize=tokenize, force=tokenize == "none")
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return float(score.score), str(metric.get_signature())
+    return _scored(require("sacrebleu.metrics", "BLEU").BLEU(tokenize=tokenize, force=tokenize == "none"),
+                   hypotheses, references)
+
+
+def bleu_tokenizer(kind: str, references: Sequence[str]) -> str:
+    """The tokenizer with which BLEU should split texts that a tokenizer of this `kind` decoded.
+
+    Words are split already: "none". Characters are the tokens of a model of characters: "char". Byte pairs decode to
+    ordinary text, for which "13a" is the standard. It splits at blanks and punctuation, and would take a sentence in a
+    script without blanks, such as Japanese, for one word: "char" for those. Text in such a script that has been divided
+    into words, with a blank at least every eight characters, has "13a".
+    """
+    if kind in ("words", "characters"):
+        return "none" if kind == "words" else "char"
+    text = "\n".join(references)
+    unspaced, letters, blanks = (len(re.findall(pattern, text)) for pattern in (
+        _UNSPACED, r"[^\W\d_]", f"{_UNSPACED} (?={_UNSPACED})"))
+    return "char" if unspaced > max(letters / 2, 8 * blanks) else "13a"
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Corpus chrF2 from 0 to 100, by sacrebleu, and the signature that says how it was computed.
+
+    Popović, "chrF: character n-gram F-score for automatic MT evaluation", 2015.
+
+    Raises:
+        TypeError, ValueError, ImportError: as `bleu`.
+    """
+    _check("chrf", hypotheses, references)
+    return _scored(require("sacrebleu.metrics", "chrF").CHRF(), hypotheses, references)
+
+
+def sentence_chrf(hypothesis: str, reference: str) -> float:
+    """The chrF2 of one sentence, from 0 to 100; ImportError without sacrebleu."""
+    return float(require("sacrebleu.metrics", "chrF").CHRF().sentence_score(hypothesis, [reference]).score)
+
+
+def refuse_text(name: str, *lists: object) -> None:
+    """TypeError if one of the `lists` is a text, which would pass for a list of its characters."""
+    if any(isinstance(texts, str | bytes) for texts in lists):
+        raise TypeError(f"{name}: a list of texts is needed, not a single text; give [text]")
+
+
+def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    return float(metric.corpus_score(list(hypotheses), [list(references)]).score), str(metric.get_signature())
 
 
 def _tokens(sentence: str | Sequence[object]) -> Sequence[object]:
@@ -71,6 +121,7 @@ def _tokens(sentence: str | Sequence[object]) -> Sequence[object]:
 
 
 def _check(name: str, hypotheses: Sequence[object], references: Sequence[object]) -> None:
+    refuse_text(name, hypotheses, references)
     if len(hypotheses) != len(references):
         raise ValueError(
             f"{name}: {len(hypotheses)} hypotheses, {len(references)} references; there must be one for each"

@@ -33,20 +33,25 @@ class TrainingOptions:
         jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: the caller's setting stays.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
-        schedule: the rate then: "inverse_sqrt" (the paper's), "cosine" or "linear" to 0 at the end, or "constant".
+        schedule: the rate then: "inverse_sqrt" (the paper's); "cosine" or "linear" to 0 at the end; "constant"; or
+            "wsd", constant until the last fifth of the run and then linear to 0, whether updates, epochs or `minutes`
+            end it (warm-up, stable, decay: Hu et al. 2024, arXiv:2404.06395, section 4).
         label_smoothing: ε of the loss in training; it is 0 in validation.
         clip_norm: the largest norm of the gradient over all parameters; None for no clipping.
         weight_decay: decoupled weight decay, as in AdamW.
         adam_beta2: decay of the second moment; the first moment's is 0.9.
         seed: the seed of the parameters, the order of the data and dropout.
         valid_every: updates between validations, each of which also saves a checkpoint.
-        valid_sentences: the number of validation sentences to decode for the metric (the loss uses all).
+        valid_first: the update of a validation before all others, to see early what comes; None: no such validation.
+        valid_sentences: the number of validation sentences to decode for the metric (the loss uses all), spread evenly
+            over them.
         valid_metric: "exact_match" or "bleu".
         patience: end after this many validations in a row without a better one; None: never.
         keep: the number of checkpoints to keep, beside the best.
         average: at the end, average the weights of this many last checkpoints, and keep the average if it validates
             better; 1: no average.
-        minutes: end after this much training time; None: no limit.
+        minutes: end after this much training time; None: no limit. With "wsd" the clock decides at the beginning of the
+            decay, once, how many updates are left.
         shards: parts of each batch, which threads and ranks compute: the masks of dropout and the rounding of sums
             depend on their number, and on neither of those. None: one for each thread that divides a batch, on each
             rank.
@@ -73,6 +78,7 @@ class TrainingOptions:
     adam_beta2: float = 0.98
     seed: int = 1
     valid_every: int = 500
+    valid_first: int | None = None
     valid_sentences: int = 500
     valid_metric: str = "exact_match"
     patience: int | None = None
@@ -85,8 +91,8 @@ class TrainingOptions:
     #: ends at the last step, another length gives later updates the rates of that schedule; another number of shards
     #: or micro-batches changes their masks of dropout, and so does one of threads where no number of shards is given;
     #: another precision or `jit` changes their rounding.
-    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_sentences",
-                  "micro_batches", "threads", "shards", "precision", "jit")
+    MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_first",
+                  "valid_sentences", "micro_batches", "threads", "shards", "precision", "jit")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -100,8 +106,8 @@ class TrainingOptions:
                 raise ValueError(f"{field.name} must be at most {most:,}, got {value}")
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("give the length of the training: steps, epochs or minutes")
-        for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_sentences",
-                     "patience", "keep", "average", "threads", "shards"):
+        for name in ("steps", "epochs", "batch_tokens", "accumulate", "micro_batches", "valid_every", "valid_first",
+                     "valid_sentences", "patience", "keep", "average", "threads", "shards"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
@@ -117,8 +123,8 @@ class TrainingOptions:
         for name in ("label_smoothing", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
-        if self.schedule not in ("inverse_sqrt", "cosine", "linear", "constant"):
-            raise ValueError(f"schedule must be inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
+        if self.schedule not in ("wsd", "inverse_sqrt", "cosine", "linear", "constant"):
+            raise ValueError(f"schedule must be wsd, inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
         if self.precision not in ("float32", "tf32", "float16"):
             raise ValueError(f"precision must be float32, tf32 or float16, got {self.precision!r}")
         if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from transformer.data.batches import Example
 from transformer.data.examples import Examples
+from transformer.data.indexed import Selected
+from transformer.data.tokenizer import Tokenizer
 from transformer.training.checkpoints import Run
 from transformer.training.run_folder import RunError
 
@@ -16,24 +18,17 @@ Pairs = Sequence[tuple[str, str]]
 
 
 class PairTooLong(RunError):
-    """A pair has more tokens than the model has positions.
-
-    Attributes:
-        kind: "training" or "validation".
-        index: the number of the pair, counted from 0.
-        side: 0 if the source is too long, else 1.
-        problem: its length and the remedy, in words.
-    """
+    """A pair has more tokens than the model has positions; the message has its length and the remedy."""
 
     def __init__(self, kind: str, index: int, pair: tuple[str, str], example: Example, positions: int,
                  others: int) -> None:
         lengths = len(example[0]), len(example[1]) + 1
-        self.kind, self.index, self.side = kind, index, 0 if lengths[0] > positions else 1
-        name, more = ("source", "target")[self.side], f" (there are {others:,} more like it)" if others else ""
-        self.problem = (f"{lengths[self.side]:,} {name} tokens with end-of-sentence, more than the model's "
-                        f"{positions:,} positions{more}; shorten or remove it, or raise --max-length")
-        text = textwrap.shorten(pair[self.side], 60, placeholder="…")
-        super().__init__(f"{kind} pair {index + 1}, {text!r}, has {self.problem}")
+        side = 0 if lengths[0] > positions else 1
+        name, more = ("source", "target")[side], f" (there are {others:,} more like it)" if others else ""
+        text = textwrap.shorten(pair[side], 60, placeholder="…")
+        super().__init__(f"{kind} pair {index + 1}, {text!r}, has {lengths[side]:,} {name} tokens with "
+                         f"end-of-sentence, more than the model's {positions:,} positions{more}; shorten or remove it, "
+                         "or raise --max-length")
 
 
 def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
@@ -47,8 +42,15 @@ def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
     """
     limit = run.config.max_length
     examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
-    too_long = np.flatnonzero((examples.source_lengths > limit) | (examples.steps > limit))
+    too_long = np.flatnonzero(examples.too_long)
     if too_long.size:
         first = int(too_long[0])
         raise PairTooLong(kind, first, pairs[first], examples[first], limit, len(too_long) - 1)
     return examples
+
+
+def fitting(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int
+            ) -> tuple[Pairs, Examples]:
+    """The pairs of at most `limit` tokens a side, and the examples of all pairs."""
+    examples = Examples(pairs, source_tokenizer, target_tokenizer, limit)
+    return (Selected(pairs, np.flatnonzero(~examples.too_long)) if examples.too_long.any() else pairs), examples

@@ -20,6 +20,9 @@ class Progress:
         tokens: real target tokens trained on.
         validated: the step of the last validation.
         stale: validations since the best one.
+        learning_rate: the rate of the last update.
+        decay_from, end: with the schedule "wsd": the number of updates before the decay and in the whole run, once they
+            are decided; 0 before that.
         loss_sum, loss_tokens: the sum of the training losses since the last validation and the number of their tokens,
             without skipped updates.
         skipped: the number of updates that the loss scale skipped in a row, up to the last one.
@@ -35,6 +38,9 @@ class Progress:
     tokens: int = 0
     validated: int = 0
     stale: int = 0
+    learning_rate: float = 0.0
+    decay_from: int = 0
+    end: int = 0
     loss_sum: float = 0.0
     loss_tokens: int = 0
     skipped: int = 0
@@ -43,6 +49,10 @@ class Progress:
     def mean_loss(self) -> float:
         """The training loss per token since the last validation; NaN before the first update."""
         return self.loss_sum / self.loss_tokens if self.loss_tokens else math.nan
+
+    def decay(self, step: int) -> float:
+        """The factor of the rate after `step` updates: below 1, and above 0, from the beginning of the decay on."""
+        return (self.end - step) / (self.end - self.decay_from + 1) if self.end and step >= self.decay_from else 1.0
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:

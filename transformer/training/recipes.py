@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from transformer.data.tasks import Task, get_task
@@ -11,6 +11,7 @@ from transformer.model import TransformerConfig
 from transformer.training.options import TrainingOptions
 
 Pairs = list[tuple[str, str]]
+SIZES = ("d_model", "num_heads", "num_encoder_layers", "num_decoder_layers", "d_ff")  # what a preset chooses
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,37 @@ class Recipe:
         config: TransformerConfig = preset(*sizes, **(self.model | changes))
         return config
 
+    def changed(self, given: dict[str, Any]) -> Recipe:
+        """The recipe with the given options, by their names as attributes, and "layers", "preset" and the counts.
+
+        A given preset replaces the recipe's sizes; the recipe's other changes to the model stay.
+        """
+        model = {name: value for name, value in self.model.items() if "preset" not in given or name not in SIZES}
+        others = {name: given[name] for name in ("preset", "train_count", "valid_count") if name in given}
+        options = changed_training(self.options, given)
+        return replace(self, model=model | model_changes(given), options=options, **others)
+
     def data(self, task: str, seed: int) -> dict[str, Any]:
         """The entry of ``run.json`` on the source of the pairs of `task_pairs`, which a resumed run reads."""
         return {"task": task, "train_count": self.train_count, "valid_count": self.valid_count, "seed": seed}
+
+
+def model_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of `TransformerConfig` that the given options set."""
+    both = dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), given["layers"]) if "layers" in given else {}
+    names = {field.name for field in fields(TransformerConfig)}
+    return both | {name: value for name, value in given.items() if name in names}
+
+
+def changed_training(options: TrainingOptions, given: dict[str, Any]) -> TrainingOptions:
+    """The training options after the given changes; given steps replace earlier epochs, and the reverse."""
+    names = {field.name for field in fields(TrainingOptions)}
+    changes = {name: value for name, value in given.items() if name in names}
+    if changes.keys() & {"steps", "epochs"}:
+        changes = {"steps": None, "epochs": None} | changes
+    if changes.get("clip_norm") == 0:
+        changes["clip_norm"] = None
+    return replace(options, **changes)
 
 
 # A generated example has one right answer, and a run sees it a few times only: no smoothing and no dropout are needed.
@@ -56,10 +85,8 @@ RECIPES: dict[str, Recipe] = {
     "dates": Recipe("tiny", replace(SYMBOLS, steps=2400, batch_tokens=1024, learning_rate=2e-3, valid_every=400,
                                      keep=6),
                     SMALL_VOCABULARY | {"max_length": 128}, train_count=60_000),
-    "text": Recipe("small", TrainingOptions(epochs=10, batch_tokens=2048, learning_rate=1e-3, warmup_steps=500,
-                                            label_smoothing=0.1, valid_every=500, valid_metric="bleu", average=5,
-                                            keep=5),
-                   {"tie_output": True}),
+    # What a plan for the text leaves as it is, see `transformer.training.plan`.
+    "text": Recipe("small", TrainingOptions(minutes=1, schedule="wsd", valid_metric="bleu"), {"tie_output": True}),
 }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 from transformer.finite import NotFinite
 from transformer.training.checkpoints import NUMERICS, Contents, load_checkpoint, load_run, one_line, others
 from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
+from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
 from transformer.training.run_folder import RunError, point, pointed, resolve
 from transformer.training.trainer import Trainer
@@ -67,7 +67,11 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
         raise RunError(f"{trainer.out}: the pairs or the tokenizers are not those that this run began with; start "
                        "a new one in another folder")
     scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
-    trainer.progress = progress = Progress(**values)
+    progress = trainer.progress
+    vars(progress).update(vars(Progress(**values)))  # in place, since the schedule reads it
+    earlier = TrainingOptions.from_json(saved.training)
+    if any(getattr(earlier, name) != getattr(trainer.options, name) for name in ("steps", "epochs", "minutes")):
+        progress.decay_from = progress.end = 0  # the end of another length is decided anew
     batches = len(trainer.plan(progress.epoch))
     if progress.batch >= batches:
         raise ValueError(f"the progress has batch {progress.batch} to come next, and epoch {progress.epoch} has "
@@ -115,6 +119,6 @@ def _best_on_disk(trainer: Trainer, name: str) -> tuple[str | None, dict[str, An
         return pointer, None, ""
     try:
         other, _, _ = load_checkpoint(trainer.out, resolve(trainer.out, "best"))
-        return pointer, asdict(Validation.from_json(other.progress["best"])), ""
+        return pointer, Validation.from_json(other.progress["best"]).to_json(), ""
     except (RunError, KeyError, TypeError, ValueError) as error:
         return pointer, None, f"{one_line(error)}; "

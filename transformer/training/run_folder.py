@@ -4,6 +4,8 @@
         log.csv                     one line for each validation
         checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
         latest, best                each holds the name of a checkpoint
+        tokenizer.json              the tokenizer in Hugging Face's form, or source_ and target_tokenizer.json
+        decoding.json               the length normalisation that suits the beam, once the run has ended
 
 Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C, and
 ``00001200-average-5`` holds averaged weights, which cannot be trained on.

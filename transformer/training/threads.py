@@ -15,7 +15,7 @@ from minigrad import parallel
 from transformer.model import TransformerConfig
 from transformer.training.options import MOST_THREADS
 
-SMALL = 128  # the largest d_model at which threads wait, for each other and the interpreter, as long as they compute
+SMALL = 64  # the largest d_model at which threads wait, for each other and the interpreter, as long as they compute
 MOST = 8  # the largest default number of threads
 SHARD_TOKENS = 256  # the fewest tokens of a shard, so that it computes long enough between calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")

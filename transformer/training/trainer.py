@@ -42,8 +42,11 @@ from transformer.training.prefetch import Group, prepare
 from transformer.training.progress import Progress
 from transformer.training.run_folder import RunError, numbered, point, prune
 from transformer.training.threads import shards_of
-from transformer.training.validation import Validation, validate
+from transformer.training.validation import Validation, loss_of, spread, validate
 from transformer.translator import Translator
+
+FEW_BATCHES = 3  # an epoch of fewer is told of
+DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
 
 
 class Trainer:
@@ -68,6 +71,7 @@ class Trainer:
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
+        self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))  # for a loss like that of validation
         self.data_checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
         self.epochs = Epochs(self.examples.source_lengths, self.examples.steps, self.options.batch_tokens,
                              self.options.seed)
@@ -106,13 +110,42 @@ class Trainer:
     def _scheduler(self) -> optim.Scheduler:
         options, total = self.options, self.total_steps or 1
         warmup = max(1, options.warmup_steps)
+        if self.total_steps is not None and warmup >= total:  # `doubts` tells so
+            warmup = max(1, total // 10)
         if options.schedule == "cosine":
             return optim.CosineLR(self.optimizer, min(warmup, total), total + 1)
         if options.schedule == "linear":
             return optim.LinearLR(self.optimizer, min(warmup, total), total + 1)
         if options.schedule == "inverse_sqrt":  # the paper's shape, with its peak at `learning_rate`
             return optim.LambdaLR(self.optimizer, lambda step: min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
-        return optim.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup))
+        progress = self.progress
+        return optim.LambdaLR(self.optimizer, lambda step: min(1.0, (step + 1) / warmup) * progress.decay(step))
+
+    def doubts(self) -> Iterator[str]:
+        """What makes no sense in the options together, a line each."""
+        options, total = self.options, self.total_steps or math.inf
+        if options.warmup_steps >= total:
+            yield f"a warm-up of {options.warmup_steps:,} updates leaves none of the run's {total:,}: it takes a tenth"
+        if options.valid_every >= total and options.valid_first is None:
+            yield f"with --valid-every {options.valid_every:,} a run of {total:,} updates is validated once, at its end"
+        if len(self.plan(0)) < FEW_BATCHES * options.accumulate:
+            yield (f"an epoch is {len(self.plan(0))} batches of up to {options.batch_tokens:,} tokens, so that it has "
+                   "few updates; --batch-tokens makes them smaller")
+
+    def _decide_end(self) -> None:
+        """With "wsd", once four fifths of the run are made: decide at which update it ends, and begin the decay.
+
+        The updates that are left follow from the options, or from the pace so far where `minutes` end the run first.
+        """
+        progress, options = self.progress, self.options
+        if options.schedule != "wsd" or progress.end:
+            return
+        total = math.inf if self.total_steps is None else self.total_steps
+        if options.minutes is not None and progress.seconds:
+            timed = progress.step - 1  # the time of the last is added later
+            total = min(total, timed * 60 * options.minutes / progress.seconds)
+        if progress.step >= (1 - DECAY) * total:
+            progress.decay_from, progress.end = progress.step, max(progress.step, round(total))
 
     def groups(self) -> Iterator[Group]:
         """The batches of each update from the present position on, epoch after epoch."""
@@ -146,8 +179,10 @@ class Trainer:
                 self.scaler.step(self.optimizer)
                 self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.factor)
                 self.scaler.update()
-        self.scheduler.step()
         progress.step += 1
+        progress.learning_rate = self.scheduler.get_last_lr()[0]
+        self._decide_end()
+        self.scheduler.step()
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
@@ -201,7 +236,7 @@ class Trainer:
 
     def _write(self, name: str, optimizer: dict[str, Any] | None) -> None:
         self.check_finite(optimizer)
-        best = asdict(self.best) if self.best.loss < math.inf else None
+        best = self.best.to_json() if self.best.loss < math.inf else None
         self.run.progress = asdict(self.progress) | {"scheduler": self.scheduler.state_dict(), "best": best,
                                                      "data_checksum": self.data_checksum}
         if self.scaler.is_enabled():
@@ -231,28 +266,34 @@ class Trainer:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
         progress, start = self.progress, time.perf_counter()
         validation = self.validate()
+        train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
         if validation.better_than(self.best):
             self.best, progress.stale = validation, 0
         else:
             progress.stale += 1
         progress.validated = progress.step
         progress.seconds += time.perf_counter() - start
-        train_loss = progress.mean_loss
+        objective = progress.mean_loss
         self.losses.total, progress.loss_sum, progress.loss_tokens = 0.0, 0.0, 0
         self.ranks.compare(weights=self._checksum_of_weights)
-        self.ranks.first(lambda: self.log.add(
-            step=progress.step, epoch=progress.epoch, train_loss=train_loss, valid_loss=validation.loss,
-            metric=validation.metric, learning_rate=self.scheduler.get_last_lr()[0], tokens=progress.tokens,
-            seconds=progress.seconds))
+        self._add_to_log(validation, train_loss, objective)
         self.save()
         return validation
 
+    def _add_to_log(self, validation: Validation, train_loss: float, objective: float) -> None:
+        progress = self.progress
+        self.ranks.first(lambda: self.log.add(
+            step=progress.step, epoch=progress.epoch, objective=objective, train_loss=train_loss,
+            valid_loss=validation.loss, metric=validation.metric, learning_rate=progress.learning_rate,
+            tokens=progress.tokens, seconds=progress.seconds))
+
     def average_checkpoints(self) -> None:
-        """Average the weights of the last checkpoints; if that validates better, save it as the best."""
+        """Average the weights of the last checkpoints; if that validates better, save it as the best, with a row."""
         with memory_or(AverageDoesNotFit()):
             states = list(self._weights_of_last()) if self.ranks.rank == 0 else []
             count = self.ranks.broadcast(len(states))
             if count < 2:
+                note(f"there is nothing to average: of the last {self.options.average} checkpoints {count} is there")
                 return
             own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
             mean = self.ranks.broadcast_arrays({
@@ -262,6 +303,8 @@ class Trainer:
         validation = self.validate()
         if validation.better_than(self.later or self.best):
             self.best, self.later = validation, None
+            train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
+            self._add_to_log(validation, train_loss, math.nan)
             self.ranks.first(lambda: self._save_average(f"{self.progress.step:08d}-average-{count}"))
         self.model.load_state_dict(own)
 

@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self, TypeVar
 
 from transformer.distributed import ALONE, Alone
+from transformer.training.messages import shortened
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import BatchDoesNotFit, DecodingDoesNotFit, LossDoesNotFit, memory_or
 from transformer.translator import Translator
 
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
+T = TypeVar("T")
+
+
+class Sample(NamedTuple):
+    """A validation sentence and what the model makes of it."""
+
+    source: str
+    reference: str
+    output: str
+
+    def __str__(self) -> str:
+        return "\n".join(f"    {name:10}{shortened(text, 160)}" for name, text in self._asdict().items())
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The loss per target token, without smoothing, and the metric: exact match (a fraction) or BLEU (0 to 100)."""
+    """The loss per target token, without smoothing, and the metric: exact match (a fraction) or BLEU (0 to 100).
+
+    Attributes:
+        samples: three of the sentences behind the metric, the same ones at every validation.
+    """
 
     loss: float
     metric: float
+    samples: tuple[Sample, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """From two numbers by name; KeyError, TypeError or ValueError for malformed values."""
         return cls(float(values["loss"]), float(values["metric"]))
+
+    def to_json(self) -> dict[str, float]:
+        """The two numbers by name."""
+        return {"loss": self.loss, "metric": self.metric}
 
     def better_than(self, other: Validation) -> bool:
         """Whether the metric is higher, or the same with a lower loss."""
@@ -38,7 +60,7 @@ class Validation:
 
 def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
              ranks: Alone = ALONE) -> Validation:
-    """The loss on all `pairs`, and the metric of greedy decoding on the first `options.valid_sentences` of them.
+    """The loss on all `pairs`, and the metric of greedy decoding on `decoded` of them.
 
     The metric is the one that `Translator.evaluate` reports. The `ranks` divide the work, and all have the result.
     Modes, random state and gradients stay as they are.
@@ -46,11 +68,33 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
     Raises:
         LossDoesNotFit, DecodingDoesNotFit: there is too little memory for one of the two.
     """
+    loss = loss_of(translator, pairs, options, ranks)
+    sources, references = zip(*decoded(pairs, options), strict=True)
+    batch_size = min(64, len(sources))
+    with memory_or(DecodingDoesNotFit(batch_size)):
+        result = translator.evaluate(sources, references, batch_size=batch_size, ranks=ranks)
+    samples = map(Sample, sources, references, result["outputs"])
+    return Validation(loss, result[options.valid_metric], tuple(spread([*samples], 3)))
+
+
+def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
+            ranks: Alone = ALONE) -> float:
+    """The loss of the targets per token, without dropout or smoothing: of validation and of training text alike."""
     try:
-        loss = translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
+        return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
     except BatchDoesNotFit as error:
         raise LossDoesNotFit(error) from error
-    decoded = pairs[: options.valid_sentences]
-    batch_size = min(64, len(decoded))
-    with memory_or(DecodingDoesNotFit(batch_size)):
-        return Validation(loss, translator.evaluate(decoded, batch_size=batch_size, ranks=ranks)[options.valid_metric])
+
+
+def decoded(pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> list[tuple[str, str]]:
+    """The pairs behind the metric: `options.valid_sentences`, each source with the first of its targets."""
+    first: dict[str, str] = {}
+    for source, target in pairs:
+        first.setdefault(source, target)
+    return spread([*first.items()], options.valid_sentences)
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` items at equal distances, so that text in order of length gives all lengths."""
+    count = min(count, len(items))
+    return [items[(2 * i + 1) * len(items) // (2 * count)] for i in range(count)]

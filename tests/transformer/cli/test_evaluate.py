@@ -1,6 +1,8 @@
 """``evaluate`` and ``info``."""
 
 import json
+import re
+import sys
 
 import pytest
 
@@ -8,7 +10,11 @@ from minigrad.checkpoint import load_tensors
 
 from tests.transformer.commands import call, refused
 from tests.transformer.digits import PAIRS
+from transformer.cli import sources
 from transformer.translator import Translator
+
+SCORES = ["bleu", "bleu_signature", "chrf", "chrf_signature", "exact_match", "token_accuracy", "loss", "sentences",
+          "truncated", "seconds"]
 
 
 @pytest.fixture
@@ -22,31 +28,72 @@ def numbers(tmp_path):
 def test_evaluate_prints_one_json_object(run, numbers):
     result = call("evaluate", run, *numbers, "--beam", 2)
     assert result.exit_code == 0
-    values, expected = json.loads(result.stdout), Translator.load(run).evaluate(PAIRS, beam=2)
-    assert list(values) == ["exact_match", "token_accuracy", "loss", "bleu", "bleu_signature", "sentences", "seconds"]
-    assert values | {"seconds": 0} == expected | {"seconds": 0}
+    values = json.loads(result.stdout)
+    expected = Translator.load(run).evaluate(*zip(*PAIRS, strict=True), beam=2)
+    assert list(values) == SCORES
+    assert values == {name: expected[name] for name in SCORES} | {"seconds": values["seconds"]}
     assert values["exact_match"] == 1.0
+    assert "tok:char" in call("evaluate", run, *numbers, "--bleu-tokenize", "char").stdout
 
 
-def test_people_get_rounded_scores(run, numbers, monkeypatch):
+def test_people_get_rounded_scores(run, small_run, numbers, monkeypatch):
     """The JSON has all digits."""
-    result = {"exact_match": 1 / 3, "token_accuracy": 0.98765, "loss": 0.123456, "bleu": 36.293849, "sentences": 1000}
-    monkeypatch.setattr(Translator, "evaluate", lambda translator, pairs, **options: result)
+    result = {"exact_match": 1 / 3, "token_accuracy": 0.98765, "loss": 0.123456, "bleu": 36.293849, "chrf": 55.108,
+              "sentences": 1000}
+    monkeypatch.setattr(Translator, "evaluate", lambda *arguments, **options: {**result, "outputs": []})
     told = call("evaluate", run, *numbers)
     assert json.loads(told.stdout) == result
-    assert told.stderr == "exact match 33.33 %, token accuracy 98.77 %, loss 0.1235, BLEU 36.29, on 1,000 sentences\n"
+    assert told.stderr == "BLEU 36.29, chrF 55.11, loss 0.1235, exact match 33.33 %, on 1,000 sentences\n"
+    assert call("evaluate", small_run).stderr == (
+        "exact match 33.33 %, token accuracy 98.77 %, BLEU 36.29, chrF 55.11, loss 0.1235, on 1,000 sentences\n")
     monkeypatch.setitem(result, "bleu", None)
     assert "BLEU 0" not in call("evaluate", run, *numbers).stderr
 
 
-def test_mistakes(run, small_run, without_data, files):
+def test_a_run_on_text_is_evaluated_on_its_validation_text(run, monkeypatch):
+    """Each source counts once, with the first of its references."""
+    pairs = [("one", "一"), ("two", "二"), ("one", "三")]
+    monkeypatch.setattr(sources, "validation", lambda data: pairs)
+    values = json.loads(call("evaluate", run).stdout)
+    assert (values["sentences"], values["exact_match"]) == (2, 1.0)
+
+
+@pytest.mark.parametrize("sacrebleu", [True, False])
+def test_the_table_of_the_sentences(run, tmp_path, sacrebleu, monkeypatch):
+    """Blank pairs are left out, and tabs do not make columns."""
+    source, target, output = (tmp_path / name for name in ("source", "target", "output.tsv"))
+    source.write_text("one\ttwo\n\nthree\n", encoding="utf-8")
+    target.write_text("一 二\n二\n二\n", encoding="utf-8")
+    if not sacrebleu:
+        monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    result = call("evaluate", run, "--source", source, "--target", target, "--output", output)
+    assert result.stderr.startswith("note: left out: 1 pairs")
+    assert json.loads(result.stdout)["sentences"] == 2
+    assert (json.loads(result.stdout)["chrf"] is None) == (not sacrebleu)
+    right, wrong = ("100.00", "0.00") if sacrebleu else ("1", "0")
+    assert output.read_text(encoding="utf-8") == (
+        f"source\treference\toutput\tscore\none two\t一 二\t一 二\t{right}\nthree\t二\t三\t{wrong}\n")
+
+
+def test_notes_on_the_sources(run, tmp_path):
+    """One on all words that the vocabulary lacks, one on all sources that are too long."""
+    for name, text in (("source", "one four\nfive five four five\n" + "two " * 8 + "\n"), ("target", "一\n二\n三\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    result = call("evaluate", run, "--source", tmp_path / "source", "--target", tmp_path / "target")
+    assert json.loads(result.stdout)["truncated"] == 1
+    unknown, cut, _ = result.stderr.splitlines()
+    assert re.search(r"5 of 14 source words \(35\.7%\); in most lines 'four' \(2\), 'five' \(1\)$", unknown)
+    assert re.search("8 positions: 1 sources, the first of them number 3, 'two", cut)
+
+
+def test_mistakes(run, small_run, without_data, files, tmp_path):
     assert "--count 1,000,000,000,000 is too many" in refused("evaluate", small_run, "--count", 10**12)
-    assert "was trained on text files: give --source and --target" in refused("evaluate", run)
+    assert "cannot read" in refused("evaluate", run)
     assert "does not say what it was trained on: give --source and --target" in refused("evaluate", without_data)
     assert "give both files, or none" in refused("evaluate", run, "--source", files["good.src"])
-    for source, target, message in (("missing.src", "good.tgt", "cannot read"),
-                                    ("good.src", "long.tgt", "long.tgt, line 2: 301 target tokens")):
-        assert message in refused("evaluate", run, "--source", files[source], "--target", files[target])
+    assert "cannot read" in refused("evaluate", run, "--source", files["missing.src"], "--target", files["good.tgt"])
+    for output in (tmp_path, tmp_path / "nowhere/output.tsv"):
+        assert "--output" in refused("evaluate", small_run, "--output", output)
 
 
 def test_info(run):

@@ -69,7 +69,7 @@ def test_a_run_of_a_program_that_does_not_know_its_data_is_told(without_data, tm
     copy = shutil.copytree(without_data, tmp_path / "copy")
     before = contents(copy)
     assert "or name the same data: --task NAME or --train SRC TGT" in refused("train", "--resume", "--out", copy)
-    assert "belong together" in refused("train", "--resume", "--out", copy, "--train", "a", "b")
+    assert "may not change --train" in refused("train", "--resume", "--out", copy, "--train", "a", "b")
     other = ["--resume", "--out", copy, "--task", "copy", "--valid-count", 5, "--train-count"]
     assert "the pairs or the tokenizers are not those" in refused("train", *other, 59)
     assert contents(copy) == before

@@ -1,6 +1,9 @@
 """``train``: from options to a run, and what is refused, in one line; the help of every command."""
 
-import os
+import contextlib
+import gzip
+import io
+import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -8,8 +11,9 @@ from dataclasses import replace
 import pytest
 
 from tests.transformer.commands import COMMANDS, SMALL, call, contents, refused
+from transformer import Transformer
 from transformer.cli import main
-from transformer.data import TASKS
+from transformer.data import TASKS, WordTokenizer, load_tokenizer
 from transformer.training.recipes import RECIPES
 
 
@@ -53,11 +57,85 @@ def test_text_files(begun, files, tmp_path, kind):
     call("train", "--train", files["good.src"], files["good.tgt"], "--valid", files["good.src"], files["good.tgt"],
          "--out", tmp_path / "run", "--tokens", kind, "--vocab-size", 262)
     [run] = begun
-    assert list(run.train_pairs) == run.valid_pairs == [("one two", "一 二"), ("three", "三")]
+    assert list(run.train_pairs) == list(run.valid_pairs) == [("one two", "一 二"), ("three", "三")]
     assert [tokenizer.kind for tokenizer in run.tokenizers] == [kind, kind]
     assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
-    assert run.config == RECIPES["text"].config(*run.tokenizers)
-    assert replace(run.options, threads=None) == RECIPES["text"].options
+    assert run.tokenizers[0] is not run.tokenizers[1], "the scripts differ"
+
+
+PAIRS = [(f"{a} {b} and {c}", f"{c} et {b} {a}") for a in "abcdefghij" for b in ("un", "dos") for c in ("xy", "zy!")]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """40 pairs, and a column that nobody reads."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{source}\t{target}\tCC BY\n" for source, target in PAIRS), encoding="utf-8")
+    return path
+
+
+def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, table, tmp_path):
+    """A part is held out, what is given stays, and the command that is printed sets the same options."""
+    given = ["--train", table, "--minutes", 2, "--dropout", 0.25, "--heads", 4]
+    call("train", *given, "--out", tmp_path / "run")
+    [run] = begun
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        run.started()
+    lines = dict(line.split(None, 1) for line in said.getvalue().splitlines())
+    assert sorted([*run.train_pairs, *run.valid_pairs]) == sorted(PAIRS)
+    assert (run.options.minutes, run.config.dropout, run.config.num_heads) == (2.0, 0.25, 4)
+    assert run.config.share_embeddings
+    assert lines["text"].startswith(f"{len(run.train_pairs)} pairs: ")
+    assert f"{Transformer(run.config).num_parameters():,} parameters" in lines["model"]
+    command = shlex.split(lines["the"].removeprefix("same"))
+    assert command[:4] == ["python", "-m", "transformer", "train"]
+    call(*command[3:])
+    again = begun[1]
+    assert (again.config, again.options, again.data) == (run.config, run.options, run.data)
+
+
+@pytest.mark.parametrize("form", ["gzip", "standard input", "two files"])
+def test_the_forms_of_text(form, begun, table, tmp_path):
+    paths, stdin = [table], None
+    if form == "gzip":
+        paths = [tmp_path / "pairs"]
+        paths[0].write_bytes(gzip.compress(table.read_bytes()))
+    elif form == "standard input":
+        paths, stdin = ["-"], table.read_bytes()
+    else:
+        paths = [tmp_path / "a", tmp_path / "b"]
+        for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
+            path.write_text("\n".join(side), encoding="utf-8")
+    call("train", "--train", *paths, "--steps", 3, "--out", tmp_path / "run", standard_input=stdin)
+    assert sorted([*begun[0].train_pairs, *begun[0].valid_pairs]) == sorted(PAIRS)
+
+
+def test_tokenizers_from_files(begun, table, tmp_path):
+    """Those of another run, in the form of Hugging Face."""
+    sides = zip(*PAIRS, strict=True)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(WordTokenizer.train([text for side in sides for text in side]).to_hugging_face(), encoding="utf-8")
+    call("train", "--train", table, "--source-tokenizer", file, "--steps", 3, "--out", tmp_path / "run")
+    source, target = begun[0].tokenizers
+    assert source.encode("un dos xy") == load_tokenizer(file).encode("un dos xy")
+    assert target.kind == "bpe"
+
+
+def test_what_is_left_out_and_what_is_doubtful_is_said(begun, table, tmp_path):
+    rows = [*PAIRS, ("x", ""), ("long " * 300, "y"), ("way !", "way !"), ("new way!", "new way!")]
+    table.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8")
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("way way!\tway way!\na un and xy\txy et un a\nnew! thing\tthing\n", encoding="utf-8")
+    call("train", "--train", table, "--valid", valid, "--tokens", "words", "--steps", 3, "--out", tmp_path / "run")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        begun[0].started()
+    said = said.getvalue()
+    assert "left out: 1 with an empty side, 1 of more than 256 tokens" in said
+    assert "1 of them also stand in training" in said
+    assert "42 pairs are too few" in said
+    assert "'new!'" in said
 
 
 GOOD = "good.src good.tgt"
@@ -65,7 +143,14 @@ GOOD = "good.src good.tgt"
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ("", "give one of --task NAME and --train SRC TGT"),
-    (f"--train {GOOD}", "--train and --valid belong together"),
+    ("--train good.src", "good.src, line 1: one column, where source and target are two"),
+    (f"--train {GOOD} --valid good.src", "good.src, line 1: one column"),
+    ("--train good.src good.tgt good.src", "--train takes one table, or two files"),
+    ("--train - -", "standard input"),
+    (f"--train {GOOD} --valid - --quiet", "standard input is empty"),
+    ("--train good.src good.src", "source and target are the same file"),
+    ("--train empty.src good.tgt", "empty.src is empty"),
+    ("--train short.tgt short.tgt2", "too few to hold some out"),
     ("--task copy --train-count 9 --d-model 64 --heads 5", "d_model (64)"),
     ("--task copy --steps -3", "-3 is not in the range"),
     ("--task copy --learning-rate nan", "'--learning-rate': nan"),
@@ -82,7 +167,8 @@ GOOD = "good.src good.tgt"
     (f"--task copy --train-count 9 --no-such-option{'x' * 10**5}", "No such option"),
     (f"--train missing.src good.tgt --valid {GOOD}", "missing.src"),
     (f"--train latin.src good.tgt --valid {GOOD}", "latin.src, line 2"),
-    (f"--train {GOOD} --valid gaps.src gaps.tgt", "gaps.src, line 4: 302 source tokens"),
+    (f"--train {GOOD} --valid {GOOD} --max-length 1", "no pair of the training text has at most 1 tokens a side"),
+    (f"--train {GOOD} --source-tokenizer good.src", "good.src is not a tokenizer.json"),
     (f"--train {GOOD} --valid {GOOD} --train-count 9", "files are used whole"),
 ])
 def test_mistakes(files, tmp_path, arguments, message, monkeypatch):
@@ -117,16 +203,3 @@ def test_help(command):
     assert result.exit_code == 0
     for parameter in main.commands[command].params:
         assert parameter.param_type_name == "argument" or (parameter.help and parameter.opts[0] in result.output)
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="files that are open have no names here")
-def test_text_from_a_pipe(files, tmp_path):
-    """As a shell names <(zcat text.gz): it is read once, so that the line of a pair that is too long is not sought."""
-    reading, writing = os.pipe()
-    with open(reading, "rb"):
-        with open(writing, "wb") as pipe:
-            pipe.write(files["good.src"].read_bytes())
-        good = [files["good.src"], files["good.tgt"]]
-        said = refused("train", "--train", f"/dev/fd/{reading}", good[1], "--valid", *good, "--out", tmp_path / "run",
-                       "--max-length", 2, "--quiet")
-    assert "training pair 1, 'one two', has 3 source tokens" in said

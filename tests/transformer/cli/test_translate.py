@@ -37,10 +37,15 @@ def test_several_translations_and_scores_are_in_columns(run):
     assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
 
 
+def test_a_long_line_is_cut_and_named(run):
+    result = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
+    seven, = Translator.load(run).translate(["two " * 7])
+    assert (result.exit_code, result.stdout) == (0, f"一\n二\n{seven[0].text}\n三\n")
+    assert result.stderr.startswith("note: line 3: cut to the model's 8 positions")
+    assert result.stderr.count("\n") == 1
+
+
 def test_what_comes_before_a_bad_line_is_translated(run):
-    too_long = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
-    assert (too_long.exit_code, too_long.stdout) == (2, "一\n二\n")
-    assert too_long.stderr.startswith("Error: line 3: 10 tokens with end-of-sentence, more than the model's 8 ")
     not_text = call("translate", run, "--batch-size", 2, standard_input=b"one\ntwo\nthree\n\xff\none\n")
     assert (not_text.exit_code, not_text.stdout) == (2, "一\n二\n三\n")
     assert not_text.stderr == "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"
@@ -64,7 +69,7 @@ def test_what_the_vocabulary_lacks_is_told_beside_the_translation(run):
     result = call("translate", run, standard_input="four\n" * 200)
     assert len(result.stdout.splitlines()) == 200
     assert len(result.stderr.splitlines()) == 21
-    assert result.stderr.splitlines()[-1].startswith("note: 180 further lines")
+    assert result.stderr.splitlines()[-1].startswith("note: 180 further notes")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -53,4 +53,6 @@ def test_lengths_take_a_byte_where_the_limit_allows_it_and_longer_ones_exceed_it
     examples = Examples(PAIRS, *TOKENIZERS, limit=64)
     assert (examples.source_lengths.dtype, examples.steps.dtype) == (np.uint8, np.uint8)
     assert examples.source_lengths[:4].tolist() == [4, 1, 65, 2]
+    assert examples.too_long[:4].tolist() == [False, False, True, False]
+    assert Examples(PAIRS, *TOKENIZERS, limit=3).too_long[:4].tolist() == [True, True, True, False]
     assert len(examples[2][0]) == 301

@@ -2,7 +2,11 @@
 
 import codecs
 import gc
+import gzip
+import io
 import os
+import random
+import sys
 import threading
 from pathlib import Path
 from unittest.mock import patch
@@ -12,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.data import parallel_text
-from transformer.data.parallel_text import DataError, ParallelText, TextFile, line_of_pair, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, TextFile, hold_out, read_lines, read_parallel
 
 
 @pytest.fixture
@@ -25,19 +29,22 @@ def write(tmp_path):
     return write_file
 
 
-def error_of(source, target):
+def error_of(*paths):
     with pytest.raises(DataError) as caught:
-        read_parallel(source, target)
+        read_parallel(*paths)
     assert isinstance(caught.value, ValueError)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_pairs_in_order_without_lines_blank_on_both_sides(write):
-    source, target = write("a", "one\n\ntwo words\n"), write("b", "一\n \n二 語\n")
-    assert read_parallel(source, target) == [("one", "一"), ("two words", "二 語")]
-    assert read_parallel(str(source), str(target)) == read_parallel(source, target)
-    assert [line_of_pair(source, index) for index in (0, 1)] == [1, 3]
+def test_a_pair_with_a_blank_side_is_left_out_and_counted(write):
+    sides = "one\n\nx\n \ntwo words\n", "一\n \n\t\ny\n二 語\n"
+    source, target = write("a", sides[0]), write("b", sides[1])
+    expected = [("one", "一"), ("two words", "二 語")]
+    assert read_parallel(source, target) == read_parallel(str(source), str(target)) == expected
+    table = write("table", "one\t一\n\nx\t\n \ty\r\ntwo words\t二 語\tfrom\there\n")
+    assert read_parallel(table) == expected
+    assert ParallelText(source, target).left_out == ParallelText(table).left_out == 3
 
 
 def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(write):
@@ -47,17 +54,47 @@ def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(write):
     assert read_lines(write("a", "\n".join(lines))) == lines
 
 
-@pytest.mark.parametrize(("source", "target", "problem"), [
-    (None, "x\n", "cannot read {source}: No such file"),
-    ("x\ny\nz\n", "x\ny\n", "{source} has 3 lines, {target} has 2;"),
-    ("x\n", "", "{target} is empty"),
-    ("x\n" * 4, b"fine\nfine\ncaf\xe9\nfine\n", "{target}, line 3: not valid UTF-8"),
-    ("x\n" * 9, "x\n \n" + "x\n" * 7, "{target} is blank at line 2,"),
-    ("\n" * 8 + "x\n", "x\n" * 9, "{source} is blank at lines 1, 2, 3, 4, 5 and 3 more,"),
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize(("contents", "problem"), [
+    ([None, "x\n"], "cannot read {0}: No such file"),
+    (["x\ny\nz\n", "x\ny\n"], "{0} has 3 lines, {1} has 2;"),
+    (["x\n", ""], "{1} is empty"),
+    ([" \n\t\n"], "{0} is empty"),
+    (["x\n\n", "\ny\n"], "{0} and {1}: no pair"),
+    (["\ty\nx\t\n"], "{0}: no pair"),
+    (["x\n" * 4, b"fine\nfine\ncaf\xe9\nfine\n"], "{1}, line 3: not valid UTF-8 (byte 0xe9); convert it"),
+    ([b"a\tcaf\xe9\n"], "{0}, line 1: not valid UTF-8 (byte 0xe9); convert it"),
+    (["a\tb\n\n" * 2499 + "a\tb\none column\n"], "{0}, line 5,000: one column"),
 ], ids=str)
-def test_mistakes_are_named(source, target, problem, write, tmp_path):
-    paths = [tmp_path / "none" if data is None else write(name, data) for name, data in (("a", source), ("b", target))]
-    assert problem.format(source=paths[0], target=paths[1]) in error_of(*paths)
+def test_mistakes_are_named(contents, problem, packed, write, tmp_path):
+    paths = [tmp_path / str(number) for number in range(len(contents))]
+    for path, data in zip(paths, contents, strict=True):
+        if data is not None:
+            write(path.name, data)
+            if packed:
+                path.write_bytes(gzip.compress(path.read_bytes()))
+    assert error_of(*paths).startswith(problem.format(*paths))
+
+
+def test_one_file_for_both_sides(write, tmp_path, monkeypatch):
+    path, link = write("a", "x\n"), tmp_path / "link"
+    os.link(path, link)
+    for paths in ((path, path), (str(path), link), ("-", "-")):
+        assert error_of(*paths).startswith("source and target are the same file")
+    with pytest.raises(TypeError, match="not 3"):
+        ParallelText(path, path, path)
+
+
+def damaged(packed):
+    return [packed[:-9], packed[:20] + bytes(40) + packed[60:], packed[:-8] + bytes(8), packed + b"more", packed[:2]]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_damaged_gzip(number, write):
+    """It ends early, has other data, another checksum, a foreign end, nothing but the first two bytes."""
+    text = "".join(f"{random.Random(line).random()}\n" for line in range(100))
+    packed = write("a", damaged(gzip.compress(text.encode()))[number])
+    assert error_of(packed, write("b", text)).startswith(f"{packed} is damaged")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="a device without an end")
@@ -108,27 +145,24 @@ def test_lines_by_offset(folder, data):
 @settings(deadline=None)
 @given(texts, texts)
 def test_pairs_by_offset(folder, source, target):
-    """Against the definition: what is blank in both files is skipped, what is blank in one is refused."""
+    """Against the definition: a pair is left out of which a side is blank."""
     paths = folder / "source", folder / "target"
     for path, data in zip(paths, (source, target), strict=True):
         path.write_bytes(data)
     sides = [lines_by_definition(data) for data in (source, target)]
-    texts = [[bool(line.strip()) for line in side] for side in sides]
+    expected = [pair for pair in zip(*sides, strict=False) if all(side.strip() for side in pair)]
     with few_lines_at_a_time:
-        if not all(map(any, texts)):
-            assert f"{paths[any(texts[0])]} is empty" in error_of(*paths)
+        if not all(any(map(str.strip, side)) for side in sides):
+            assert f"{paths[any(map(str.strip, sides[0]))]} is empty" in error_of(*paths)
         elif len(sides[0]) != len(sides[1]):
             assert f"has {len(sides[0])} lines, {paths[1]} has {len(sides[1])};" in error_of(*paths)
-        elif texts[0] != texts[1]:
-            side = 0 if any(right and not left for left, right in zip(*texts, strict=True)) else 1
-            numbers = [n for n, pair in enumerate(zip(*texts, strict=True), 1) if not pair[side] and pair[1 - side]]
-            assert f"{paths[side]} is blank at line{'s' * (len(numbers) > 1)} {numbers[0]}" in error_of(*paths)
+        elif not expected:
+            assert "no pair" in error_of(*paths)
         else:
-            expected = [pair for pair in zip(*sides, strict=True) if pair[0].strip()]
             pairs = ParallelText(*paths)
             assert list(pairs) == pairs[:] == read_parallel(*paths) == expected
             assert [pairs[-1 - i] for i in range(len(pairs))] == expected[::-1]
-            assert [line_of_pair(paths[0], i) for i in range(len(pairs))] == [n for n, t in enumerate(texts[0], 1) if t]
+            assert pairs.left_out == len(sides[0]) - len(expected)
 
 
 @settings(deadline=None)
@@ -185,3 +219,36 @@ def test_a_pipe_is_loaded(write, tmp_path):
     writer.join()
     assert pairs[1] == ("two", "y")
     assert list(pairs) == [("one", "x"), ("two", "y")]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda data: gzip.compress(data[:5]) + gzip.compress(data[5:])],
+                         ids=["plain", "gzip", "two members"])
+def test_gzip_and_standard_input(pack, write, monkeypatch):
+    """By the first bytes, not by the name; a line may have a megabyte."""
+    line = "word " * 200_000
+    sides = [f"\ufeff{line}\r\none\n".encode(), f"一\n{line}".encode()]
+    expected = [(line, "一"), ("one", line)]
+    source, target = (write(name, pack(data)) for name, data in zip(("a", "b.gz"), sides, strict=True))
+    assert read_parallel(source, target) == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(sides[1]))))
+    assert read_parallel(source, "-") == expected
+    assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(f"{line}\t一\none\t{line}".encode()))))
+    assert read_parallel("-") == expected
+
+
+def test_pairs_are_held_out_by_their_source():
+    pairs = [(f"source {number % 20_000}", f"target {number}") for number in range(40_000)]
+    training, validation = hold_out(pairs)
+    assert 900 < len(validation) < 1100
+    assert sorted([*training, *validation]) == sorted(pairs)
+    assert not {source for source, _ in training} & {source for source, _ in validation}
+    assert [list(side) for side in hold_out(pairs)] == [list(training), list(validation)]
+    assert 15 < len(hold_out(pairs[:300])[1]) < 45
+    assert validation[0] == ("source 5", "target 5")  # as in runs that began before
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_too_few_pairs_to_hold_some_out(count):
+    with pytest.raises(DataError, match=f"^{count} pairs are too few .* --valid"):
+        hold_out([("x", "y")] * count)

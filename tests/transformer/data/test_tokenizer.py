@@ -8,11 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from transformer.data.parallel_text import DataError
 from transformer.data.tokenizer import (
     BytePairTokenizer,
     CharacterTokenizer,
     WordTokenizer,
     build_tokenizers,
+    load_tokenizer,
     tokenizer_from_json,
 )
 from transformer.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
@@ -125,7 +127,7 @@ def test_shared_and_separate_vocabularies_and_their_limits():
     assert WordTokenizer.train(["a a b"], min_count=2).vocabulary.tokens[4:] == ("a",)
 
 
-def test_mistakes_are_named(monkeypatch):
+def test_mistakes_are_named(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="'syllables'; there are words, characters, bpe"):
         build_tokenizers("syllables", [], [])
     with pytest.raises(ValueError, match=r"size=259 .* 260"):
@@ -133,3 +135,108 @@ def test_mistakes_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r"'tokenizers'.*\[data\]"):
         BytePairTokenizer.train(TEXTS)
+    path = tmp_path / "tokenizer.json"
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(ImportError, match=r"'tokenizers'.*\[data\]"):
+        load_tokenizer(path)
+
+
+def test_words_with_punctuation_attached():
+    tokenizer = WordTokenizer.train(["a way out ! ( ) 道 。"])
+    assert tokenizer.glued("way! (out) 道。 way wax! way? !! ! (way-out) way!") == ["way!", "(out)", "道。"]
+
+
+ODD_TEXTS = ["the cat", " the  dog\x1fsat\u2028on\x85it ", "<eos> the<pad>cat <unk>", "日本語\n文。 🙂", ""]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_for_hugging_face_has_the_same_ids_and_texts(kind, tmp_path):
+    package = pytest.importorskip("tokenizers", reason="of the data extra")
+    tokenizer, path = trained(kind), tmp_path / "tokenizer.json"
+    path.write_text(tokenizer.to_hugging_face(), encoding="utf-8")
+    theirs, loaded = package.Tokenizer.from_file(str(path)), load_tokenizer(path)
+    loaded = [loaded, tokenizer_from_json(json.loads(json.dumps(loaded.to_json())))]
+    assert [theirs.token_to_id(special) for special in SPECIALS] == [PAD, BOS, EOS, UNK]
+    assert all(copy.vocabulary.tokens == tokenizer.vocabulary.tokens for copy in loaded)
+    for text in [*TEXTS, *ODD_TEXTS]:
+        ids = tokenizer.encode(text)
+        for copy in loaded:
+            assert copy.encode(text) == ids
+            assert copy.decode([BOS, *ids, EOS, EOS]) == tokenizer.decode(ids)
+        if "<" not in text:  # the package finds specials in a text
+            assert theirs.encode(text).ids == ids
+        if UNK not in ids:  # which the package leaves out
+            assert theirs.decode([BOS, *ids, EOS]) == tokenizer.decode(ids)
+    assert json.loads(loaded[1].to_hugging_face()) == json.loads(theirs.to_str())
+
+
+def foreign(kind):
+    """A tokenizer of the package, with specials, template, truncation and padding of its own."""
+    package = pytest.importorskip("tokenizers", reason="of the data extra")
+    models, trainers, parts, decoders = package.models, package.trainers, package.pre_tokenizers, package.decoders
+    specials = ["<pad>", "</s>", "[UNK]"]
+    model, trainer, split, decoder = {
+        "BPE": (models.BPE(dropout=0.5), trainers.BpeTrainer, parts.ByteLevel(), decoders.ByteLevel()),
+        "Unigram": (models.Unigram(), trainers.UnigramTrainer, parts.Metaspace(), decoders.Metaspace()),
+        "WordPiece": (models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer, parts.Whitespace(),
+                      decoders.WordPiece()),
+        "WordLevel": (models.WordLevel(unk_token="[UNK]"), trainers.WordLevelTrainer, parts.Whitespace(), None),
+    }[kind]
+    found = package.Tokenizer(model)
+    found.pre_tokenizer = split
+    if decoder:
+        found.decoder = decoder
+    found.normalizer = package.normalizers.Lowercase()
+    options = {"unk_token": "[UNK]"} if kind == "Unigram" else {}
+    if kind == "BPE":
+        options["initial_alphabet"] = parts.ByteLevel.alphabet()
+    found.train_from_iterator(TEXTS * 20, trainer(special_tokens=specials, show_progress=False, **options))
+    found.post_processor = package.processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
+    found.enable_truncation(4)
+    found.enable_padding(length=9)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece", "WordLevel"])
+def test_any_tokenizer_of_hugging_face(kind, tmp_path):
+    theirs, path = foreign(kind), tmp_path / "file"
+    theirs.save(str(path))
+    loaded = load_tokenizer(path)
+    copy = tokenizer_from_json(json.loads(json.dumps(loaded.to_json())))
+    theirs.no_truncation()
+    theirs.no_padding()
+    if kind == "BPE":
+        theirs.model.dropout = None
+    assert loaded.to_json()["kind"] == copy.kind == "hugging-face"
+    assert len(loaded.vocabulary) == 4 + theirs.get_vocab_size()
+    for text in ["The cat sat on the mat .", "彼 は つら い", "a </s> cat <eos> <pad> " * 9]:
+        known = theirs.encode(text, add_special_tokens=False).ids
+        expected = [UNK if index == theirs.token_to_id("[UNK]") else index + 4 for index in known]
+        assert loaded.encode(text) == copy.encode(text) == expected
+        assert loaded.decode([BOS, *expected, EOS]) == theirs.decode(known, skip_special_tokens=False).replace(
+            "[UNK]", "<unk>")
+        assert len(loaded.tokens(expected)) == len(expected)
+    ids = loaded.encode("the 鬱 鬱")
+    assert (UNK in ids) == (kind != "BPE") == bool(loaded.unknown("the 鬱 鬱"))
+    assert set(loaded.unknown("the 鬱 鬱")) <= {"鬱"}
+    with pytest.raises(IndexError, match="is not among the ids"):
+        loaded.decode([len(loaded.vocabulary)])
+    with pytest.raises(ValueError, match="specials"):
+        loaded.to_hugging_face()
+
+
+@pytest.mark.parametrize("data", [
+    None, b"", b"[" * 100_000, b"{}", b"[1]", b"caf\xe9",
+    b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}',
+    b'{"model": {"type": "WordLevel", "vocab": {"a": 4000000000}, "unk_token": "a"}}',
+    b'{"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}}',
+    b'{"model": {"type": "Unigram", "vocab": [["a", 0]], "unk_id": null}}'], ids=str)
+def test_what_is_no_tokenizer_file(data, tmp_path):
+    pytest.importorskip("tokenizers", reason="of the data extra")
+    path = tmp_path / "tokenizer.json"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        load_tokenizer(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)

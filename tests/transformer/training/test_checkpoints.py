@@ -34,7 +34,8 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
 def test_files_are_json_and_safetensors_only(out):
     """From which a model comes back in evaluation mode."""
     names = {path.name for path in out.rglob("*") if path.is_file()}
-    assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv"}
+    assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv",
+                     "tokenizer.json"}
     model, run = load_model(out, which="latest")
     assert not model.training
     assert model.config == run.config == runs.config()

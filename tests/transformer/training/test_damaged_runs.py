@@ -216,8 +216,8 @@ def test_a_longer_schedule_holds_for_the_updates_to_come(tmp_path):
     assert resumed.progress.step == 6
     rows = Log(tmp_path / "log.csv").rows()
     assert [int(row["step"]) for row in rows] == [2, 3, 6]
-    logged = float(rows[1]["learning_rate"])  # of update 4, the next after the validation of step 3
-    assert logged == pytest.approx(runs.options().learning_rate * (1 + math.cos(math.pi * (4 - 1) / 6)) / 2, rel=1e-5)
+    logged = float(rows[1]["learning_rate"])  # of update 3, the last before the validation
+    assert logged == pytest.approx(runs.options().learning_rate * (1 + math.cos(math.pi * (3 - 1) / 6)) / 2, rel=1e-5)
 
 
 def test_what_else_may_change(out):

@@ -42,7 +42,10 @@ def test_progress_in_a_file_is_a_line_now_and_then(tmp_path, monkeypatch, capsys
     validations = [line for line in shown if line.startswith("step ") and "validation loss" in line]
     assert len(validations) == 2
     assert "\r" not in printed.err
-    assert len(shown) - len(validations) == 2
+    assert sum("step/s" in line for line in shown) == 2
+    samples = [line.split(None, 1) for line in shown if line.startswith("    ")]
+    assert [name for name, *_ in samples] == ["source", "reference", "output"] * 6
+    assert samples[0:9:3] == samples[9::3], "the same sentences each time"
     assert re.search(r"10/10 .*loss \d\.\d{3}, [\d,]+ tokens/s\]", shown[-1])
     assert printed.out == ""
 
@@ -152,7 +155,8 @@ def test_validation_leaves_modes_and_random_state_as_they_were(tmp_path):
     validation = trainer.validate()
     assert [m.training for m in trainer.model.modules()] == modes
     assert minigrad.random.get_state() == state
-    assert validation.loss == pytest.approx(trainer.translator().evaluate(runs.VALID)["loss"], rel=1e-6)
+    evaluation = trainer.translator().evaluate(*zip(*runs.VALID, strict=True))
+    assert validation.loss == pytest.approx(evaluation["loss"], rel=1e-6)
 
 
 def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):

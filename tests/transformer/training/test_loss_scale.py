@@ -25,7 +25,7 @@ SCALER = optim.GradScaler
 
 def losses(out):
     """The training losses of the log."""
-    return np.array([float(row["train_loss"]) for row in Log(out / "log.csv").rows()])
+    return np.array([float(row["objective"]) for row in Log(out / "log.csv").rows()])
 
 
 def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):

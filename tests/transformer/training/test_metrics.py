@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from transformer.training.metrics import bleu, exact_match, token_accuracy
+from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, sentence_chrf, token_accuracy
 
 
 def test_exact_match():
@@ -39,8 +39,35 @@ def test_bleu_by_hand(caplog):
         bleu(["a"], ["a"], tokenize="klingon")
 
 
+@pytest.mark.parametrize(("kind", "references", "expected"), [
+    ("words", ["猫がいる。"], "none"),
+    ("characters", ["the cat"], "char"),
+    ("bpe", ["The cat sat on the mat."], "13a"),
+    ("bpe", ["猫がマットの上に座っていた。", "GNU は OS である。"], "char"),
+    ("bpe", ["猫 が マット の 上 に 座っ て い た 。"], "13a"),
+    ("bpe", ["แมวนั่งอยู่บนเสื่อ และนอนหลับ"], "char"),
+    ("bpe", ["고양이가 매트 위에 앉았다."], "13a"),
+    ("bpe", ["1 + 1"], "13a"),
+])
+def test_the_tokenizer_of_bleu_splits_the_script_of_the_references(kind, references, expected):
+    assert bleu_tokenizer(kind, references) == expected
+
+
+def test_chrf_by_hand():
+    pytest.importorskip("sacrebleu", reason="chrF needs the data extra")
+    # Of "abcd" and "abce": F of 1-grams 3/4, 2-grams 2/3, 3-grams 1/2, 4-grams 0; precision and recall are the same.
+    score = 100 * (3 / 4 + 2 / 3 + 1 / 2 + 0) / 4
+    assert sentence_chrf("abcd", "abce") == pytest.approx(score, rel=1e-9)
+    corpus, signature = chrf(["abcd"], ["abce"])
+    assert corpus == pytest.approx(score, rel=1e-9)
+    assert "nc:6|nw:0" in signature
+
+
 def test_mistakes_are_named(monkeypatch):
-    for metric in (exact_match, token_accuracy, bleu):
+    for metric in (exact_match, token_accuracy, bleu, chrf):
+        for texts in (("ab", ["a", "b"]), (["a", "b"], "ab")):
+            with pytest.raises(TypeError, match=f"{metric.__name__}: a list of texts"):
+                metric(*texts)
         with pytest.raises(ValueError, match=f"{metric.__name__}: 2 hypotheses, 1 references"):
             metric(["a", "b"], ["a"])
         with pytest.raises(ValueError, match="no sentences"):
@@ -51,3 +78,5 @@ def test_mistakes_are_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"'sacrebleu'.*\[data\]"):
         bleu(["a"], ["a"])
+    with pytest.raises(ImportError, match="chrF needs"):
+        chrf(["a"], ["a"])

@@ -45,5 +45,5 @@ def test_the_recipe_reaches_the_figure(name, tmp_path):
     train_pairs, valid_pairs = task_pairs(name, recipe, recipe.options.seed)
     tokenizers = task_tokenizers(task, train_pairs)
     result = train(tmp_path, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, recipe.options)
-    report = result.translator.evaluate(task.pairs("test", 1000, seed=1))
+    report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
     assert report["exact_match"] >= FIGURES[name]

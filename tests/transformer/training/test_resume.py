@@ -20,6 +20,7 @@ from transformer.data.parallel_text import ParallelText
 from transformer.training import signals
 from transformer.training.checkpoints import NUMERICS, load_run
 from transformer.training.run_folder import is_run
+from transformer.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[3]
 AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
@@ -63,6 +64,27 @@ def test_data_that_does_not_fit_gives_the_same_bits(step, tmp_path, monkeypatch)
         out = runs.interrupted(tmp_path / "read", step, **changes)
         runs.run(out, resume=True, **changes)
     assert runs.contents(out) == loaded
+
+
+@pytest.mark.parametrize("step", [8, 9])
+def test_the_decay_that_the_clock_began_goes_on(step, tmp_path, monkeypatch):
+    """Before and at its beginning; on a clock that advances alike in both runs."""
+    changes = {"steps": None, "minutes": 10.5, "schedule": "wsd", "valid_every": 100}  # an update takes a minute
+    update, now = Trainer.update, [0.0]
+
+    def minute(trainer, group):
+        update(trainer, group)
+        now[0] += 60
+
+    monkeypatch.setattr(Trainer, "update", minute)
+    monkeypatch.setattr("transformer.training.loop.time.perf_counter", lambda: now[0])
+    result = runs.run(tmp_path / "whole", **changes)
+    assert (result.progress.decay_from, result.progress.end, result.progress.step) == (9, 10, 10)
+    runs.interrupted(tmp_path / "stopped", step, **changes)
+    runs.run(tmp_path / "stopped", resume=True, **changes)
+    assert runs.contents(tmp_path / "stopped") == runs.contents(tmp_path / "whole")
+    longer = runs.run(tmp_path / "whole", resume=True, **changes | {"minutes": 20.0})
+    assert longer.progress.end > 10, "the end of a longer run is decided anew"
 
 
 def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monkeypatch, capsys):
@@ -135,6 +157,7 @@ from pathlib import Path
 import pytest
 from tests.transformer import runs
 from transformer.training.run_folder import is_run
+from transformer.training.trainer import Trainer
 
 with pytest.MonkeyPatch.context() as patch:
     runs.after_update(patch, lambda trainer: print(trainer.progress.step, flush=True))

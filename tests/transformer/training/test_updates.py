@@ -10,6 +10,7 @@ import minigrad
 from tests.transformer import runs
 from tests.transformer.tiny import assert_same, gradients
 from transformer.data.batches import collate
+from transformer.training.log import Log
 from transformer.training.loop import fit
 from transformer.training.prefetch import prepare
 
@@ -75,11 +76,18 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     rows = trainer.log.rows()
     assert [int(row["tokens"]) for row in rows] == [sum(tokens[:2]), sum(tokens)]
     for row, part in zip(rows, (slice(0, 2), slice(2, 4)), strict=True):
-        assert float(row["train_loss"]) == pytest.approx(sum(sums[part]) / sum(tokens[part]), rel=1e-5)
+        assert float(row["objective"]) == pytest.approx(sum(sums[part]) / sum(tokens[part]), rel=1e-5)
+
+
+def test_the_losses_of_training_and_validation_are_the_same_loss(tmp_path):
+    """Without dropout and smoothing: where both texts are one, both columns are."""
+    runs.run(tmp_path, train_pairs=runs.VALID, label_smoothing=0.3, steps=4, valid_every=2)
+    assert all(row["train_loss"] == row["valid_loss"] for row in Log(tmp_path / "log.csv").rows())
 
 
 SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
     "constant": lambda n: min(1, n / 4),
+    "wsd": lambda n: min(1, n / 4, (13 - n) / 3),  # ten updates are four fifths of 12; two remain
     "inverse_sqrt": lambda n: n / 4 if n < 4 else math.sqrt(4 / n),
     "linear": lambda n: n / 4 if n < 4 else (13 - n) / 9,
     "cosine": lambda n: n / 4 if n < 4 else (1 + math.cos(math.pi * (n - 4) / 9)) / 2,

@@ -46,7 +46,7 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
         left, right = figure.subplots(1, 2)
         left.plot(columns["step"], columns["train_loss"], color="C0", marker=marker, label="training")
         left.plot(columns["step"], columns["valid_loss"], color="C1", marker=marker, label="validation")
-        left.set(title="loss (nats per target token)", xlabel="step")
+        left.set(title="loss (nats per target token, without dropout)", xlabel="step")
         left.legend()
         right.plot(columns["step"], [scale * value for value in columns["metric"]], color="C2", marker=marker)
         right.set(title=f"validation: {label}", xlabel="step")

@@ -1,0 +1,76 @@
+"""The plan of a run on text in five lines, and a line for each thing about the text that its owner should know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer.cli.command import quoted
+from transformer.cli.sources import Text
+from transformer.cli.training_options import as_command
+from transformer.data.examples import Examples
+from transformer.data.tokenizer import WordTokenizer
+from transformer.data.vocabulary import UNK
+from transformer.training.checkpoints import Run
+from transformer.training.options import TrainingOptions
+from transformer.training.plan import Amount, Expected
+
+FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
+MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
+
+
+def lines(text: Text, sides: tuple[Examples, Examples], amount: Amount, run: Run, parameters: int, expected: Expected,
+          options: dict[str, Any], out: Path) -> Iterator[str]:
+    """The plan.
+
+    Args:
+        text: the pairs before any were left out as too long.
+        sides: the examples of its training and validation pairs.
+        amount: what is left for training.
+        run: has the configuration, the tokenizers and the training options.
+        parameters: their number.
+        expected: the length of the run.
+        options: those given and those planned, which give the run again.
+        out: the folder of the run.
+    """
+    config, training = run.config, TrainingOptions.from_json(run.training)
+    too_long = sum(int(side.too_long.sum()) for side in sides)
+    valid = [pair for pair, skipped in zip(text.valid, sides[1].too_long, strict=True) if not skipped]
+    tokens = [token for example in sides[1] for ids in example for token in ids]
+    unknown = tokens.count(UNK) / len(tokens)
+    known = {*valid}
+    twice = len({pair for pair in text.train if pair in known})
+    yield (f"text      {amount.pairs:,} pairs: {amount.source:,} source and {amount.target:,} target tokens; left out: "
+           f"{text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
+    yield (f"validate  {len(valid):,} pairs{' of the text, held out by source' if text.held_out else ''}; "
+           f"{unknown:.1%} of their tokens are unknown, {twice:,} of them also stand in training")
+    shared = run.source_tokenizer is run.target_tokenizer
+    vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
+                  f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
+    disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
+    yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
+           f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
+    yield (f"training  about {expected.updates:,.0f} updates of {training.batch_tokens:,} tokens, which go "
+           f"{expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
+           f"{config.dropout:g}")
+    yield f"the same  python -m transformer train {as_command(options)} --out {quoted(out)}"
+    if amount.pairs < FEW:
+        yield (f"note: {amount.pairs:,} pairs are too few to translate sentences that are not among them; they show "
+               f"that all works, and suit a narrow domain; from some {FEW:,} on, short sentences begin to be right")
+    if unknown > MANY_UNKNOWN:
+        yield f"note: {_advice(run, valid)}"
+    equal = sum(source == target for source, target in text.train)
+    if equal > len(text.train) / 10:
+        yield f"note: {equal:,} pairs have the same text on both sides"
+
+
+def _advice(run: Run, valid: list[tuple[str, str]]) -> str:
+    """What to do about unknown tokens: of words, tell of those that are known but for punctuation."""
+    for side, tokenizer in enumerate((run.source_tokenizer, run.target_tokenizer)):
+        if isinstance(tokenizer, WordTokenizer):
+            glued = [word for pair in valid for word in tokenizer.glued(pair[side])]
+            if glued:
+                return (f"words are what stands between blanks, so {glued[0]!r} is unknown though its parts are known, "
+                        f"and {len(glued):,} more like it; --tokens bpe splits them")
+    return "many tokens of the validation text are unknown; --tokens bpe knows all"

@@ -1,0 +1,165 @@
+"""A plan for training on text: what suits its amount and the time, for every option that is not given.
+
+What decides is how often a run sees its text. If it is seen many times, the model overfits before the time ends, and
+dropout is worth more than size; if it is seen a few times, the time is the limit, and dropout wastes it. Each function
+here is one rule with its reason; ``docs/translation.md`` has the measurements behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, NamedTuple
+
+from transformer.data.tokenizer import Tokenizer
+from transformer.model import TransformerConfig
+from transformer.training.recipes import Recipe
+
+Options = dict[str, Any]
+
+VALIDATIONS = 14  # of a run, so that a machine of half or twice the expected speed has 8 to 20 or so
+FIRST_LOOK = 1 / 3  # expected minutes until the first validation
+LONGEST_RUN = 60.0  # expected minutes of a run whose length nobody gives
+WARMUP = 400  # updates, or a tenth of the run if that is less
+RATE = 45e9  # multiplications and additions a second, for each thread
+
+
+class Amount(NamedTuple):
+    """How much text there is: its pairs, and the tokens of each side, with one for the end of every sentence."""
+
+    pairs: int
+    source: int
+    target: int
+
+
+# --------------------------------------------------------------------------- before the text is cut into tokens
+
+
+def vocabulary_size(texts: Iterable[str]) -> int:
+    """The size of a byte-pair vocabulary for these texts.
+
+    It grows with the cube root of the words, since a token has to occur often enough to be learnt. To it come the
+    characters beyond ASCII, each of which takes a token to be in one piece: two hundred in French, two thousand in
+    Japanese. Where no blanks divide the text, six characters count as a word.
+    """
+    words, characters = 0, Counter[str]()
+    for text in texts:
+        words += max(len(text.split()), len(text) // 6)
+        characters.update(text)
+    pieces = sum(count > 1 and not character.isascii() for character, count in characters.items())
+    return max(300, min(int(round(100 * words ** (1 / 3) + pieces, -2)), 16_000))
+
+
+def same_script(sources: Iterable[str], targets: Iterable[str], lines: int = 20_000) -> bool:
+    """Whether both sides are written in one script, so that names and words in common can share tokens.
+
+    The scripts are counted letter by letter in the first `lines`; nine tenths of each side have to be of the one.
+    """
+    scripts = [Counter[str](), Counter[str]()]
+    for counts, texts in zip(scripts, (sources, targets), strict=True):
+        letters = Counter(character for text in islice(texts, lines) for character in text if character.isalpha())
+        for letter, count in letters.items():
+            counts[unicodedata.name(letter, "?").split()[0]] += count
+    return any(all(counts[script] >= 0.9 * counts.total() > 0 for counts in scripts) for script in scripts[0])
+
+
+# --------------------------------------------------------------------------- the model and the run
+
+
+def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokenizer], recipe: Recipe, threads: int
+             ) -> Options:
+    """The options of a run on text: those given, and a planned value for each other one that the recipe leaves open.
+
+    Args:
+        given: options as `Recipe.changed` takes them.
+        amount: the training text.
+        tokenizers: of both sides, whose sizes the last layer has.
+        recipe: the recipe of text.
+        threads: the threads that the machine has for the run.
+    """
+    options: Options = {"batch_tokens": batch_tokens(amount)} | given
+    if "preset" not in given:
+        d_model = options.setdefault("d_model", width(amount, threads * given.get("minutes", LONGEST_RUN)))
+        options = {"num_heads": max(1, d_model // 32) if d_model % 32 == 0 else 1, "d_ff": 4 * d_model} | options
+        if not given.keys() & {"num_encoder_layers", "num_decoder_layers"}:
+            options.setdefault("layers", 3)
+    config = recipe.changed(options).config(*tokenizers)
+    if not given.keys() & {"steps", "epochs", "minutes"}:
+        longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
+        options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
+    run = expected(options, amount, config, threads)
+    options = {
+        "dropout": dropout(run.passes),
+        "learning_rate": learning_rate(options["batch_tokens"]),
+        "warmup_steps": max(1, round(min(WARMUP, run.updates / 10))),
+        "valid_every": max(1, round(run.updates / VALIDATIONS)),
+    } | options
+    first = max(1, round(run.updates * FIRST_LOOK / run.minutes))
+    return {"valid_first": first} | options if first < options["valid_every"] / 2 else options
+
+
+def batch_tokens(amount: Amount) -> int:
+    """1,024 tokens, or 2,048 from 20,000 pairs on.
+
+    Little text gives few updates an epoch, and a small batch gives more of them; with more text the gain in speed, a
+    sixth on two threads, is worth more.
+    """
+    return 1024 if amount.pairs < 20_000 else 2048
+
+
+def width(amount: Amount, core_minutes: float) -> int:
+    """The features of the model, a multiple of 64 from 64 to 512.
+
+    Parameters grow with the square of the width, and the useful number of them with about the square root of the tokens
+    that they are trained on. Two numbers limit these: the text, beyond which a larger model overfits sooner, and the
+    time, in which a larger model sees less.
+    """
+    by_text = 128 * (amount.target / 30_000) ** 0.25
+    by_time = 128 * (core_minutes / 15) ** 0.25
+    return min(max(64, round(min(by_text, by_time) / 64) * 64), 512)
+
+
+def dropout(passes: float) -> float:
+    """0 for up to 3 passes over the text, which learn nothing by heart; 0.3 for 90, and at most 0.4."""
+    return round(min(max(0.0, 0.3 * math.log(max(passes, 1) / 3) / math.log(30)), 0.4), 2)
+
+
+def most_passes(amount: Amount) -> float:
+    """The passes over the text after which more bring little: 100 at 5,000 pairs, 28 at 50,000, 11 at 300,000."""
+    return min(max(3.0, 100 * (amount.pairs / 5000) ** -0.55), 150.0)
+
+
+def learning_rate(batch_tokens: int) -> float:
+    """1e-3 for a batch of 1,024 tokens, and for others with its square root, as the noise of the gradient falls."""
+    return round(1e-3 * math.sqrt(batch_tokens / 1024), 5)
+
+
+# --------------------------------------------------------------------------- how long it takes
+
+
+class Expected(NamedTuple):
+    """The length of a run, by its limits and by the rate of an ordinary machine."""
+
+    updates: float
+    passes: float
+    minutes: float
+
+
+def expected(options: Options, amount: Amount, config: TransformerConfig, threads: int) -> Expected:
+    """The length of a run that ends at the first of its steps, epochs and minutes.
+
+    An update takes three times as long as the products of its forward at `RATE`. The rate is not measured, so that a
+    plan is a function of the text and the options.
+    """
+    # Batches have sentences of like length, and are filled to nine tenths.
+    epoch = max(1, math.ceil(max(amount.source, amount.target) / (0.9 * options["batch_tokens"])))
+    d, inner = config.d_model, config.d_model * config.d_ff
+    encoder = config.num_encoder_layers * (4 * d * d + 2 * inner)
+    decoder = config.num_decoder_layers * (8 * d * d + 2 * inner) + d * config.target_vocab_size
+    minutes = (amount.source * encoder + amount.target * decoder) / (10 * RATE * threads * epoch)  # of an update
+    limits = {"steps": 1, "epochs": epoch, "minutes": 1 / minutes}
+    updates = min(options[name] * each for name, each in limits.items() if name in options)
+    return Expected(updates, updates / epoch, updates * minutes)
