@@ -36,6 +36,7 @@ def stand_in() -> Iterator[Any]:
     strict_cupy.clear()
     with minigrad_device.array_module(strict_cupy.cupy, strict_cupy.special):
         yield strict_cupy
+    strict_cupy.clear()  # a limit of memory would hold for tests that do not use this fixture
 
 
 @pytest.fixture(params=DEVICES)

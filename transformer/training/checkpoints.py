@@ -27,11 +27,11 @@ from transformer.model import Transformer, TransformerConfig
 from transformer.training.files import naming, read_file, sync_folder, write_synced
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
-from transformer.training.run_folder import RunError, checkpoint_names, remove, resolve
+from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
 
 FORMAT = 1
 NUMERICS = 3  # raised when the last digits of updates change: by sums, kernels, or the division of batches
-MODEL, OPTIMIZER, RUN = "model.safetensors", "optimizer.safetensors", "run.json"
+MODEL, RUN = "model.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 MOST_POSITIONS = 2**20  # of a model: the table of sinusoids is computed, and so not bounded by the files
 _AVERAGE = "-average-"  # in the name of a checkpoint without an optimizer's state
@@ -143,7 +143,8 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
         ranks: the processes that need it, each of which calls this; rank 0 reads, for all.
 
     Returns:
-        The run, the model's arrays by name, and the optimizer's state (None for averaged models).
+        The run, the model's arrays by name, and the optimizer's state: without moments for a checkpoint that is no
+        longer the latest, None for averaged models.
 
     Raises:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
@@ -200,7 +201,10 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         model = _load_arrays(checkpoint / MODEL, text)
         optimizer = None
         if "optimizer" in values:
-            optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
+            if os.path.lexists(checkpoint / OPTIMIZER):
+                optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
+            else:  # no longer the latest, see `prune`
+                optimizer = join_arrays({}, values["optimizer"] | {"numbers": {}})
         run = Run.from_json(values)
         _check_size(checkpoint, run.config, model)
         check_finite(model)

@@ -2,7 +2,7 @@
 
     DIR/
         log.csv                     one line for each validation
-        checkpoints/00000400/       model.safetensors, optimizer.safetensors, run.json
+        checkpoints/00000400/       model.safetensors, run.json, and in the latest optimizer.safetensors
         latest, best                each holds the name of a checkpoint
         tokenizer.json              the tokenizer in Hugging Face's form, or source_ and target_tokenizer.json
         decoding.json               the length normalisation that suits the beam, once the run has ended
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from transformer.training.files import naming, read_file, replace_file, sync_folder
 
+OPTIMIZER = "optimizer.safetensors"
 LONGEST_NAME = 100  # characters of a checkpoint's name
 _OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
 _NUMBERED = re.compile(r"\d{8,}", re.ASCII)
@@ -119,6 +120,8 @@ def checkpoint_names(folder: Path) -> list[str]:
 def prune(folder: Path, keep: int) -> None:
     """Keep the newest `keep` numbered checkpoints and those that a pointer names; remove the others.
 
+    Of those that are not the latest, the optimizer's state goes, too: it is twice as large as the weights.
+
     Leftovers of killed runs are removed, too. Checkpoints newer than "latest" are such: the run writes them again.
     While a pointer is damaged, nothing is removed.
     """
@@ -130,6 +133,8 @@ def prune(folder: Path, keep: int) -> None:
     for path in (folder / "checkpoints").iterdir():
         if path.name not in kept and _OURS.fullmatch(path.name):
             remove(path)
+        elif path.name in kept - {latest}:
+            (path / OPTIMIZER).unlink(missing_ok=True)
 
 
 def remove(path: Path) -> None:

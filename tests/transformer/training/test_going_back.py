@@ -6,10 +6,11 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import check
+from transformer.training.checkpoints import check, load_run
 from transformer.training.log import Log
 from transformer.training.restoring import restore
 from transformer.training.run_folder import RunError, checkpoint_names, pointed
+from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 
 KEPT = {"keep": 9, "average": 3}
@@ -37,16 +38,30 @@ def damage(out, *names):
             file.write(b"X")
 
 
+def test_the_latest_checkpoint_alone_has_the_moments(whole):
+    assert [path.parent.name for path in whole.glob("checkpoints/*/optimizer.safetensors")] == ["00000014"]
+
+
 @pytest.mark.parametrize(("name", "damaged"), [("00000004", "latest and best"), ("00000004", "every later one"),
                                                ("00000012", "latest"), ("00000012", "none")])
-def test_a_run_goes_on_from_an_older_checkpoint_to_the_same_bits(name, damaged, whole, copy):
-    """The best checkpoint, a later one, stays while it is intact; damaged, it is made again."""
-    best = pointed(copy, "best")
+def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, monkeypatch, capsys):
+    """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
+    best, began = pointed(copy, "best"), []
+    weights = runs.bits(load_run(copy, name)[1])
+    make = Trainer.groups
+
+    def groups(trainer):
+        began.append(runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}))
+        return make(trainer)
+
+    monkeypatch.setattr(Trainer, "groups", groups)
     later = [other for other in checkpoint_names(copy) if other > name]
     damage(copy, *{"latest": ["00000014"], "latest and best": {"00000014", best}, "every later one": later,
                    "none": []}[damaged])
     runs.run(copy, resume=name, **KEPT)
-    assert runs.contents(copy) == runs.contents(whole)
+    assert began == [weights]
+    assert "the optimizer begins anew" in capsys.readouterr().err
+    assert load_run(copy, "latest")[0].progress["step"] == 14
     assert all(check(copy, other) is None for other in checkpoint_names(copy))
 
 
