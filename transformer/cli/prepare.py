@@ -86,7 +86,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
         options.setdefault("vocab_size", max(map(plan.vocabulary_size, sides)))
     _check_size(options["tokens"], options.get("vocab_size"))
     tokenizers = _tokenizers(text, files, options)
-    limit = RECIPES["text"].changed(given).config(*tokenizers).max_length
+    limit = RECIPES["text"].changed(given).config(*tokenizers, share_embeddings=False).max_length
     (train, examples), (valid, unseen) = (fitting(side, *tokenizers, limit) for side in (text.train, text.valid))
     if not train or not valid:
         raise DataError(f"no pair of the {'validation' if train else 'training'} text has at most {limit:,} tokens a "

@@ -86,14 +86,14 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
         options = {"num_heads": max(1, d_model // 32) if d_model % 32 == 0 else 1, "d_ff": 4 * d_model} | options
         if not given.keys() & {"num_encoder_layers", "num_decoder_layers"}:
             options.setdefault("layers", 3)
-    config = recipe.changed(options).config(*tokenizers)
+    config = recipe.changed(options).config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
     if not given.keys() & {"steps", "epochs", "minutes"}:
         longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
         options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
     run = expected(options, amount, config, threads)
     options = {
         "dropout": dropout(run.passes),
-        "learning_rate": learning_rate(options["batch_tokens"]),
+        "learning_rate": learning_rate(config),
         "warmup_steps": max(1, round(min(WARMUP, run.updates / 10))),
         "valid_every": max(1, round(run.updates / VALIDATIONS)),
     } | options
@@ -132,9 +132,9 @@ def most_passes(amount: Amount) -> float:
     return min(max(3.0, 100 * (amount.pairs / 5000) ** -0.55), 150.0)
 
 
-def learning_rate(batch_tokens: int) -> float:
-    """1e-3 for a batch of 1,024 tokens, and for others with its square root, as the noise of the gradient falls."""
-    return round(1e-3 * math.sqrt(batch_tokens / 1024), 5)
+def learning_rate(config: TransformerConfig) -> float:
+    """2e-3 for 128 features, and for others with the inverse square root (Vaswani et al. 2017, equation 3)."""
+    return round(2e-3 * math.sqrt(128 / config.d_model), 5)
 
 
 # --------------------------------------------------------------------------- how long it takes

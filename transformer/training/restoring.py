@@ -80,8 +80,8 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
         trainer.best = Validation.from_json(best)
     trainer.model.load_state_dict(arrays)
     if not optimizer["state"] and progress.step:
-        note(f"the optimizer begins anew: of all checkpoints the latest alone has its state, and {name} was followed by "
-             "others; the updates are not those of a run that was never stopped")
+        note(f"the optimizer begins anew: the latest checkpoint alone has its state, and others followed {name}; the "
+             "updates are not those of a run that was never stopped")
     trainer.optimizer.load_state_dict(optimizer)
     trainer.check_finite(optimizer)
     trainer.scheduler.load_state_dict(scheduler)
