@@ -115,9 +115,9 @@ class TransformerConfig:
     @classmethod
     def base(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """The base model of "Attention is all you need" (Vaswani et al. 2017, table 3), three-way tied."""
-        return replace(cls(source_vocab_size, target_vocab_size, d_model=512, num_heads=8, num_encoder_layers=6,
-                           num_decoder_layers=6, d_ff=2048, dropout=0.1, norm="post", max_length=512, tie_output=True,
-                           share_embeddings=True), **changes)
+        sizes = {"d_model": 512, "num_heads": 8, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048}
+        choices = {"dropout": 0.1, "norm": "post", "max_length": 512, "tie_output": True, "share_embeddings": True}
+        return cls(source_vocab_size, target_vocab_size, **{**sizes, **choices, **changes})
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
