@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import minigrad.functional
 import minigrad.ops
@@ -86,6 +87,9 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch,
     namespace: dict[str, object] = {"__name__": "__docs__"}
     with minigrad.random.fork(0):
         for start, source in blocks(page, "python"):
+            for folder in set(re.findall(r'"(runs/\w+)"', source)):  # what the commands of the page have trained
+                CliRunner().invoke(main, ["train", "--task", "copy", "--train-count", "60", "--steps", "2", "--quiet",
+                                          "--out", folder])
             module, lines = ast.parse(source), source.splitlines()
             checked = 0
             for statement in module.body:

@@ -95,7 +95,7 @@ def test_text(tmp_path):
         lines = (SHARED / name).read_text(encoding="utf-8").splitlines()[:count]
         files.append(tmp_path / name)
         files[-1].write_text("\n".join(lines), encoding="utf-8")
-    result = run_example("translate_text.py", *files, "--steps", 1, "--out", tmp_path / "run")
+    result = run_example("translate_text.py", *files, "--minutes", 0.01, "--out", tmp_path / "run")
     assert "on 6 sentences (nrefs:1|" in result.stdout
     assert result.stdout.count("  reference  ") == 5
 

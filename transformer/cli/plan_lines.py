@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from transformer.cli.command import quoted
 from transformer.cli.sources import Text
@@ -12,32 +11,26 @@ from transformer.cli.training_options import as_command
 from transformer.data.examples import Examples
 from transformer.data.tokenizer import WordTokenizer
 from transformer.data.vocabulary import UNK
-from transformer.training.checkpoints import Run
-from transformer.training.options import TrainingOptions
-from transformer.training.plan import Amount, Expected
+from transformer.training.plan import Plan
 
 FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
 MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
 
 
-def lines(text: Text, sides: tuple[Examples, Examples], amount: Amount, run: Run, parameters: int, expected: Expected,
-          options: dict[str, Any], out: Path) -> Iterator[str]:
-    """The plan.
+def lines(text: Text, plan: Plan, unseen: Examples, parameters: int, out: Path) -> Iterator[str]:
+    """The lines.
 
     Args:
-        text: the pairs before any were left out as too long.
-        sides: the examples of its training and validation pairs.
-        amount: what is left for training.
-        run: has the configuration, the tokenizers and the training options.
-        parameters: their number.
-        expected: the length of the run.
-        options: those given and those planned, which give the run again.
+        text: all pairs.
+        plan: of its training pairs.
+        unseen: the token ids of its validation pairs.
+        parameters: the number of them.
         out: the folder of the run.
     """
-    config, training = run.config, TrainingOptions.from_json(run.training)
-    too_long = sum(int(side.too_long.sum()) for side in sides)
-    valid = [pair for pair, skipped in zip(text.valid, sides[1].too_long, strict=True) if not skipped]
-    tokens = [token for example in sides[1] for ids in example for token in ids]
+    config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
+    too_long = sum(int(side.too_long.sum()) for side in (plan.examples, unseen))
+    valid = [pair for pair, skipped in zip(text.valid, unseen.too_long, strict=True) if not skipped]
+    tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
     known = {*valid}
     twice = len({pair for pair in text.train if pair in known})
@@ -45,7 +38,7 @@ def lines(text: Text, sides: tuple[Examples, Examples], amount: Amount, run: Run
            f"{text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
     yield (f"validate  {len(valid):,} pairs{' of the text, held out by source' if text.held_out else ''}; "
            f"{unknown:.1%} of their tokens are unknown, {twice:,} of them also stand in training")
-    shared = run.source_tokenizer is run.target_tokenizer
+    shared = plan.tokenizers[0] is plan.tokenizers[1]
     vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
                   f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
     disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
@@ -54,20 +47,20 @@ def lines(text: Text, sides: tuple[Examples, Examples], amount: Amount, run: Run
     yield (f"training  about {expected.updates:,.0f} updates of {training.batch_tokens:,} tokens, which go "
            f"{expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
            f"{config.dropout:g}")
-    yield f"the same  python -m transformer train {as_command(options)} --out {quoted(out)}"
+    yield f"the same  python -m transformer train {as_command(plan.options)} --out {quoted(out)}"
     if amount.pairs < FEW:
         yield (f"note: {amount.pairs:,} pairs are too few to translate sentences that are not among them; they show "
                f"that all works, and suit a narrow domain; from some {FEW:,} on, short sentences begin to be right")
     if unknown > MANY_UNKNOWN:
-        yield f"note: {_advice(run, valid)}"
+        yield f"note: {_advice(plan, valid)}"
     equal = sum(source == target for source, target in text.train)
     if equal > len(text.train) / 10:
         yield f"note: {equal:,} pairs have the same text on both sides"
 
 
-def _advice(run: Run, valid: list[tuple[str, str]]) -> str:
+def _advice(plan: Plan, valid: list[tuple[str, str]]) -> str:
     """What to do about unknown tokens: of words, tell of those that are known but for punctuation."""
-    for side, tokenizer in enumerate((run.source_tokenizer, run.target_tokenizer)):
+    for side, tokenizer in enumerate(plan.tokenizers):
         if isinstance(tokenizer, WordTokenizer):
             glued = [word for pair in valid for word in tokenizer.glued(pair[side])]
             if glued:

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from transformer.cli import plan_lines, sources
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError
 from transformer.data.tasks import get_task
-from transformer.data.tokenizer import (
-    BytePairTokenizer,
-    Tokenizer,
-    build_tokenizers,
-    load_tokenizer,
-)
+from transformer.data.tokenizer import BytePairTokenizer, Tokenizer, build_tokenizers
 from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
-from transformer.training import plan
 from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import fitting
+from transformer.training.plan import plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
 from transformer.training.run_folder import RunError
 from transformer.training.threads import suitable_threads, usable_threads
@@ -64,45 +57,33 @@ def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Pre
     data = recipe.data(task, recipe.options.seed)
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
     text = sources.read(data)
-    tokenizers = build_tokenizers(kind, *_sides(text.train), shared, size)
+    tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
     said = (f"{len(text.train):,} training pairs, {len(text.valid):,} validation pairs; vocabularies of "
             f"{' and '.join(f'{len(tokenizer.vocabulary):,}' for tokenizer in tokenizers)} tokens")
-    return Prepared(_run(recipe, tokenizers, shared, data, device, ranks), text.train, text.valid, [said])
+    config = recipe.config(*tokenizers, share_embeddings=shared)
+    return Prepared(_run(config, recipe.options, tokenizers, data, device, ranks), text.train, text.valid, [said])
 
 
 def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepared:
-    """First the vocabularies, which say how many tokens there are, and then the plan for so many."""
+    """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
-    options = {"tokens": "bpe"} | given
-    if options["tokens"] == "bpe" or any(files):
+    if given.get("tokens", "bpe") == "bpe" or any(files):
         require("tokenizers", "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(RECIPES["text"].changed(given), device)
+    _check_size(given.get("tokens", "bpe"), given.get("vocab_size"))
     text = sources.read(sources.files(given))
-    options.setdefault("shared_vocab", files[0] == files[1] if any(files) else plan.same_script(*_sides(text.train)))
-    if options["tokens"] == "bpe" and not all(files):
-        sides = [chain(*_sides(text.train))] if options["shared_vocab"] else _sides(text.train)
-        options.setdefault("vocab_size", max(map(plan.vocabulary_size, sides)))
-    _check_size(options["tokens"], options.get("vocab_size"))
-    tokenizers = _tokenizers(text, files, options)
-    limit = RECIPES["text"].changed(given).config(*tokenizers, share_embeddings=False).max_length
-    (train, examples), (valid, unseen) = (fitting(side, *tokenizers, limit) for side in (text.train, text.valid))
-    if not train or not valid:
-        raise DataError(f"no pair of the {'validation' if train else 'training'} text has at most {limit:,} tokens a "
-                        "side; raise --max-length")
-    lengths = [side[~examples.too_long].astype(np.int64) for side in (examples.source_lengths, examples.steps)]
-    amount = plan.Amount(len(train), *(int(side.sum()) for side in lengths))
-    threads = usable_threads(ranks.local_size) * ranks.size
-    options = plan.complete(options, amount, tokenizers, RECIPES["text"], threads)
-    recipe = RECIPES["text"].changed(options)
-    data = sources.files(given) | {name: options[name] for name in OF_DATA if name in options}
-    run = _run(recipe, tokenizers, options["shared_vocab"], data, device, ranks)
+    plan = plan_text(text.train, given, usable_threads(ranks.local_size) * ranks.size)
+    valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
+    if not valid:
+        raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
+                        "--max-length")
+    data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
+    run = _run(plan.config, plan.training, plan.tokenizers, data, device, ranks)
     with memory_or(ModelDoesNotFit()):
         parameters = Transformer(run.config).num_parameters()
-    expected = plan.expected(options, amount, run.config, threads)
-    said = plan_lines.lines(text, (examples, unseen), amount, run, parameters, expected, options, out)
-    return Prepared(run, train, valid, list(said))
+    return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, unseen, parameters, out)))
 
 
 def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]) -> Prepared:
@@ -164,30 +145,12 @@ def _check_size(kind: str, size: int | None) -> None:
                                f"need {BytePairTokenizer.SMALLEST_SIZE}")
 
 
-def _tokenizers(text: sources.Text, files: tuple[str | None, str | None], options: dict[str, Any]
-                ) -> tuple[Tokenizer, Tokenizer]:
-    """Those of the files, and trained ones for the others."""
-    if files[0] and files[0] == files[1]:
-        both = load_tokenizer(files[0])
-        return both, both
-    if not all(files):
-        trained = build_tokenizers(options["tokens"], *_sides(text.train), options["shared_vocab"],
-                                   options.get("vocab_size"))
-    source, target = (load_tokenizer(file) if file else trained[side] for side, file in enumerate(files))
-    return source, target
-
-
-def _run(recipe: Recipe, tokenizers: tuple[Tokenizer, Tokenizer], shared: bool, data: dict[str, Any], device: str,
-         ranks: Alone) -> Run:
-    config, options = recipe.config(*tokenizers, share_embeddings=shared), recipe.options
+def _run(config: TransformerConfig, options: TrainingOptions, tokenizers: tuple[Tokenizer, Tokenizer],
+         data: dict[str, Any], device: str, ranks: Alone) -> Run:
     if options.threads is None and device == "cpu":
         threads = suitable_threads(config, options.batch_tokens // ranks.size, ranks.local_size)
         options = replace(options, threads=ranks.broadcast(threads))
     return Run(config, *tokenizers, data, options.to_json())
-
-
-def _sides(pairs: sources.Pairs) -> tuple[Iterable[str], Iterable[str]]:
-    return (source for source, _ in pairs), (target for _, target in pairs)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from transformer.training.run_folder import RunError, check_new, is_run, pointed
 from transformer.training.signals import Request, Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, limit_threads, shards_of, suitable_products
 from transformer.training.trainer import Trainer
-from transformer.training.validation import Validation, decoded
+from transformer.training.validation import Validation, decoded, score
 from transformer.translator import DECODING, Translator
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
@@ -318,9 +318,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions, out: Path,
                   ranks: Alone) -> dict[float, float]:
     """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs."""
-    sources, references = zip(*decoded(pairs, options), strict=True)
     with decoding_threads(translator.model.config, options.threads, translator.model.device):
-        found = {alpha: translator.evaluate(sources, references, beam=4, alpha=alpha, ranks=ranks)["bleu"]
+        found = {alpha: score(translator, decoded(pairs, options), options, ranks, beam=4, alpha=alpha)[0]
                  for alpha in ALPHAS}
     translator.alpha = max(found, key=lambda alpha: found[alpha])
     text = json.dumps({"length_penalty": "gnmt", "alpha": translator.alpha})

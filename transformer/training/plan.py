@@ -11,12 +11,20 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from transformer.data.tokenizer import Tokenizer
+import numpy as np
+
+from transformer.data.examples import Examples
+from transformer.data.parallel_text import DataError
+from transformer.data.tokenizer import Tokenizer, build_tokenizers, load_tokenizer
 from transformer.model import TransformerConfig
-from transformer.training.recipes import Recipe
+from transformer.training.options import TrainingOptions
+from transformer.training.pairs import Pairs, fitting
+from transformer.training.recipes import RECIPES, Recipe
+from transformer.training.threads import usable_threads
 
 Options = dict[str, Any]
 
@@ -33,6 +41,90 @@ class Amount(NamedTuple):
     pairs: int
     source: int
     target: int
+
+
+class Expected(NamedTuple):
+    """The length of a run, by its limits and by the rate of an ordinary machine."""
+
+    updates: float
+    passes: float
+    minutes: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What `train` takes for a run on text.
+
+    Attributes:
+        pairs: the training pairs without those that are too long.
+        examples: the token ids of all pairs.
+        tokenizers: of source and target; the same object twice if the vocabulary is shared.
+        config, training: the model's and the training's options.
+        options: the given options and the planned ones, which give the plan again.
+        amount: of the text in `pairs`.
+        expected: the length of the run.
+    """
+
+    pairs: Pairs
+    examples: Examples
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    config: TransformerConfig
+    training: TrainingOptions
+    options: Options
+    amount: Amount
+    expected: Expected
+
+
+def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
+    """The plan for training on `pairs`.
+
+    Args:
+        pairs: (source, target) texts.
+        given: what is not to be planned, by the names of `TransformerConfig` and `TrainingOptions`; and "tokens"
+            ("bpe"), "vocab_size", "shared_vocab", "source_tokenizer" and "target_tokenizer" (files), "layers",
+            "preset". Most often ``{"minutes": 30}``.
+        threads: how many the machine has for the run; None: all cores, at most 8.
+
+    Raises:
+        DataError: no pair is short enough; a tokenizer's file cannot be used.
+        ImportError: byte pairs need the package tokenizers.
+        ValueError: an option out of range.
+    """
+    recipe = RECIPES["text"]
+    options: Options = {"tokens": "bpe"} | given
+    files = given.get("source_tokenizer"), given.get("target_tokenizer")
+    options.setdefault("shared_vocab", files[0] == files[1] if any(files) else same_script(*sides(pairs)))
+    if options["tokens"] == "bpe" and not all(files):
+        texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)
+        options.setdefault("vocab_size", max(map(vocabulary_size, texts)))
+    tokenizers = _tokenizers(pairs, files, options)
+    limit = recipe.changed(given).config(*tokenizers, share_embeddings=False).max_length
+    chosen, examples = fitting(pairs, *tokenizers, limit)
+    if not chosen:
+        raise DataError(f"no pair of the training text has at most {limit:,} tokens a side; raise --max-length")
+    lengths = [side[~examples.too_long].astype(np.int64) for side in (examples.source_lengths, examples.steps)]
+    amount = Amount(len(chosen), *(int(side.sum()) for side in lengths))
+    options = complete(options, amount, tokenizers, recipe, threads or usable_threads())
+    recipe = recipe.changed(options)
+    config = recipe.config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
+    length = expected(options, amount, config, threads or usable_threads())
+    return Plan(chosen, examples, tokenizers, config, recipe.options, options, amount, length)
+
+
+def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
+    """The sources and the targets."""
+    return (source for source, _ in pairs), (target for _, target in pairs)
+
+
+def _tokenizers(pairs: Pairs, files: tuple[str | None, str | None], options: Options) -> tuple[Tokenizer, Tokenizer]:
+    """Those of the files, and trained ones for the others."""
+    if files[0] and files[0] == files[1]:
+        both = load_tokenizer(files[0])
+        return both, both
+    if not all(files):
+        trained = build_tokenizers(options["tokens"], *sides(pairs), options["shared_vocab"], options.get("vocab_size"))
+    source, target = (load_tokenizer(file) if file else trained[side] for side, file in enumerate(files))
+    return source, target
 
 
 # --------------------------------------------------------------------------- before the text is cut into tokens
@@ -138,14 +230,6 @@ def learning_rate(config: TransformerConfig) -> float:
 
 
 # --------------------------------------------------------------------------- how long it takes
-
-
-class Expected(NamedTuple):
-    """The length of a run, by its limits and by the rate of an ordinary machine."""
-
-    updates: float
-    passes: float
-    minutes: float
 
 
 def expected(options: Options, amount: Amount, config: TransformerConfig, threads: int) -> Expected:

@@ -132,7 +132,7 @@ class Trainer:
             yield (f"an epoch is {len(self.plan(0))} batches of up to {options.batch_tokens:,} tokens, so that it has "
                    "few updates; --batch-tokens makes them smaller")
 
-    def _decide_end(self) -> None:
+    def decide_end(self) -> None:
         """With "wsd", once four fifths of the run are made: decide at which update it ends, and begin the decay.
 
         The updates that are left follow from the options, or from the pace so far where `minutes` end the run first.
@@ -181,7 +181,7 @@ class Trainer:
                 self.scaler.update()
         progress.step += 1
         progress.learning_rate = self.scheduler.get_last_lr()[0]
-        self._decide_end()
+        self.decide_end()
         self.scheduler.step()
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens

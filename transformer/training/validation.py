@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from transformer.distributed import ALONE, Alone
 from transformer.training.messages import shortened
+from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.out_of_memory import BatchDoesNotFit, DecodingDoesNotFit, LossDoesNotFit, memory_or
 from transformer.translator import Translator
@@ -69,12 +70,22 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
         LossDoesNotFit, DecodingDoesNotFit: there is too little memory for one of the two.
     """
     loss = loss_of(translator, pairs, options, ranks)
-    sources, references = zip(*decoded(pairs, options), strict=True)
-    batch_size = min(64, len(sources))
+    metric, samples = score(translator, decoded(pairs, options), options, ranks)
+    return Validation(loss, metric, tuple(spread(samples, 3)))
+
+
+def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions, ranks: Alone = ALONE,
+          beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
+    """The metric of the options for the outputs of `pairs`, and these outputs."""
+    batch_size = min(64, len(pairs))
     with memory_or(DecodingDoesNotFit(batch_size)):
-        result = translator.evaluate(sources, references, batch_size=batch_size, ranks=ranks)
-    samples = map(Sample, sources, references, result["outputs"])
-    return Validation(loss, result[options.valid_metric], tuple(spread([*samples], 3)))
+        found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
+    samples = [Sample(source, translator.as_decoded(target), best.text)
+               for (source, target), [best] in zip(pairs, found, strict=True)]
+    outputs, references = [sample.output for sample in samples], [sample.reference for sample in samples]
+    if options.valid_metric == "exact_match":
+        return exact_match(outputs, references), samples
+    return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
 
 def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
