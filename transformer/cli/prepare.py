@@ -103,6 +103,9 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
         raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
     run.training = training.to_json()
     run.data |= sources.files(given)
+    piped = [side for side in ("train", "valid") if "-" in run.data.get(side, ()) and side not in given]
+    if piped:
+        raise RunError(f"{out}: the text came from standard input; give it again, with  --{piped[0]} -  or its file")
     text = sources.read(run.data)
     train, valid = text.train, text.valid
     if "task" not in run.data:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer.cli.streams import opened
 from transformer.data.parallel_text import DataError, ParallelText, hold_out
 from transformer.data.tasks import Task, get_task
 from transformer.distributed import Alone
@@ -78,8 +80,10 @@ def read(data: dict[str, Any]) -> Text:
 
 
 def _read_text(train: list[str], valid: list[str] | None) -> Text:
-    if [*train, *(valid or [])].count("-") > 1:
-        raise DataError("standard input can be read once, and - stands for it twice")
+    if "-" in (paths := [*train, *(valid or [])]):
+        opened(sys.stdin, "input")
+        if paths.count("-") > 1:
+            raise DataError("standard input can be read once, and - stands for it twice")
     pairs = ParallelText(*train)
     if valid is None:
         return Text(*hold_out(pairs), pairs.left_out, held_out=True)

@@ -24,7 +24,7 @@ from transformer.model import TransformerConfig
 from transformer.training.options import TrainingOptions
 from transformer.training.pairs import Pairs, fitting
 from transformer.training.recipes import RECIPES, Recipe
-from transformer.training.threads import usable_threads
+from transformer.training.threads import SMALL, usable_threads
 
 Options = dict[str, Any]
 
@@ -243,6 +243,7 @@ def expected(options: Options, amount: Amount, config: TransformerConfig, thread
     d, inner = config.d_model, config.d_model * config.d_ff
     encoder = config.num_encoder_layers * (4 * d * d + 2 * inner)
     decoder = config.num_decoder_layers * (8 * d * d + 2 * inner) + d * config.target_vocab_size
+    threads = threads if d > SMALL else 1
     minutes = (amount.source * encoder + amount.target * decoder) / (10 * RATE * threads * epoch)  # of an update
     limits = {"steps": 1, "epochs": epoch, "minutes": 1 / minutes}
     updates = min(options[name] * each for name, each in limits.items() if name in options)

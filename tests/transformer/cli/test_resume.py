@@ -65,6 +65,16 @@ def test_a_resumed_run_needs_the_data_it_began_with(files, tmp_path):
     assert load_run(out, "latest")[0].data["train"] == [str(path) for path in moved]
 
 
+def test_text_from_standard_input_is_given_again(tmp_path):
+    text = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcdefgh" for b in "abcdefgh")
+    model = ["--tokens", "words", "--d-model", 8, "--heads", 1, "--layers", 1, "--d-ff", 8, "--metric", "exact_match"]
+    command = ["train", "--out", tmp_path / "run", "--quiet", "--steps"]
+    assert call(*command, 2, "--train", "-", *model, standard_input=text).exit_code == 0
+    assert "give it again" in refused(*command, 4, "--resume", standard_input=text)
+    assert call(*command, 4, "--resume", "--train", "-", standard_input=text).exit_code == 0
+    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+
+
 def test_a_run_of_a_program_that_does_not_know_its_data_is_told(without_data, tmp_path):
     copy = shutil.copytree(without_data, tmp_path / "copy")
     before = contents(copy)
