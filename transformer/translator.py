@@ -24,7 +24,7 @@ from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
-from transformer.training.files import read_file
+from transformer.training.files import read_file, replace_file
 from transformer.training.messages import note
 from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, refuse_text, token_accuracy
 from transformer.training.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
@@ -33,7 +33,7 @@ from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
 ALPHA = 0.6  # of the length normalisation, where the training chose none
-DECODING = "decoding.json"  # in the folder of a run: {"length_penalty": "gnmt", "alpha": 1.2}, which its training chose
+DECODING = "decoding.json"  # in the folder of a run: {"alpha": 1.2}, which its training chose
 
 
 @dataclass(frozen=True)
@@ -211,14 +211,19 @@ class Translator:
         return " ".join(reference.split()) if isinstance(self.target_tokenizer, WordTokenizer) else reference
 
 
+def choose_alpha(folder: Path, alpha: float) -> None:
+    """Make `alpha` the default of the run in `folder`."""
+    replace_file(folder / DECODING, json.dumps({"alpha": alpha}).encode())
+
+
 def chosen_alpha(folder: str | Path, ranks: Alone = ALONE) -> float:
-    """The alpha in the `DECODING` file of a run, or 0.6; a note tells of a damaged file. Rank 0 reads it for all."""
+    """The default alpha of a run, or 0.6; a note tells of a damaged file. Rank 0 reads it for all."""
     path = Path(folder) / DECODING
 
     def read() -> float:
         with suppress(OSError, ValueError):
             match json.loads(read_file(path, 200)):
-                case {"length_penalty": "gnmt", "alpha": int() | float() as alpha} if 0 <= alpha <= MAX_ALPHA:
+                case {"alpha": int() | float() as alpha} if 0 <= alpha <= MAX_ALPHA:
                     return alpha
         if path.exists():
             note(f"{path}: damaged; alpha is {ALPHA}")

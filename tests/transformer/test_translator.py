@@ -90,8 +90,7 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
 
 
 @pytest.mark.parametrize(("text", "alpha"), [
-    (None, 0.6), ('{"length_penalty": "gnmt", "alpha": 1.5}', 1.5), ('{"alpha": 1.5}', 0.6), ("{", 0.6), ("[1]", 0.6),
-    ('{"length_penalty": "gnmt", "alpha": NaN}', 0.6), ('{"length_penalty": "gnmt", "alpha": "1"}', 0.6)])
+    (None, 0.6), ('{"alpha": 1.5}', 1.5), ("{", 0.6), ("[1]", 0.6), ('{"alpha": NaN}', 0.6), ('{"alpha": "1"}', 0.6)])
 def test_alpha_is_by_default_what_the_training_chose(run, tmp_path, capsys, text, alpha):
     copy = shutil.copytree(run, tmp_path / "run")
     (copy / DECODING).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
     command.py      what all commands share: errors in one line, grouped help, --device and --threads
     streams.py      standard streams that are closed or broken
     train.py        train; its options are in training_options.py
+    prepare.py      from these options to a run: its text (sources.py), vocabularies and plan (plan_lines.py)
     unknown.py      notes on characters and words that a model does not know
     translate.py    standard input to standard output
     evaluate.py     scores as JSON

@@ -160,6 +160,22 @@ def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
 # --------------------------------------------------------------------------- options of several commands
 
 
+def writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Check, before the work begins, that a file can be written at its end; until then it keeps its contents."""
+    if path is None or launch.world().rank > 0:  # of several ranks, the first writes
+        return None
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
+    new = not os.path.lexists(path)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)))  # of a pipe, too
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise click.BadParameter(f"cannot write to {path}: {error.strerror}", context, parameter) from error
+    return path
+
+
 def _usable(context: click.Context, parameter: click.Parameter, device: str) -> str:
     try:
         device = launch.own_device(parse_device(device) if device != "cuda" else device)

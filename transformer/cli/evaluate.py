@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,14 +20,15 @@ from transformer.cli.command import (
     decoding_options,
     folder_argument,
     option,
+    writable,
 )
 from transformer.cli.streams import opened
 from transformer.cli.unknown import tell_unknown_of_all
-from transformer.data.parallel_text import ParallelText
+from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
 from transformer.training.files import write_output
-from transformer.training.messages import note, shortened
+from transformer.training.messages import note
 from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
 from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
 from transformer.training.threads import decoding_threads
@@ -46,7 +46,8 @@ from transformer.translator import Translator, chosen_alpha
 @option("--bleu-tokenize", type=click.Choice(BLEU_TOKENIZERS), section="Output",
         help="How sacrebleu splits the texts for BLEU.  [default: none for words, char for characters; for byte pairs "
              "13a, or char if the references have no blanks between words]")
-@option("--output", metavar="FILE", type=click.Path(dir_okay=False, writable=True, path_type=Path), section="Output",
+@option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=writable,
+        section="Output",
         help="Write a table with tabs: source, reference, output and score of each sentence. The score is its chrF; "
              "without sacrebleu, 1 for an exact match, else 0.")
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
@@ -68,8 +69,6 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(filter(None, (source, target)), ranks)
     opened(sys.stdout, "output")
-    if output is not None:
-        _check_output(output)
     with memory_or(ModelDoesNotFit()):
         model, run = load_model(folder, device, checkpoint, ranks)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
@@ -83,20 +82,22 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     elif "task" in run.data:
         pairs = sources.generated(sources.task_of(run.data), "test", count, seed, "--count")
     elif "train" in run.data:
-        pairs = [*dict(reversed(sources.validation(run.data))).items()][::-1]  # the first pair of each source
+        pairs = first_of_each(sources.validation(run.data))
     else:
         raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
                                "it on")
     lines, references = zip(*pairs, strict=True)
-    _tell_of(lines, translator)
+    tell_unknown_of_all(lines, translator.source_tokenizer)
     with decoding_threads(model.config, threads, model.device):
         result = translator.evaluate(lines, references, max_length=max_length, ranks=ranks, **options)
     outputs = result.pop("outputs")
+    if result["truncated"]:
+        note(f"{result['truncated']:,} sources are cut to the model's {model.config.max_length:,} positions")
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad-transformer[data]'", err=True)
     click.echo(json.dumps(result))
     click.echo(rounded(result, "task" in run.data), err=True)
-    if output is not None and ranks.rank == 0:
+    if output is not None:
         rows = zip(lines, map(translator.as_decoded, references), outputs, strict=True)
         write_output(output, table([*rows]).encode())
 
@@ -121,20 +122,3 @@ def table(rows: Sequence[tuple[str, str, str]]) -> str:
     cells = [("source", "reference", "output", "score"),
              *((*row, score) for row, score in zip(rows, scores, strict=True))]
     return "".join("\t".join(cell.translate(blanks) for cell in row) + "\n" for row in cells)
-
-
-def _tell_of(lines: Sequence[str], translator: Translator) -> None:
-    """Write a note on the words that the vocabulary lacks, and one on the lines that are too long for the model."""
-    tokenizer, positions = translator.source_tokenizer, translator.model.config.max_length
-    tell_unknown_of_all(lines, tokenizer)
-    cut = [number for number, line in enumerate(lines, start=1) if len(tokenizer.encode(line)) >= positions]
-    if cut:
-        note(f"cut to the model's {positions:,} positions: {len(cut):,} sources, the first of them number {cut[0]:,}, "
-             f"{shortened(lines[cut[0] - 1], 60)!r}")
-
-
-def _check_output(path: Path) -> None:
-    """UsageError if no file can be written to the folder of `path`, before the sentences are translated in vain."""
-    folder = path.resolve().parent
-    if (path.is_file() or not path.exists()) and not os.access(folder, os.W_OK):
-        raise click.UsageError(f"--output {path}: cannot write to {folder}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.cli.command import quoted
-from transformer.cli.sources import Text
+from transformer.cli.sources import Pairs, Text
 from transformer.cli.training_options import as_command
 from transformer.data.examples import Examples
 from transformer.data.tokenizer import WordTokenizer
@@ -17,19 +17,19 @@ FEW = 3000  # pairs with which no model of this kind learns to translate what it
 MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
 
 
-def lines(text: Text, plan: Plan, unseen: Examples, parameters: int, out: Path) -> Iterator[str]:
+def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: int, out: Path) -> Iterator[str]:
     """The lines.
 
     Args:
         text: all pairs.
         plan: of its training pairs.
-        unseen: the token ids of its validation pairs.
+        valid: its validation pairs that are not too long.
+        unseen: the token ids of all its validation pairs.
         parameters: the number of them.
         out: the folder of the run.
     """
     config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
-    too_long = sum(int(side.too_long.sum()) for side in (plan.examples, unseen))
-    valid = [pair for pair, skipped in zip(text.valid, unseen.too_long, strict=True) if not skipped]
+    too_long = plan.too_long + len(text.valid) - len(valid)
     tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
     known = {*valid}
@@ -37,7 +37,7 @@ def lines(text: Text, plan: Plan, unseen: Examples, parameters: int, out: Path) 
     yield (f"text      {amount.pairs:,} pairs: {amount.source:,} source and {amount.target:,} target tokens; left out: "
            f"{text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
     yield (f"validate  {len(valid):,} pairs{' of the text, held out by source' if text.held_out else ''}; "
-           f"{unknown:.1%} of their tokens are unknown, {twice:,} of them also stand in training")
+           f"{unknown:.1%} of their tokens are unknown, {twice:,} of these pairs also stand in training")
     shared = plan.tokenizers[0] is plan.tokenizers[1]
     vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
                   f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
@@ -49,8 +49,8 @@ def lines(text: Text, plan: Plan, unseen: Examples, parameters: int, out: Path) 
            f"{config.dropout:g}")
     yield f"the same  python -m transformer train {as_command(plan.options)} --out {quoted(out)}"
     if amount.pairs < FEW:
-        yield (f"note: {amount.pairs:,} pairs are too few to translate sentences that are not among them; they show "
-               f"that all works, and suit a narrow domain; from some {FEW:,} on, short sentences begin to be right")
+        yield (f"note: {amount.pairs:,} pairs are too few to translate other sentences: with fewer than {FEW:,} a "
+               "model learns those it sees by heart; use them to try out the set-up, or for a narrow domain")
     if unknown > MANY_UNKNOWN:
         yield f"note: {_advice(plan, valid)}"
     equal = sum(source == target for source, target in text.train)
@@ -58,12 +58,12 @@ def lines(text: Text, plan: Plan, unseen: Examples, parameters: int, out: Path) 
         yield f"note: {equal:,} pairs have the same text on both sides"
 
 
-def _advice(plan: Plan, valid: list[tuple[str, str]]) -> str:
+def _advice(plan: Plan, valid: Pairs) -> str:
     """What to do about unknown tokens: of words, tell of those that are known but for punctuation."""
     for side, tokenizer in enumerate(plan.tokenizers):
         if isinstance(tokenizer, WordTokenizer):
-            glued = [word for pair in valid for word in tokenizer.glued(pair[side])]
+            glued = [*dict.fromkeys(word for pair in valid for word in tokenizer.glued(pair[side]))]
             if glued:
-                return (f"words are what stands between blanks, so {glued[0]!r} is unknown though its parts are known, "
-                        f"and {len(glued):,} more like it; --tokens bpe splits them")
+                return (f"words are what stands between blanks, so {glued[0]!r} is unknown though its parts are known "
+                        f"(and {len(glued) - 1:,} more like it); --tokens bpe splits them")
     return "many tokens of the validation text are unknown; --tokens bpe knows all"

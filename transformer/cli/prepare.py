@@ -68,13 +68,14 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
     """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     if given.get("tokens", "bpe") == "bpe" or any(files):
-        require("tokenizers", "byte-pair encoding (--tokens words does without)")
+        require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(RECIPES["text"].changed(given), device)
     _check_size(given.get("tokens", "bpe"), given.get("vocab_size"))
     text = sources.read(sources.files(given))
-    plan = plan_text(text.train, given, usable_threads(ranks.local_size) * ranks.size)
+    threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
+    plan = plan_text(text.train, given, ranks.broadcast(threads))
     valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
@@ -83,7 +84,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
     run = _run(plan.config, plan.training, plan.tokenizers, data, device, ranks)
     with memory_or(ModelDoesNotFit()):
         parameters = Transformer(run.config).num_parameters()
-    return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, unseen, parameters, out)))
+    return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, valid, unseen, parameters, out)))
 
 
 def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]) -> Prepared:
@@ -129,6 +130,8 @@ def _check_data(given: dict[str, Any]) -> None:
         raise click.UsageError("give one of  --task NAME  and  --train SRC TGT")
     if "train" in given and given.keys() & {"train_count", "valid_count"}:
         raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
+    if "task" in given and given.keys() & {"source_tokenizer", "target_tokenizer"}:
+        raise click.UsageError("--source-tokenizer and --target-tokenizer are for text files")
     for side in ("train", "valid"):
         if len(given.get(side, ())) > 2:
             raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")

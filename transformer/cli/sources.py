@@ -80,10 +80,11 @@ def read(data: dict[str, Any]) -> Text:
 
 
 def _read_text(train: list[str], valid: list[str] | None) -> Text:
-    if "-" in (paths := [*train, *(valid or [])]):
+    paths = [*train, *(valid or [])]
+    if "-" in paths:
         opened(sys.stdin, "input")
-        if paths.count("-") > 1:
-            raise DataError("standard input can be read once, and - stands for it twice")
+    if paths.count("-") > 1:
+        raise DataError("standard input can be read once, and - stands for it twice")
     pairs = ParallelText(*train)
     if valid is None:
         return Text(*hold_out(pairs), pairs.left_out, held_out=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,16 @@ import click
 from minigrad import kernels
 
 from transformer.cli import prepare, sources
-from transformer.cli.command import KERNELS_COST, THREADS, Command, device_option, distributed_option, option, quoted
+from transformer.cli.command import (
+    KERNELS_COST,
+    THREADS,
+    Command,
+    device_option,
+    distributed_option,
+    option,
+    quoted,
+    writable,
+)
 from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import notes, training_options
 from transformer.distributed import Alone, launch
@@ -28,24 +36,8 @@ from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import usable_threads
 
 
-def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Check, before training begins, that the file can be written; an existing file keeps its contents until then."""
-    if path is None or launch.world().rank > 0:  # of several ranks, the first measures
-        return None
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
-    new = not os.path.lexists(path)
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)))  # of a pipe, too
-        if new:
-            path.unlink()
-    except OSError as error:
-        raise click.BadParameter(f"cannot write to {path}: {error.strerror}", context, parameter) from error
-    return path
-
-
 class Training(Command):
-    """A command of which no message is worth its training, and which a signal ends with one line."""
+    """A training command: a failed print does not stop it; a signal ends it with one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click, after each file of --train and --valid has the option before it: they have one or two values."""
@@ -88,7 +80,7 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
 @option("--resume-from", metavar="NAME", section="Run",
         help="As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves.")
 @option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
-@option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=_writable, section="Run",
+@option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=writable, section="Run",
         help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
 @device_option
 @distributed_option

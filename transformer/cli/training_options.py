@@ -111,7 +111,7 @@ def as_command(options: dict[str, Any]) -> str:
                 words.append(names[0].split("/")[not value])
             elif value is not None:
                 values = value if attributes.get("multiple") else [value]
-                words += [names[0], *(f"{v:g}" if isinstance(v, float) else str(v) for v in values)]
+                words += [names[0], *map(str, values)]
     return shlex.join(words)
 
 

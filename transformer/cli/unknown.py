@@ -37,7 +37,7 @@ def tell_unknown_of_all(lines: Sequence[str], tokenizer: Tokenizer) -> None:
         kind = tokenizer.kind if tokenizer.kind in ("words", "characters") else "tokens"
         often = ", ".join(f"{_quoted(piece)} ({count:,})" for piece, count in unknown.most_common(5))
         note(f"unknown to the vocabulary: {ids[UNK]:,} of {ids.total():,} source {kind} "
-             f"({ids[UNK] / ids.total():.1%}); in most lines {often}")
+             f"({ids[UNK] / ids.total():.1%}); most often {often}")
 
 
 class LineNotes:

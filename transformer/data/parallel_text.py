@@ -10,7 +10,7 @@ import weakref
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from hashlib import blake2b
 from os import PathLike
@@ -218,15 +218,22 @@ def hold_out(pairs: Sequence[Pair]) -> tuple[Selected[Pair], Selected[Pair]]:
     The hash of a source decides, so that no source is on both sides, and the same pairs are divided alike every time.
 
     Raises:
-        DataError: the pairs are so few that a side would be empty.
+        DataError: all pairs have one source.
     """
-    bound = int(min(0.1, MOST_HELD_OUT / max(len(pairs), 1)) * 2**64).to_bytes(8)
-    digests = (blake2b(source.encode(), digest_size=8).digest() for source, _ in pairs)
-    held = np.fromiter((digest < bound for digest in digests), bool, len(pairs))
-    training, validation = (Selected(pairs, np.flatnonzero(side)) for side in (~held, held))
-    if not training or not validation:
-        raise DataError(f"{len(pairs):,} pairs are too few to hold some out for validation; give --valid files")
-    return training, validation
+    digests = (int.from_bytes(blake2b(source.encode(), digest_size=8).digest()) for source, _ in pairs)
+    hashes = np.fromiter(digests, np.uint64, len(pairs))
+    held = hashes <= max(hashes.min(), int(min(0.1, MOST_HELD_OUT / len(pairs)) * 2**64))
+    if held.all():
+        raise DataError(f"{len(pairs):,} pairs of one source: none can be held out for validation; give --valid files")
+    return Selected(pairs, np.flatnonzero(~held)), Selected(pairs, np.flatnonzero(held))
+
+
+def first_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+    """The first pair of each source."""
+    first: dict[str, str] = {}
+    for source, target in pairs:
+        first.setdefault(source, target)
+    return [*first.items()]
 
 
 def _pair(lines: tuple[str, ...]) -> Pair:
@@ -269,4 +276,4 @@ def _name(path: Path) -> str:
 
 def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> NoReturn:
     raise DataError(f"{_name(path)}, line {line:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); "
-                    "convert it, for example: iconv -f latin1 -t utf-8") from error
+                    "convert it by iconv, from latin1 for instance") from error

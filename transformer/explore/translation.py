@@ -109,5 +109,6 @@ def _examples(translator: Translator, sources: list[str], targets: list[str] | N
 def _check_lengths(rows: list[list[int]], positions: int, side: str) -> None:
     for index, row in enumerate(rows):
         if len(row) > positions:
-            raise ValueError(f"explain: {side} {index + 1} has {len(row):,} tokens with end-of-sentence, more than the "
+            of_sources = f" {index + 1}" if len(rows) > 1 else ""
+            raise ValueError(f"explain: {side}{of_sources} has {len(row):,} tokens with end-of-sentence, more than the "
                              f"model's {positions:,} positions; shorten it")

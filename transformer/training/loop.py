@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -42,10 +41,10 @@ from transformer.training.signals import Request, Stopped, stop_request, stoppin
 from transformer.training.threads import decoding_threads, limit_threads, shards_of, suitable_products
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation, decoded, score
-from transformer.translator import DECODING, Translator
+from transformer.translator import Translator, choose_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
-ALPHAS = 0.6, 1.0, 1.4
+ALPHAS = 0.6, 1.0, 1.4, 1.8
 LINE_EVERY = 30.0  # seconds between the lines of progress in a file
 
 T = TypeVar("T")
@@ -322,8 +321,7 @@ def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions
         found = {alpha: score(translator, decoded(pairs, options), options, ranks, beam=4, alpha=alpha)[0]
                  for alpha in ALPHAS}
     translator.alpha = max(found, key=lambda alpha: found[alpha])
-    text = json.dumps({"length_penalty": "gnmt", "alpha": translator.alpha})
-    ranks.first(lambda: replace_file(out / DECODING, text.encode()))
+    ranks.first(lambda: choose_alpha(out, translator.alpha))
     return found
 
 

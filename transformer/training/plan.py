@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from transformer.data.examples import Examples
 from transformer.data.parallel_text import DataError
 from transformer.data.tokenizer import Tokenizer, build_tokenizers, load_tokenizer
 from transformer.model import TransformerConfig
@@ -57,7 +56,7 @@ class Plan:
 
     Attributes:
         pairs: the training pairs without those that are too long.
-        examples: the token ids of all pairs.
+        too_long: how many were.
         tokenizers: of source and target; the same object twice if the vocabulary is shared.
         config, training: the model's and the training's options.
         options: the given options and the planned ones, which give the plan again.
@@ -66,7 +65,7 @@ class Plan:
     """
 
     pairs: Pairs
-    examples: Examples
+    too_long: int
     tokenizers: tuple[Tokenizer, Tokenizer]
     config: TransformerConfig
     training: TrainingOptions
@@ -90,7 +89,7 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
         ImportError: byte pairs need the package tokenizers.
         ValueError: an option out of range.
     """
-    recipe = RECIPES["text"]
+    recipe, threads = RECIPES["text"], threads or usable_threads()
     options: Options = {"tokens": "bpe"} | given
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     options.setdefault("shared_vocab", files[0] == files[1] if any(files) else same_script(*sides(pairs)))
@@ -104,11 +103,11 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
         raise DataError(f"no pair of the training text has at most {limit:,} tokens a side; raise --max-length")
     lengths = [side[~examples.too_long].astype(np.int64) for side in (examples.source_lengths, examples.steps)]
     amount = Amount(len(chosen), *(int(side.sum()) for side in lengths))
-    options = complete(options, amount, tokenizers, recipe, threads or usable_threads())
-    recipe = recipe.changed(options)
+    options = complete(options, amount, tokenizers, recipe, threads)
+    recipe = recipe.changed({"minutes": None} | options)
     config = recipe.config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
-    length = expected(options, amount, config, threads or usable_threads())
-    return Plan(chosen, examples, tokenizers, config, recipe.options, options, amount, length)
+    length = expected(options, amount, config, threads)
+    return Plan(chosen, len(pairs) - len(chosen), tokenizers, config, recipe.options, options, amount, length)
 
 
 def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
@@ -131,18 +130,18 @@ def _tokenizers(pairs: Pairs, files: tuple[str | None, str | None], options: Opt
 
 
 def vocabulary_size(texts: Iterable[str]) -> int:
-    """The size of a byte-pair vocabulary for these texts.
+    """The size of a byte-pair vocabulary for these texts: 3,000 at 25,000 words, 4,400 at 500,000, 6,000 at 6 million.
 
-    It grows with the cube root of the words, since a token has to occur often enough to be learnt. To it come the
-    characters beyond ASCII, each of which takes a token to be in one piece: two hundred in French, two thousand in
-    Japanese. Where no blanks divide the text, six characters count as a word.
+    It grows slowly: more text lets rarer tokens be learnt, but each of them makes every update slower. Where no blanks
+    divide the text, six characters count as a word. Each character beyond ASCII takes a token to be in one piece; with
+    thousands of them, as in Chinese, they and as many tokens of several characters decide.
     """
     words, characters = 0, Counter[str]()
     for text in texts:
         words += max(len(text.split()), len(text) // 6)
         characters.update(text)
     pieces = sum(count > 1 and not character.isascii() for character, count in characters.items())
-    return max(300, min(int(round(100 * words ** (1 / 3) + pieces, -2)), 16_000))
+    return max(300, min(int(round(max(850 * words ** (1 / 8), 2 * pieces), -2)), 16_000))
 
 
 def same_script(sources: Iterable[str], targets: Iterable[str], lines: int = 20_000) -> bool:
@@ -175,9 +174,8 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
     if "preset" not in given:
         d_model = options.setdefault("d_model", width(amount, threads * given.get("minutes", LONGEST_RUN)))
-        options = {"num_heads": max(1, d_model // 32) if d_model % 32 == 0 else 1, "d_ff": 4 * d_model} | options
-        if not given.keys() & {"num_encoder_layers", "num_decoder_layers"}:
-            options.setdefault("layers", 3)
+        heads = d_model // 32 if d_model % 32 == 0 else 1
+        options = {"num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
     config = recipe.changed(options).config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
     if not given.keys() & {"steps", "epochs", "minutes"}:
         longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
@@ -239,7 +237,8 @@ def expected(options: Options, amount: Amount, config: TransformerConfig, thread
     plan is a function of the text and the options.
     """
     # Batches have sentences of like length, and are filled to nine tenths.
-    epoch = max(1, math.ceil(max(amount.source, amount.target) / (0.9 * options["batch_tokens"])))
+    batch = 0.9 * options["batch_tokens"] * options.get("accumulate", 1)
+    epoch = max(1, math.ceil(max(amount.source, amount.target) / batch))
     d, inner = config.d_model, config.d_model * config.d_ff
     encoder = config.num_encoder_layers * (4 * d * d + 2 * inner)
     decoder = config.num_decoder_layers * (8 * d * d + 2 * inner) + d * config.target_vocab_size

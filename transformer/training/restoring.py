@@ -71,7 +71,8 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
     vars(progress).update(vars(Progress(**values)))  # in place, since the schedule reads it
     earlier = TrainingOptions.from_json(saved.training)
     if any(getattr(earlier, name) != getattr(trainer.options, name) for name in ("steps", "epochs", "minutes")):
-        progress.decay_from = progress.end = 0  # the end of another length is decided anew
+        progress.decay_from = progress.end = 0
+        trainer.decide_end()  # of another length
     batches = len(trainer.plan(progress.epoch))
     if progress.batch >= batches:
         raise ValueError(f"the progress has batch {progress.batch} to come next, and epoch {progress.epoch} has "
@@ -80,7 +81,7 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
         trainer.best = Validation.from_json(best)
     trainer.model.load_state_dict(arrays)
     if not optimizer["state"] and progress.step:
-        note(f"the optimizer begins anew: the latest checkpoint alone has its state, and others followed {name}; the "
+        note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and the "
              "updates are not those of a run that was never stopped")
     trainer.optimizer.load_state_dict(optimizer)
     trainer.check_finite(optimizer)

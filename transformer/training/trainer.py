@@ -125,7 +125,7 @@ class Trainer:
         """What makes no sense in the options together, a line each."""
         options, total = self.options, self.total_steps or math.inf
         if options.warmup_steps >= total:
-            yield f"a warm-up of {options.warmup_steps:,} updates leaves none of the run's {total:,}: it takes a tenth"
+            yield f"a warm-up of {options.warmup_steps:,} updates is all of the run's {total:,}: it takes a tenth of it"
         if options.valid_every >= total and options.valid_first is None:
             yield f"with --valid-every {options.valid_every:,} a run of {total:,} updates is validated once, at its end"
         if len(self.plan(0)) < FEW_BATCHES * options.accumulate:
@@ -293,7 +293,7 @@ class Trainer:
             states = list(self._weights_of_last()) if self.ranks.rank == 0 else []
             count = self.ranks.broadcast(len(states))
             if count < 2:
-                note(f"there is nothing to average: of the last {self.options.average} checkpoints {count} is there")
+                note(f"no average: only {count} of the last {self.options.average} checkpoints can be read")
                 return
             own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
             mean = self.ranks.broadcast_arrays({

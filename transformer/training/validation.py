@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeVar
 
+from transformer.data.parallel_text import first_of_each
 from transformer.distributed import ALONE, Alone
 from transformer.training.messages import shortened
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
@@ -77,7 +78,7 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
 def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions, ranks: Alone = ALONE,
           beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
     """The metric of the options for the outputs of `pairs`, and these outputs."""
-    batch_size = min(64, len(pairs))
+    batch_size = max(1, min(64, len(pairs)) // beam)  # a beam has the memory of greedy decoding
     with memory_or(DecodingDoesNotFit(batch_size)):
         found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
     samples = [Sample(source, translator.as_decoded(target), best.text)
@@ -99,10 +100,7 @@ def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: T
 
 def decoded(pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> list[tuple[str, str]]:
     """The pairs behind the metric: `options.valid_sentences`, each source with the first of its targets."""
-    first: dict[str, str] = {}
-    for source, target in pairs:
-        first.setdefault(source, target)
-    return spread([*first.items()], options.valid_sentences)
+    return spread(first_of_each(pairs), options.valid_sentences)
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:

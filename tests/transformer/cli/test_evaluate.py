@@ -39,7 +39,7 @@ def test_evaluate_prints_one_json_object(run, numbers):
 def test_people_get_rounded_scores(run, small_run, numbers, monkeypatch):
     """The JSON has all digits."""
     result = {"exact_match": 1 / 3, "token_accuracy": 0.98765, "loss": 0.123456, "bleu": 36.293849, "chrf": 55.108,
-              "sentences": 1000}
+              "truncated": 0, "sentences": 1000}
     monkeypatch.setattr(Translator, "evaluate", lambda *arguments, **options: {**result, "outputs": []})
     told = call("evaluate", run, *numbers)
     assert json.loads(told.stdout) == result
@@ -82,7 +82,7 @@ def test_notes_on_the_sources(run, tmp_path):
     result = call("evaluate", run, "--source", tmp_path / "source", "--target", tmp_path / "target")
     assert json.loads(result.stdout)["truncated"] == 1
     unknown, cut, _ = result.stderr.splitlines()
-    assert re.search(r"5 of 14 source words \(35\.7%\); in most lines 'four' \(2\), 'five' \(1\)$", unknown)
+    assert re.search(r"5 of 14 source words \(35\.7%\); most often 'four' \(2\), 'five' \(1\)$", unknown)
     assert re.search("8 positions: 1 sources, the first of them number 3, 'two", cut)
 
 

@@ -128,7 +128,7 @@ def test_colour_is_for_terminals(monkeypatch):
     (["one", "--html", "x.html", "--step", "dS"], "--step is of --text"),
     (["  ", "一", "--text"], "the source is empty"),
     (["one", "", "--text"], "the target is empty"),
-    (["one " * 8, "--text"], "source 1 has 9 tokens"),
+    (["one " * 8, "--text"], "source has 9 tokens"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
     (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention"),
     (["one", "--text", "--attention", "decoder"], f"several attentions: {NAMES[1]}, {CROSS}"),

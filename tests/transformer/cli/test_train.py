@@ -133,7 +133,7 @@ def test_what_is_left_out_and_what_is_doubtful_is_said(begun, table, tmp_path):
         begun[0].started()
     said = said.getvalue()
     assert "left out: 1 with an empty side, 1 of more than 256 tokens" in said
-    assert "1 of them also stand in training" in said
+    assert "1 of these pairs also stand in training" in said
     assert "42 pairs are too few" in said
     assert "'new!'" in said
 
@@ -150,7 +150,7 @@ GOOD = "good.src good.tgt"
     (f"--train {GOOD} --valid - --quiet", "standard input is empty"),
     ("--train good.src good.src", "source and target are the same file"),
     ("--train empty.src good.tgt", "empty.src is empty"),
-    ("--train short.tgt short.tgt2", "too few to hold some out"),
+    ("--train short.tgt short.tgt2", "none can be held out"),
     ("--task copy --train-count 9 --d-model 64 --heads 5", "d_model (64)"),
     ("--task copy --steps -3", "-3 is not in the range"),
     ("--task copy --learning-rate nan", "'--learning-rate': nan"),
@@ -182,6 +182,13 @@ def test_mistakes(files, tmp_path, arguments, message, monkeypatch):
     assert message in " ".join(said.split())
     assert len(said) < 1100
     assert not out.exists()
+
+
+@pytest.mark.parametrize("package", ["tokenizers", "sacrebleu"])
+def test_a_package_that_text_needs_is_named_before_anything_is_read(package, tmp_path, monkeypatch):
+    for name in (package, "sacrebleu.metrics"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert f"the package '{package}'" in refused("train", "--train", "missing.tsv", "--out", tmp_path / "run")
 
 
 def test_the_folder_of_a_run(run, files, tmp_path):

@@ -35,6 +35,19 @@ def test_any_amount_and_any_length_have_a_plan(pairs, given):
     assert 0 <= config.dropout <= 0.4
 
 
+@pytest.mark.parametrize("given", [{}, {"steps": 7}, {"epochs": 2}, {"minutes": 3.0}])
+def test_only_the_length_that_is_given_ends_the_run(given):
+    """Or the planned one; with accumulated batches it has fewer updates and as many passes."""
+    pairs = [(f"a{i} b", f"c{i} d") for i in range(30)]
+    training = plan.plan_text(pairs, {"tokens": "words"} | given, 2).training
+    found = {name: getattr(training, name) for name in ("steps", "epochs", "minutes") if getattr(training, name)}
+    assert found.keys() == (given.keys() or {"steps"})
+    assert given.items() <= found.items()
+    one, four = (planned(5000, {"accumulate": n, "epochs": 3})[3] for n in (1, 4))
+    assert four.passes == one.passes
+    assert four.updates < one.updates / 3
+
+
 GIVEN = {"batch_tokens": 333, "d_model": 48, "num_heads": 3, "layers": 2, "d_ff": 50, "dropout": 0.07, "steps": 90,
          "learning_rate": 0.02, "warmup_steps": 80, "valid_every": 89, "valid_first": 88, "schedule": "cosine"}
 
