@@ -86,7 +86,6 @@ def test_scripts(sources, targets, same):
 def test_the_vocabulary_grows_slower_than_the_text_and_by_what_characters_need():
     texts = [" ".join(f"{a}{b}" for b in "abcdefghij") for a in "abcdefghij"]
     sizes = [plan.vocabulary_size(texts * times) for times in (1, 100, 10_000)]
-    assert 2 * sizes[0] < sizes[1] < 10 * sizes[0]
-    assert sizes[1] < sizes[2] <= 16_000
+    assert sizes[0] < sizes[1] < sizes[2] < 4 * sizes[0]
     characters = "".join(map(chr, range(0x4E00, 0x4E00 + 1000)))
-    assert plan.vocabulary_size([characters, characters]) >= 1000
+    assert plan.vocabulary_size([characters, characters]) >= 2000
