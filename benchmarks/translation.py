@@ -92,7 +92,7 @@ def main(folder: Path, threads: int) -> None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimizer.step()
         progress.step += 1
-        trainer.decide_end()
+        trainer.decide_end(progress.step - 1)
         trainer.scheduler.step()
         progress.seconds += time.perf_counter() - start
     load_pytorch(trainer.model, weights, ignore={POSITIONS})

@@ -130,8 +130,11 @@ def _check_data(given: dict[str, Any]) -> None:
         raise click.UsageError("give one of  --task NAME  and  --train SRC TGT")
     if "train" in given and given.keys() & {"train_count", "valid_count"}:
         raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
-    if "task" in given and given.keys() & {"source_tokenizer", "target_tokenizer"}:
+    files = given.keys() & {"source_tokenizer", "target_tokenizer"}
+    if "task" in given and files:
         raise click.UsageError("--source-tokenizer and --target-tokenizer are for text files")
+    if len(files) == 2 and given.keys() & {"tokens", "vocab_size", "shared_vocab"}:
+        raise click.UsageError("the tokenizers' files leave nothing for --tokens, --vocab-size and --shared-vocab")
     for side in ("train", "valid"):
         if len(given.get(side, ())) > 2:
             raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")

@@ -103,7 +103,7 @@ def training_options(command: F) -> F:
 
 def as_command(options: dict[str, Any]) -> str:
     """The options, by the names of their parameters, as they are written on a command line."""
-    words = []
+    words = [f"--{name}={options[name]}" for name in ("threads", "shards", "precision") if name in options]
     for rows in _SECTIONS.values():
         for names, attributes, _ in rows:
             value = options.get(names[-1].removeprefix("--").partition("/")[0].replace("-", "_"))

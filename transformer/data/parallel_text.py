@@ -189,7 +189,7 @@ class ParallelText(Indexed[Pair]):
             if not _has_text(_pair(lines)):
                 if len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
                     raise DataError(f"{names[0]}, line {number + 1:,}: one column, where source and target are two, "
-                                    "with a tab between them")
+                                    "with a tab between them, or two files")
                 self._pairs_before.append(number - len(self._pairs_before))
         self.left_out = len(self._pairs_before)
         if not len(self):
@@ -223,6 +223,8 @@ def hold_out(pairs: Sequence[Pair]) -> tuple[Selected[Pair], Selected[Pair]]:
     digests = (int.from_bytes(blake2b(source.encode(), digest_size=8).digest()) for source, _ in pairs)
     hashes = np.fromiter(digests, np.uint64, len(pairs))
     held = hashes <= max(hashes.min(), int(min(0.1, MOST_HELD_OUT / len(pairs)) * 2**64))
+    if held.all():
+        held = hashes == hashes.min()
     if held.all():
         raise DataError(f"{len(pairs):,} pairs of one source: none can be held out for validation; give --valid files")
     return Selected(pairs, np.flatnonzero(~held)), Selected(pairs, np.flatnonzero(held))

@@ -195,7 +195,8 @@ class HuggingFaceTokenizer(Tokenizer):
         if unknown is not None:
             self._ids[unknown] = UNK
         self._package, self._decoder, self.vocabulary = package, package.decoder, Vocabulary(tokens)
-        self.encode("\N{EGYPTIAN HIEROGLYPH D010}")  # an error now, not later, if no token stands for what is unknown
+        if not self.encode("\N{EGYPTIAN HIEROGLYPH D010}"):  # or the package raises its own error, now and not later
+            raise ValueError("no token stands for what is unknown")
 
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``; ``UNK`` only where the tokenizer has its unknown token, and never for bytes."""

@@ -40,7 +40,7 @@ from transformer.training.run_folder import RunError, check_new, is_run, pointed
 from transformer.training.signals import Request, Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, limit_threads, shards_of, suitable_products
 from transformer.training.trainer import Trainer
-from transformer.training.validation import Validation, decoded, score
+from transformer.training.validation import NOISE, Validation, decoded, score
 from transformer.translator import Translator, choose_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
@@ -217,9 +217,10 @@ def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
     """The options that a training has reached; one of them ends it."""
     counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
               "patience": progress.stale}
-    if options.schedule == "wsd":  # the clock has decided the last update, see `Trainer`
-        counts["minutes"] = (options.minutes or 0) if 0 < progress.end <= progress.step else 0
-    return [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
+    if options.schedule == "wsd":  # the minutes decide the last update before they are over, see `Trainer.decide_end`
+        del counts["minutes"]
+    reached = [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
+    return reached or ["minutes"] * (0 < progress.end <= progress.step)
 
 
 def _finished(trainer: Trainer) -> bool:
@@ -316,10 +317,15 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 
 def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions, out: Path,
                   ranks: Alone) -> dict[float, float]:
-    """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs."""
+    """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs.
+
+    A model without any BLEU to speak of keeps the default, and the result is empty.
+    """
     with decoding_threads(translator.model.config, options.threads, translator.model.device):
         found = {alpha: score(translator, decoded(pairs, options), options, ranks, beam=4, alpha=alpha)[0]
                  for alpha in ALPHAS}
+    if max(found.values()) < NOISE["bleu"]:
+        return {}
     translator.alpha = max(found, key=lambda alpha: found[alpha])
     ranks.first(lambda: choose_alpha(out, translator.alpha))
     return found

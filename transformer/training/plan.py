@@ -11,7 +11,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -31,7 +31,12 @@ VALIDATIONS = 14  # of a run, so that a machine of half or twice the expected sp
 FIRST_LOOK = 1 / 3  # expected minutes until the first validation
 LONGEST_RUN = 60.0  # expected minutes of a run whose length nobody gives
 WARMUP = 400  # updates, or a tenth of the run if that is less
-RATE = 45e9  # multiplications and additions a second, for each thread
+RATE = 50e9  # multiplications and additions a second, for each thread
+LAYER = 0.002  # seconds that an update spends in a layer beside them
+
+
+NAMES = {"train", "valid", "source_tokenizer", "target_tokenizer", "tokens", "vocab_size", "shared_vocab", "preset",
+         "layers", *(option.name for kind in (TransformerConfig, TrainingOptions) for option in fields(kind))}
 
 
 class Amount(NamedTuple):
@@ -64,7 +69,7 @@ class Plan:
         expected: the length of the run.
     """
 
-    pairs: Pairs
+    pairs: Pairs = field(repr=False)
     too_long: int
     tokenizers: tuple[Tokenizer, Tokenizer]
     config: TransformerConfig
@@ -89,22 +94,27 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
         ImportError: byte pairs need the package tokenizers.
         ValueError: an option out of range.
     """
+    unknown = given.keys() - NAMES
+    if unknown:
+        raise ValueError(f"plan_text: there is no option {', '.join(sorted(unknown))}")
     recipe, threads = RECIPES["text"], threads or usable_threads()
-    options: Options = {"tokens": "bpe"} | given
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
-    options.setdefault("shared_vocab", files[0] == files[1] if any(files) else same_script(*sides(pairs)))
-    if options["tokens"] == "bpe" and not all(files):
+    options: Options = given if all(files) else {"tokens": "bpe"} | given
+    if "shared_vocab" not in options:
+        options = options | {"shared_vocab": files[0] == files[1] if any(files) else same_script(*sides(pairs))}
+    if options.get("tokens") == "bpe":
         texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)
         options.setdefault("vocab_size", max(map(vocabulary_size, texts)))
     tokenizers = _tokenizers(pairs, files, options)
-    limit = recipe.changed(given).config(*tokenizers, share_embeddings=False).max_length
+    sized = recipe.changed({name: given[name] for name in ("preset", "max_length") if name in given})
+    limit = sized.config(*tokenizers, share_embeddings=False).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)
     if not chosen:
         raise DataError(f"no pair of the training text has at most {limit:,} tokens a side; raise --max-length")
     lengths = [side[~examples.too_long].astype(np.int64) for side in (examples.source_lengths, examples.steps)]
     amount = Amount(len(chosen), *(int(side.sum()) for side in lengths))
     options = complete(options, amount, tokenizers, recipe, threads)
-    recipe = recipe.changed({"minutes": None} | options)
+    recipe = recipe.changed({"steps": None} | options)  # the recipe's own stands for the length that is planned
     config = recipe.config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
     length = expected(options, amount, config, threads)
     return Plan(chosen, len(pairs) - len(chosen), tokenizers, config, recipe.options, options, amount, length)
@@ -233,8 +243,8 @@ def learning_rate(config: TransformerConfig) -> float:
 def expected(options: Options, amount: Amount, config: TransformerConfig, threads: int) -> Expected:
     """The length of a run that ends at the first of its steps, epochs and minutes.
 
-    An update takes three times as long as the products of its forward at `RATE`. The rate is not measured, so that a
-    plan is a function of the text and the options.
+    An update takes three times as long as the products of its forward at `RATE`, and `LAYER` for each layer. Neither is
+    measured, so that a plan is a function of the text and the options.
     """
     # Batches have sentences of like length, and are filled to nine tenths.
     batch = 0.9 * options["batch_tokens"] * options.get("accumulate", 1)
@@ -243,7 +253,8 @@ def expected(options: Options, amount: Amount, config: TransformerConfig, thread
     encoder = config.num_encoder_layers * (4 * d * d + 2 * inner)
     decoder = config.num_decoder_layers * (8 * d * d + 2 * inner) + d * config.target_vocab_size
     threads = threads if d > SMALL else 1
-    minutes = (amount.source * encoder + amount.target * decoder) / (10 * RATE * threads * epoch)  # of an update
+    products = 6 * (amount.source * encoder + amount.target * decoder) / (RATE * threads * epoch)  # seconds an update
+    minutes = (products + LAYER * (config.num_encoder_layers + config.num_decoder_layers)) / 60
     limits = {"steps": 1, "epochs": epoch, "minutes": 1 / minutes}
     updates = min(options[name] * each for name, each in limits.items() if name in options)
     return Expected(updates, updates / epoch, updates * minutes)

@@ -86,7 +86,7 @@ RECIPES: dict[str, Recipe] = {
                                      keep=6),
                     SMALL_VOCABULARY | {"max_length": 128}, train_count=60_000),
     # What a plan for the text leaves as it is, see `transformer.training.plan`.
-    "text": Recipe("small", TrainingOptions(minutes=1, schedule="wsd", valid_metric="bleu"),
+    "text": Recipe("small", TrainingOptions(steps=1, schedule="wsd", valid_metric="bleu"),
                    {"tie_output": True, "num_heads": 1}),
 }
 

@@ -72,7 +72,7 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
     earlier = TrainingOptions.from_json(saved.training)
     if any(getattr(earlier, name) != getattr(trainer.options, name) for name in ("steps", "epochs", "minutes")):
         progress.decay_from = progress.end = 0
-        trainer.decide_end()  # of another length
+        trainer.decide_end(progress.step)  # of another length
     batches = len(trainer.plan(progress.epoch))
     if progress.batch >= batches:
         raise ValueError(f"the progress has batch {progress.batch} to come next, and epoch {progress.epoch} has "
@@ -105,7 +105,7 @@ def _restored_best(trainer: Trainer, name: str) -> str | None:
         return None
     if later is not None:
         validation = Validation.from_json(later)
-        trainer.later = validation if validation.better_than(trainer.best) else None
+        trainer.later = validation if trainer.better(validation, trainer.best) else None
         if trainer.later is not None or not was_best:
             return str(pointer)
     if not was_best:

@@ -132,20 +132,21 @@ class Trainer:
             yield (f"an epoch is {len(self.plan(0))} batches of up to {options.batch_tokens:,} tokens, so that it has "
                    "few updates; --batch-tokens makes them smaller")
 
-    def decide_end(self) -> None:
+    def decide_end(self, timed: int) -> None:
         """With "wsd", once four fifths of the run are made: decide at which update it ends, and begin the decay.
 
-        The updates that are left follow from the options, or from the pace so far where `minutes` end the run first.
+        The updates that are left follow from the options, or from the pace so far, that of `timed` updates, where
+        `minutes` end the run first.
         """
         progress, options = self.progress, self.options
         if options.schedule != "wsd" or progress.end:
             return
         total = math.inf if self.total_steps is None else self.total_steps
-        if options.minutes is not None and progress.seconds:
-            timed = progress.step - 1  # the time of the last is added later
+        if options.minutes is not None and timed:
             total = min(total, timed * 60 * options.minutes / progress.seconds)
         if progress.step >= (1 - DECAY) * total:
-            progress.decay_from, progress.end = progress.step, max(progress.step, round(total))
+            progress.decay_from = min(progress.step, math.ceil((1 - DECAY) * total))
+            progress.end = max(progress.step, round(total))
 
     def groups(self) -> Iterator[Group]:
         """The batches of each update from the present position on, epoch after epoch."""
@@ -181,7 +182,7 @@ class Trainer:
                 self.scaler.update()
         progress.step += 1
         progress.learning_rate = self.scheduler.get_last_lr()[0]
-        self.decide_end()
+        self.decide_end(progress.step - 1)  # the time of this one is added later
         self.scheduler.step()
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
@@ -219,7 +220,7 @@ class Trainer:
     def _save(self, name: str, best: bool) -> None:
         if self.latest == name:  # the run was resumed from this checkpoint
             return
-        best = best and (self.later is None or not self.later.better_than(self.best))
+        best = best and (self.later is None or not self.better(self.later, self.best))
         self.ranks.first(lambda: self._save_to_disk(name, best))
         self.latest, self.later = name, None if best else self.later
 
@@ -258,6 +259,10 @@ class Trainer:
         """The model as it is now, with its tokenizers."""
         return Translator(self.model, self.run.source_tokenizer, self.run.target_tokenizer)
 
+    def better(self, one: Validation, other: Validation) -> bool:
+        """Whether one validation of this run is better than another."""
+        return one.better_than(other, self.options.valid_metric)
+
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now."""
         return validate(self.translator(), self.valid_pairs, self.options, self.ranks)
@@ -267,7 +272,7 @@ class Trainer:
         progress, start = self.progress, time.perf_counter()
         validation = self.validate()
         train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
-        if validation.better_than(self.best):
+        if self.better(validation, self.best):
             self.best, progress.stale = validation, 0
         else:
             progress.stale += 1
@@ -301,11 +306,11 @@ class Trainer:
                 for key, array in own.items() if states})
         self.model.load_state_dict(mean)
         validation = self.validate()
-        if validation.better_than(self.later or self.best):
+        if self.better(validation, self.later or self.best):
             self.best, self.later = validation, None
+            self.ranks.first(lambda: self._save_average(f"{self.progress.step:08d}-average-{count}"))
             train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
             self._add_to_log(validation, train_loss, math.nan)
-            self.ranks.first(lambda: self._save_average(f"{self.progress.step:08d}-average-{count}"))
         self.model.load_state_dict(own)
 
     def _save_average(self, name: str) -> None:

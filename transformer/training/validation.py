@@ -15,6 +15,7 @@ from transformer.training.out_of_memory import BatchDoesNotFit, DecodingDoesNotF
 from transformer.translator import Translator
 
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
+NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
 T = TypeVar("T")
 
 
@@ -50,9 +51,10 @@ class Validation:
         """The two numbers by name."""
         return {"loss": self.loss, "metric": self.metric}
 
-    def better_than(self, other: Validation) -> bool:
-        """Whether the metric is higher, or the same with a lower loss."""
-        return (self.metric, -self.loss) > (other.metric, -other.loss)
+    def better_than(self, other: Validation, metric: str = "exact_match") -> bool:
+        """Whether the metric is higher, or the same with a lower loss; below `NOISE` all metrics are the same."""
+        least = NOISE[metric]
+        return (max(self.metric, least), -self.loss) > (max(other.metric, least), -other.loss)
 
     def describe(self, metric: str) -> str:
         """The loss and the metric, in one line of text."""

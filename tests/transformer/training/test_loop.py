@@ -81,6 +81,8 @@ def test_the_same_metric_with_a_lower_loss_is_better():
     assert Validation(1.0, 0.5).better_than(Validation(2.0, 0.5))
     assert not Validation(2.0, 0.5).better_than(Validation(2.0, 0.5))
     assert not Validation(0.1, 0.4).better_than(Validation(2.0, 0.5))
+    assert Validation(1.0, 0.2).better_than(Validation(2.0, 3.0), "bleu"), "so little BLEU is chance"
+    assert Validation(2.0, 30.0).better_than(Validation(1.0, 3.0), "bleu")
     assert not Validation(math.nan, 0.5).better_than(Validation(2.0, 0.5))
 
 
