@@ -45,7 +45,8 @@ def _furnish(folder: Path, finished: Path, stopped: Path) -> None:
     shutil.copytree(stopped, folder / "stopped")
     for name in ("empty", "caf\udce9"):
         (folder / name).mkdir()
-    (folder / "text").write_bytes(b"a b\nb a\n" * 8)
+    for name in ("text", "other"):
+        (folder / name).write_bytes(b"a b\nb a\n" * 8)
     (folder / "odd text").write_bytes(b"\xff\xfe\x00\n" * 8)
     (folder / "nothing").touch()
     os.mkfifo(folder / "pipe")
@@ -91,10 +92,10 @@ def _line(rng: Random) -> list[str]:
 
 BEGINNINGS: dict[str, list[list[str]]] = {
     "train": [[*SHORT, "--out", "new"], [*SHORT, "--out", "new"], [*SHORT[2:], "--out", "new"],
-              [*SHORT[2:], "--train", "text", "text", "--valid", "text", "text", "--out", "new"],
+              [*SHORT[2:], "--train", "text", "other", "--valid", "text", "other", "--out", "new"],
               ["--out", "stopped", "--resume"], ["--out", "run", "--resume"]],
     "translate": [["run"], ["stopped"]],
-    "evaluate": [["run", "--count", "3"], ["run", "--source", "text", "--target", "text"]],
+    "evaluate": [["run", "--count", "3"], ["run", "--source", "text", "--target", "other"]],
     "explain": [["run", "a b", "--text"], ["run", "a b", "b a", "--text"], ["run", "a b", "--html", "page.html"]],
     "info": [["run"], ["stopped"], ["empty"]]}
 

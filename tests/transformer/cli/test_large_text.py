@@ -25,15 +25,17 @@ finally:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process's memory is read from /proc")
 def test_a_pair_takes_less_than_16_bytes(tmp_path):
     """Both texts are of several windows, so that all else is the same."""
-    valid = tmp_path / "valid"
-    valid.write_text("one two three\n" * 4)
+    valid = [tmp_path / "valid.a", tmp_path / "valid.b"]
+    for path in valid:
+        path.write_text("one two three\n" * 4)
     peaks = []
     for count in (600_000, 1_500_000):
-        path = tmp_path / str(count)
-        with path.open("w") as file:
-            file.writelines(f"{number % 90} is what {number % 7} was\n" for number in range(count))
-        command = ["train", "--train", path, path, "--valid", valid, valid, "--out", tmp_path / f"run-{count}",
-                   "--config", "tiny", "--steps", "2", "--quiet"]
+        paths = [tmp_path / f"{count}.a", tmp_path / f"{count}.b"]
+        for path in paths:
+            with path.open("w") as file:
+                file.writelines(f"{number % 90} is what {number % 7} was\n" for number in range(count))
+        command = ["train", "--train", *paths, "--valid", *valid, "--out", tmp_path / f"run-{count}",
+                   "--tokens", "words", "--config", "tiny", "--steps", "2", "--quiet"]
         done = subprocess.run([sys.executable, "-c", CHILD, *map(str, command)], cwd=ROOT, check=True, text=True,
                               stdout=subprocess.PIPE)
         peaks.append(1024 * int(done.stdout.split()[-1]))
