@@ -11,7 +11,7 @@
     known.py       which models the fast paths support
 """
 
-from transformer import known, moved  # `known` notes the methods of the classes before anybody can replace one
+from transformer import known  # `known` notes the methods of the classes before anybody can replace one
 from transformer.decode.generate import generate, stream
 from transformer.decode.kv_cache import DecoderCache
 from transformer.decode.model_cache import KeyValueCache
@@ -44,5 +44,3 @@ __all__ = [
     "RotaryPositions", "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask",
     "generate", "known", "padding_mask", "shift_right", "stream", "trace",
 ]
-
-moved.install()

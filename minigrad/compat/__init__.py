@@ -1,4 +1,4 @@
-"""What names and spellings from PyTorch and NumPy are called here, and where modules of ours stood before.
+"""What names and spellings from PyTorch and NumPy are called here.
 
 `install` lets errors say so. `minigrad.compat.names` and `minigrad.compat.module_arguments`, long tables, are imported
 when a name turns out to be missing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection
 
-from minigrad.compat import moved, spellings
+from minigrad.compat import spellings
 from minigrad.namespace import Answers
 
 
@@ -32,9 +32,8 @@ def _called(module: str) -> str:
 
 
 def install() -> None:
-    """Let errors and imports use these tables."""
+    """Let errors use these tables."""
     spellings.install()
-    moved.install()
     Answers.missing, Answers.called = staticmethod(_missing), staticmethod(_called)  # type: ignore[method-assign]
     Answers.arguments = staticmethod(_arguments)  # type: ignore[method-assign]
     Answers.missing_on_module = staticmethod(_missing_on_module)  # type: ignore[method-assign]
