@@ -3,7 +3,6 @@
 #
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
-#   make mutation COUNT=500           so many mutants; MUTATION_ARGS="--paths minigrad/ops/*.py" for any other argument
 #   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill disk" for any other argument
 #   make site SITE_URL=https://…/     where the site will be, for its sitemap and its page for wrong addresses
 #   make site PYODIDE=build/pyodide   with cells that run in the reader's browser: see docs/releasing.md
@@ -14,15 +13,13 @@
 VENV        := .venv
 BIN         := $(VENV)/bin
 PYTEST_ARGS :=
-COUNT       := 100
-MUTATION_ARGS :=
 FAULTS_ARGS :=
 BENCH_ARGS  :=
 # What make site ends with: the pages' code and numbers, and each built page in a browser.
 SITE_TESTS  := tests/site tests/test_docs.py tests/test_backprop_through_attention.py tests/test_coming_from_pytorch.py \
                tests/test_contracts.py tests/test_engine_in_100_lines.py tests/transformer/explore/test_stories.py
 
-.PHONY: help demo test test-all test-gpu mutation faults bench lessons site lint clean
+.PHONY: help demo test test-all test-gpu faults bench lessons site lint clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -31,7 +28,6 @@ help:
 	@echo "make test        the tests (about 5 minutes on two cores)"
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
-	@echo "make mutation    the tests against COUNT=100 faults put into minigrad: which does no test notice? (about 20 minutes)"
 	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
 	@echo "make bench       training, decoding, memory and overhead, ranks against PyTorch, JAX and others (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
@@ -53,9 +49,6 @@ test-all: $(VENV)/extra-test
 
 test-gpu: $(VENV)/extra-test $(if $(CUDA),$(VENV)/extra-$(CUDA))
 	$(BIN)/python -m pytest -q -m gpu $(PYTEST_ARGS)
-
-mutation: $(VENV)/extra-test
-	$(BIN)/python -m tests.mutation --count $(COUNT) $(MUTATION_ARGS)
 
 faults: COUNT := 1000
 faults: $(VENV)/extra-test
@@ -95,7 +88,7 @@ lint: $(VENV)/extra-test $(VENV)/extra-lint
 	$(BIN)/python -m mypy
 
 clean:
-	rm -rf $(VENV) build dist docs/_site *.egg-info .pytest_cache .mypy_cache .ruff_cache .mutation_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- The virtual environment ---------------------------------------------------------------------------------
