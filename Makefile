@@ -54,15 +54,14 @@ faults: COUNT := 1000
 faults: $(VENV)/extra-test
 	$(BIN)/python -m tests.faults --count $(COUNT) $(FAULTS_ARGS)
 
-bench: $(VENV)/extra-bench $(VENV)/extra-jit $(VENV)/extra-mpi
-	$(BIN)/python benchmarks/training.py --jit $(BENCH_ARGS)
-	$(BIN)/python benchmarks/training.py --peers gemm --dropout 0 --padding no --jit $(BENCH_ARGS)
+bench: $(VENV)/extra-bench $(VENV)/extra-mpi
+	$(BIN)/python benchmarks/training.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/training.py --peers gemm --dropout 0 --padding no $(BENCH_ARGS)
 	$(BIN)/python benchmarks/training.py --peers compile jax --padding no --rounds 5 $(BENCH_ARGS)
 	$(BIN)/python benchmarks/training.py --peers autograd --sizes toy --padding no $(BENCH_ARGS)
 	$(BIN)/python benchmarks/growth.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/memory.py --jit $(BENCH_ARGS)
-	$(BIN)/python benchmarks/decoding.py --jit $(BENCH_ARGS)
-	$(BIN)/python benchmarks/kernels.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/memory.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/decoding.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/host.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/where.py $(filter --dry,$(BENCH_ARGS))
 	$(BIN)/python benchmarks/overhead.py $(BENCH_ARGS)

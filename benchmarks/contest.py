@@ -16,9 +16,9 @@ import turns
 from workloads import Workload
 
 TOLERANCE = 1e-4  # the greatest relative difference between losses
-OURS = {"minigrad": "minigrad", "minigrad jit": "minigrad-jit"}  # how a table calls a variant -> the peer
-#: What a table calls a peer -> the programs of which the fastest counts.
-OTHERS = {
+#: What a table calls minigrad or a peer -> the programs of which the fastest counts.
+PROGRAMS = {
+    "minigrad": ("minigrad",),
     "PyTorch eager": ("torch-transformer", "torch-sdpa"),
     "torch.compile": ("torch-compile",),
     "JAX jit": ("jax",),
@@ -36,32 +36,13 @@ def parser(description: str | None, rounds: int, seconds: float = 0.7) -> argpar
     made.add_argument("--rounds", type=int, default=rounds, help=f"rounds in which each has a turn ({rounds})")
     made.add_argument("--seconds", type=float, default=seconds, help=f"length of a turn ({seconds:g})")
     made.add_argument("--threads", type=int, default=2, help="threads, and processors, of every program (2)")
-    made.add_argument("--jit", action="store_true", help="measure minigrad with its compiled kernels, too")
     made.add_argument("--dry", action="store_true", help="print the results, and write nothing")
     return made
 
 
-def ours(jit: bool) -> list[str]:
-    """The titles of our variants; an error if there are no compiled kernels to measure."""
-    if jit:
-        import minigrad
-
-        try:
-            with minigrad.jit():
-                pass
-        except ImportError as error:
-            raise SystemExit(f"--jit: there are no compiled kernels here, leave it out ({error})") from error
-    return list(OURS) if jit else ["minigrad"]
-
-
-def suffix(variant: str) -> str:
-    """What the names of reports on one of our variants end in."""
-    return "_jit" if variant == "minigrad jit" else ""
-
-
 def programs(titles: Iterable[str]) -> list[str]:
     """The peers behind these titles."""
-    return [peer for title in titles for peer in ((OURS[title],) if title in OURS else OTHERS[title])]
+    return [peer for title in titles for peer in PROGRAMS[title]]
 
 
 def packages(titles: Iterable[str]) -> list[str]:
@@ -115,9 +96,9 @@ def by_title(rounds: list[paired.Round], titles: Iterable[str]) -> list[paired.R
     return rounds
 
 
-def row(rounds: Sequence[paired.Round], name: str, title: str, key: str = "ms") -> dict[str, Any]:
+def row(rounds: Sequence[paired.Round], title: str, key: str = "ms") -> dict[str, Any]:
     """The row of one workload: ours, theirs, the ratio, and where the peer is several programs each of them."""
-    result: dict[str, Any] = paired.compare(rounds, name, title)[key]
+    result: dict[str, Any] = paired.compare(rounds, "minigrad", title)[key]
     several = programs([title])
     return result | ({peer: paired.spread(pair[peer][key] for pair in rounds) for peer in several}
                      if len(several) > 1 else {})

@@ -13,7 +13,6 @@ import importlib
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,8 @@ import turns
 from workloads import SIZES, Workload
 
 WORKLOAD, TOKENS = replace(SIZES["small"], length=32, padded=True), 32
-MODULES = {"minigrad": "minigrad_decoding", "minigrad jit": "minigrad_decoding", "PyTorch": "torch_decoding"}
+MODULES = {"minigrad": "minigrad_decoding", "PyTorch": "torch_decoding"}
 ROWS = {1: "greedy", 4: "beam of 4"}
-
-
-def kernels(name: str) -> AbstractContextManager[Any]:
-    """What the program of this name runs in."""
-    if name != "minigrad jit":
-        return nullcontext()
-    import minigrad
-
-    return minigrad.jit()
 
 
 def measured(options: argparse.Namespace) -> None:
@@ -45,7 +35,7 @@ def measured(options: argparse.Namespace) -> None:
     workload: Workload = options.workload
     (source, _), = workload.batches(1)
     arguments = workload, options.weights, options.threads, options.beam, options.tokens, options.device
-    with kernels(options.measure), decoder(*arguments) as decode:
+    with decoder(*arguments) as decode:
         answers.give({"translations": decode(source)})
         answers.serve(lambda: decode(source))
 
@@ -89,15 +79,12 @@ def main() -> None:
     if options.measure:
         measured(options)
         return
-    ours = contest.ours(options.jit)
     paired.require(["torch"])
     for beam, title in ROWS.items():
-        rounds = decode(beam, [*ours, "PyTorch"], options)
-        for variant in ours:
-            report = paired.report(f"time to translate 64 sentences, float32, {options.threads} threads", "ms",
-                                   len(rounds), ["torch", *contest.packages([variant])], {
-                                       title: paired.compare(rounds, variant, "PyTorch")["ms"]})
-            page.publish(f"decoding{contest.suffix(variant)}", report, not options.dry)
+        rounds = decode(beam, ["minigrad", "PyTorch"], options)
+        report = paired.report(f"time to translate 64 sentences, float32, {options.threads} threads", "ms",
+                               len(rounds), ["torch"], {title: paired.compare(rounds, "minigrad", "PyTorch")["ms"]})
+        page.publish("decoding", report, not options.dry)
 
 
 if __name__ == "__main__":

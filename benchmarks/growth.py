@@ -32,15 +32,13 @@ def main() -> None:
     parser = contest.parser(__doc__, rounds=5, seconds=0.5)
     parser.add_argument("--curves", nargs="+", choices=["length", "batch"], default=["length", "batch"])
     options = parser.parse_args()
-    ours = contest.ours(options.jit)
     for name in options.curves:
         for title, workload in curve(name).items():
-            rounds = contest.train(workload, [*ours, PEER], options)
-            for variant in ours:
-                report = paired.report(
-                    f"time of a training step by {name}, float32, {options.threads} threads", "ms", len(rounds),
-                    contest.packages([variant, PEER]), {title: contest.row(rounds, variant, PEER)})
-                page.publish(f"growth_{name}{contest.suffix(variant)}", report, not options.dry)
+            rounds = contest.train(workload, ["minigrad", PEER], options)
+            report = paired.report(
+                f"time of a training step by {name}, float32, {options.threads} threads", "ms", len(rounds),
+                contest.packages([PEER]), {title: contest.row(rounds, PEER)})
+            page.publish(f"growth_{name}", report, not options.dry)
 
 
 if __name__ == "__main__":

@@ -46,14 +46,12 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=list(workloads.SIZES), default=list(workloads.SIZES))
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0, 0.1])
     options = parser.parse_args()
-    ours = contest.ours(options.jit)
     for workload in workloads.variations(options.sizes, options.dropout, [False]):
-        rounds = peaks(workload, [*ours, PEER], options)
-        for variant in ours:
-            report = paired.report(
-                f"peak memory of training, beyond the import, float32, {options.threads} threads", "MiB", len(rounds),
-                contest.packages([variant, PEER]), {workload.title: contest.row(rounds, variant, PEER, "memory")})
-            page.publish(f"memory{contest.suffix(variant)}", report, not options.dry)
+        rounds = peaks(workload, ["minigrad", PEER], options)
+        report = paired.report(
+            f"peak memory of training, beyond the import, float32, {options.threads} threads", "MiB", len(rounds),
+            contest.packages([PEER]), {workload.title: contest.row(rounds, PEER, "memory")})
+        page.publish("memory", report, not options.dry)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def steps(plan: Plan, options: argparse.Namespace) -> Report:
     found = {}
     for workload in plan.workloads:
         rounds = contest.train(workload, [US, THEM], options, plan.devices)
-        row = {"ms": contest.row(rounds, US, THEM), "MiB": contest.row(rounds, US, THEM, "memory")}
+        row = {"ms": contest.row(rounds, THEM), "MiB": contest.row(rounds, THEM, "memory")}
         for unit, compared in row.items():
             print(page.table({workload.title: compared}, unit), flush=True)
         rate = 1e-9 * operations_of(workload) / row["ms"][US]["median"]

@@ -1,7 +1,6 @@
 """A step of training, forward, backward and AdamW, against other libraries: the same model, data, dtype and threads.
 
     python benchmarks/training.py                           against PyTorch eager, all sizes
-    python benchmarks/training.py --jit                     with and without the compiled kernels
     python benchmarks/training.py --peers compile jax gemm  against others
     python benchmarks/training.py --sizes mid --dropout 0 --padding no --rounds 3 --dry     a first look
 
@@ -25,18 +24,17 @@ def main() -> None:
     parser.add_argument("--padding", nargs="+", choices=["no", "yes"], default=["no", "yes"])
     parser.add_argument("--peers", nargs="+", choices=list(contest.SHORT), default=["eager"])
     options = parser.parse_args()
-    ours, others = contest.ours(options.jit), [contest.SHORT[short] for short in options.peers]
+    others = [contest.SHORT[short] for short in options.peers]
     paddings = [choice == "yes" for choice in options.padding]
     for workload in workloads.variations(options.sizes, options.dropout, paddings):
-        rounds = contest.train(workload, [*ours, *others], options)
-        for variant in ours:
-            for short, title in zip(options.peers, others, strict=True):
-                if title not in rounds[0]:
-                    continue
-                report = paired.report(
-                    f"time of a training step, float32, {options.threads} threads", "ms", len(rounds),
-                    contest.packages([variant, title]), {workload.title: contest.row(rounds, variant, title)})
-                page.publish(f"training_{short}{contest.suffix(variant)}", report, not options.dry)
+        rounds = contest.train(workload, ["minigrad", *others], options)
+        for short, title in zip(options.peers, others, strict=True):
+            if title not in rounds[0]:
+                continue
+            report = paired.report(
+                f"time of a training step, float32, {options.threads} threads", "ms", len(rounds),
+                contest.packages([title]), {workload.title: contest.row(rounds, title)})
+            page.publish(f"training_{short}", report, not options.dry)
 
 
 if __name__ == "__main__":

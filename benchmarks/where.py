@@ -1,13 +1,11 @@
 """Where the time of a training step goes: the operations of a workload of training.py, as `minigrad.profile` sees them.
 
     python benchmarks/where.py toy base            in one thread; beside each operation its share of the step
-    python benchmarks/where.py toy --jit
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,21 +20,18 @@ import minigrad
 WARM_UP, STEPS = 4, 6
 
 
-def measured(workload: Workload, jit: bool = False, device: str = "cpu") -> dict[str, float]:
+def measured(workload: Workload, device: str = "cpu") -> dict[str, float]:
     """Milliseconds of a step by operation, forward and backward, and of all that is no operation."""
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        workload.write_weights(folder / "start.safetensors")
-        if jit:
-            stack.enter_context(minigrad.jit())
-        weights = str(folder / "start.safetensors")
-        training = stack.enter_context(minigrad_training.trainer(workload, weights, threads=1, device=device))
-        batches = [training.prepare(*batch) for batch in workload.batches(WARM_UP + STEPS)]
-        for batch in batches[:WARM_UP]:
-            training.step(batch)
-        with minigrad.profile() as profile:
-            for batch in batches[WARM_UP:]:
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "start.safetensors"
+        workload.write_weights(weights)
+        with minigrad_training.trainer(workload, str(weights), threads=1, device=device) as training:
+            batches = [training.prepare(*batch) for batch in workload.batches(WARM_UP + STEPS)]
+            for batch in batches[:WARM_UP]:
                 training.step(batch)
+            with minigrad.profile() as profile:
+                for batch in batches[WARM_UP:]:
+                    training.step(batch)
     whole = 1e3 * (profile.elapsed - profile.watching) / STEPS
     operations = {name: 1e3 * row.total / STEPS for name, row in profile.operations.items()}
     optimizer = 1e3 * profile.named["AdamW.step"].total / STEPS
@@ -57,16 +52,15 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", default=["toy", "base"], help="toy, small, mid or base")
-    parser.add_argument("--jit", action="store_true", help="with the compiled kernels")
     parser.add_argument("--dry", action="store_true", help="print the tables, and write nothing")
     options = parser.parse_args()
     for size in options.sizes:
-        rows = measured(SIZES[size], options.jit)
+        rows = measured(SIZES[size])
         shown = table(size, rows)
         print(shown, flush=True)
         if not options.dry:
             below = page.circumstances(paired.report("", "ms", STEPS, [], {})).replace(" pairs", " steps")
-            page.put(f"where_{size}{'_jit' * options.jit}", shown, below)
+            page.put(f"where_{size}", shown, below)
 
 
 if __name__ == "__main__":

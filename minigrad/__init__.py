@@ -180,7 +180,6 @@ if TYPE_CHECKING:
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
     from minigrad.kernels import explain_path as explain_path
-    from minigrad.kernels import jit as jit
     from minigrad.precision import tf32 as tf32
     from minigrad.precision.autocast import autocast as autocast
 
@@ -195,7 +194,7 @@ __all__ = [
     "enable_grad", "erf", "exp", "exp2", "expand_dims", "explain_path", "expm1", "eye", "flatten", "flip", "fliplr",
     "flipud", "floor", "floor_divide", "fmod", "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused",
     "gather", "grad", "gradcheck", "gradgradcheck", "gradient", "hstack", "hypot", "index_add", "index_put",
-    "index_select", "inner", "is_grad_enabled", "isclose", "isfinite", "isinf", "isnan", "jit", "kron", "lerp",
+    "index_select", "inner", "is_grad_enabled", "isclose", "isfinite", "isinf", "isnan", "kron", "lerp",
     "linspace", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logcumsumexp", "logsumexp", "manual_seed",
     "masked_fill", "masked_select", "matmul", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum",
     "moveaxis", "nan_to_num", "no_grad", "nonzero", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive",
@@ -208,7 +207,7 @@ __all__ = [
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "tf32": "precision", "explain_path": "kernels", "jit": "kernels",
+_PLACES = {"autocast": "precision", "tf32": "precision", "explain_path": "kernels",
            "detect_anomaly": "inspect", "profile": "inspect"}
 
 answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")

@@ -19,7 +19,7 @@ import pytest
 
 BLOCKED = tuple(f"minigrad.{name}" for name in ("kernels", "precision", "inspect", "compat"))
 ROOT = Path(__file__).parents[1]
-# Imports from these are those of the tests: their own, or the ones that a public name such as minigrad.jit makes.
+# Imports from these are those of the tests: their own, or the ones that a public name such as minigrad.profile makes.
 OF_TESTS = (ROOT / "tests", ROOT / "minigrad/__init__.py", ROOT / "minigrad/optim/__init__.py")
 # How Python says that a call does not fit. Beside `minigrad.compat` the same test passes.
 MISFIT = re.compile(r"unexpected keyword argument|(too many|\d) positional arguments?|missing a required argument")

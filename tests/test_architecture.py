@@ -18,7 +18,6 @@ COMMANDS = ENGINE | {"tqdm", "threadpoolctl", "click"}  # what transformer may
 EXTRAS = {"babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja"}  # and inside its functions
 MPI = "transformer.distributed"  # the only package that may import mpi4py, inside functions
 GRAPHVIZ = "minigrad.inspect.graph"  # the only module that may import pygraphviz, inside a function
-COMPILER = ("minigrad.kernels.compiled.", "minigrad.kernels.jit")  # the modules that import Numba, loaded on demand
 CUPY = ("minigrad.device", "minigrad.kernels", "transformer.distributed.nccl")  # the only modules that may name CuPy
 
 
@@ -126,7 +125,6 @@ def test_only_declared_packages_are_imported():
     for module in PRODUCT:
         engine = module in MINIGRAD
         allowed = {"minigrad", "transformer", *sys.stdlib_module_names} | (ENGINE if engine else COMMANDS)
-        allowed |= {"numba"} if module.startswith(COMPILER) else set()
         optional = set() if engine else EXTRAS
         optional = optional | ({"cupy", "cupyx"} if within(module, CUPY) else set())
         optional = optional | ({"mpi4py"} if within(module, (MPI,)) else set())

@@ -21,7 +21,6 @@ import numpy as np
 #: The name of a peer -> its module here, and the package whose version a report names.
 PEERS = {
     "minigrad": ("minigrad_training", "numpy"),
-    "minigrad-jit": ("minigrad_jit", "numba"),
     "torch-transformer": ("torch_transformer", "torch"),
     "torch-sdpa": ("torch_sdpa", "torch"),
     "torch-compile": ("torch_compile", "torch"),

@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.primitive import PLAIN, Primitive, body_kinds
+from minigrad.engine.primitive import PLAIN, Primitive
 from minigrad.engine.rules import Body, Function, parameter_names
-
-JIT = "jit"  # the kind of the compiled bodies
-made_ready: list[tuple[float, bool]] = []  # an entry a kernel and dtype: seconds, and whether it came from the disk
-
-
-def is_jit_on() -> bool:
-    """Whether compiled bodies run here."""
-    return JIT in body_kinds.get()
 
 
 class FasterBody(Body):
@@ -25,7 +17,7 @@ class FasterBody(Body):
     Args:
         primitive: the operation; `forward` has its parameters.
         suits: whether the forward takes these arguments: arrays and plain values, in order.
-        kind: "fast"; "precise" for one that runs where a gradient is recorded, too; another runs where it is asked for.
+        kind: "fast"; "precise" for one that runs where a gradient is recorded, too.
         fresh: as for `Primitive`.
     """
 
@@ -50,7 +42,7 @@ def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "f
         primitive: the operation; the decorated function has its parameters.
         suits: whether the body takes these arguments, which are raw arrays and plain values, in order. The first
             sentence of its docstring says it in words, for `minigrad.explain_path`.
-        kind: "fast" for a body that runs wherever it suits, "jit" for one that runs where `minigrad.jit` is on.
+        kind: "fast" for a body that runs wherever it suits.
         fresh: each gradient that a rule returns is memory of its own; see `minigrad.primitive`.
     """
     def register(forward: Function) -> FasterBody:

@@ -9,7 +9,6 @@ from minigrad.device import is_array
 from minigrad.engine.interpreters import Interpreter, Operands, interpreters, interpreting
 from minigrad.engine.primitive import Primitive, body_kinds
 from minigrad.engine.rules import Body
-from minigrad.kernels.bodies import JIT
 
 
 class Step(NamedTuple):
@@ -115,7 +114,7 @@ def _declined(op: Primitive, ran: Body, values: Any) -> list[tuple[str, str]]:
         if body is ran:
             break
         if body.kind not in kinds:
-            reason = "minigrad.jit is off" if body.kind == JIT else "only definitions run here"
+            reason = "only definitions run here"
         else:
             reason = (body.suits.__doc__ or "its `suits` declines").strip().partition(".")[0]
         found.append((_place(body), reason))

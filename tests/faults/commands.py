@@ -83,8 +83,7 @@ def _line(rng: Random) -> list[str]:
     options = [option for option in main.commands[name].params if isinstance(option, click.Option)]
     drawn = []
     for option in rng.choices(options, k=rng.choice([0, 1, 1, 2, 3, 5])) if options else []:
-        if "jit" not in str(option.name):  # which would compile for seconds
-            drawn += _given(rng, option)
+        drawn += _given(rng, option)
     if rng.random() < 0.1:
         drawn.insert(rng.randrange(len(drawn) + 1), rng.choice([*TEXTS, *PATHS]))
     return line + drawn if rng.random() < 0.9 else [name, *drawn, *line[1:]]

@@ -236,21 +236,6 @@ def test_a_checkpoint_is_computed_again_as_it_was():
     check_same(found, grad(F.cross_entropy(model(x), IDS), leaves))
 
 
-def test_compiled_kernels_stand_aside():
-    pytest.importorskip("numba")
-    inputs = tensors(*[(2, 3, 4)] * 3)
-
-    def step():
-        with autocast():
-            out = F.multi_head_attention(*inputs, 2, MASK)
-        return [out, *grad(out.sum(), inputs)]
-
-    with mg.jit():
-        compiled = step()
-    assert compiled[0].dtype == HALF
-    check_same(compiled, step())
-
-
 # --- Attention in float16
 
 

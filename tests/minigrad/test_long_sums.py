@@ -1,7 +1,6 @@
 """Sums of many terms keep the digits of their dtype, over any axis and into any place."""
 
 import contextlib
-import importlib.util
 
 import numpy as np
 import pytest
@@ -145,13 +144,6 @@ def test_over_rows_of_a_gradient_that_is_broadcast_itself(shape):
     bias = Tensor(np.zeros(shape, np.float32), requires_grad=True)
     (bias + Tensor(np.zeros((ROWS, COLUMNS), np.float32))).mean(0).backward(Tensor(np.ones(COLUMNS, np.float32)))
     near(bias.grad, np.ones(shape) if shape else np.float64(COLUMNS), np.float32)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs Numba")
-def test_over_rows_in_compiled_kernels():
-    x = draw(np.float32, ROWS)
-    with mg.jit():
-        near(OVER_ROWS["layer_norm's bias"](x), x.sum(axis=0, dtype=np.float64), np.float32)
 
 
 # --- into places -----------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_only_what_is_missing_is_fetched_and_nothing_wrong_is_kept(distribution)
 # Without what a web page's Python does not have.
 WITHOUT = """
 import sys
-sys.modules.update(dict.fromkeys(["safetensors", "tqdm", "click", "numba", "pygraphviz", "tokenizers", "fcntl",
+sys.modules.update(dict.fromkeys(["safetensors", "tqdm", "click", "pygraphviz", "tokenizers", "fcntl",
                                   "_posixsubprocess", "resource"]))
 import check, minigrad, transformer
 print(check.__file__, minigrad.__file__, transformer.__file__)

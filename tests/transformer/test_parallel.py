@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import minigrad
 from minigrad import functional as F
-from minigrad import jit, parallel
+from minigrad import parallel
 
 from tests.transformer import runs
 from tests.transformer.tiny import EOS, PAD, VOCABULARY, assert_same, gradients, tiny_model
@@ -121,17 +121,6 @@ def test_timing_does_not_show(monkeypatch):
         assert losses == expected[0]
         assert_same(found, expected[1], tolerance=0)
     assert len(delays) > 20
-
-
-@pytest.mark.parametrize(("threads", "options"), [(1, {"norm": "post", "activation": "gelu_tanh"}), (2, {})], ids=str)
-def test_compiled_kernels_give_the_loss_and_every_gradient(threads, options):
-    pytest.importorskip("numba", reason="the extra jit is not installed")
-    model = tiny_model(d_model=24, num_heads=3, d_ff=40, dropout=0.2, **options)
-    (loss,), expected = computed(model, threads)
-    with jit():
-        (compiled,), found = computed(model, threads)
-    assert compiled == pytest.approx(loss, rel=1e-13)
-    assert_same(found, expected)
 
 
 # ----------------------------------------------------------------- the shards

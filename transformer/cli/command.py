@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from minigrad import DeviceError, jit
+from minigrad import DeviceError
 from minigrad.device import module_for, parse_device
 
 from transformer.cli.streams import silent, standard_streams
@@ -190,11 +190,6 @@ def _limit_threads(context: click.Context, parameter: click.Parameter, threads: 
         context.with_resource(limit_threads(threads))
 
 
-def _compile(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        context.with_resource(jit())
-
-
 def _start_ranks(context: click.Context, parameter: click.Parameter, kind: str | None) -> Alone:
     ranks = launch.start(kind)
     ranks.compare(the_version_of_the_code=launch.code_digest)
@@ -204,8 +199,6 @@ def _start_ranks(context: click.Context, parameter: click.Parameter, kind: str |
 
 
 DEFAULT_THREADS = "[default: all cores, at most 8; 1 for small models]"
-KERNELS_COST = ("They are compiled at their first use, once, in a few seconds. Needs Numba, from  "
-                "pip install 'minigrad-transformer[jit]'")
 device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", callback=_usable, section="Machine",
                        help="Where to compute; cuda:1 is the second GPU.")
 distributed_option = option("--distributed", "ranks", type=click.Choice(launch.KINDS), is_eager=True, section="Machine",
@@ -214,8 +207,6 @@ distributed_option = option("--distributed", "ranks", type=click.Choice(launch.K
                                  "from GPU to GPU; or off.  [default: mpi under a launcher]")
 threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
-jit_option = option("--jit", is_flag=True, callback=_compile, expose_value=False, section="Machine",
-                    help=f"Run hot functions as compiled kernels; results differ in rounding alone. {KERNELS_COST}")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
                            help="Which weights to use: those that validated best, the newest, or a checkpoint's, such "
@@ -224,7 +215,7 @@ checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="
 
 def decoding_options(command: F) -> F:
     """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length, and the machine's:
-    checkpoint, device, ranks, threads, jit.
+    checkpoint, device, ranks, threads.
     """
     section = "Decoding"
     for decorate in reversed([
@@ -241,7 +232,6 @@ def decoding_options(command: F) -> F:
         checkpoint_option, device_option, distributed_option,
         option("--threads", type=THREADS, metavar="N", section="Machine",
                help=f"Threads that decode.  {DEFAULT_THREADS}"),
-        jit_option,
     ]):
         command = decorate(command)
     return command

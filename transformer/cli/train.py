@@ -9,11 +9,8 @@ from typing import Any
 
 import click
 
-from minigrad import kernels
-
 from transformer.cli import prepare, sources
 from transformer.cli.command import (
-    KERNELS_COST,
     THREADS,
     Command,
     device_option,
@@ -92,8 +89,6 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
 @option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
         help="Precision of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 "
              "computes products in float16, slowly on a CPU, with weights in float32.  [default: float32]")
-@option("--jit/--no-jit", default=None, section="Machine",
-        help=f"Run hot functions as compiled kernels: a step takes 3 to 12 % less time. {KERNELS_COST}")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
           profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:
@@ -119,15 +114,12 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
         prepared = prepare.begin(given, out, device, ranks)
     run = prepared.run
     options = TrainingOptions.from_json(run.training)
-    if options.jit:
-        _check_kernels(out, given)
 
     def announce() -> None:
         click.echo("\n".join(prepared.said))
         decided = "threads" in given or bool(which)
         together = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         machine = [together + _describe_threads(options.threads, decided)] if options.threads else []
-        machine += [_describe_kernels()] if options.jit else []
         if device == "cpu" and machine:
             click.echo("; ".join(machine))
 
@@ -167,17 +159,3 @@ def _describe_threads(threads: int, decided: bool) -> str:
     if threads > 1:
         return f"{threads} threads"
     return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing at this size"
-
-
-def _check_kernels(out: Path, given: dict[str, Any]) -> None:
-    """Raise ImportError without Numba; if the resumed run chose the kernels, the message offers --no-jit."""
-    try:
-        kernels.load()
-    except ImportError as error:
-        if "jit" in given:
-            raise
-        raise ImportError(f"{out} was trained with compiled kernels; --no-jit goes on without: {error}") from error
-
-
-def _describe_kernels() -> str:
-    return f"compiled kernels{'' if kernels.compiled_before() else ': they are compiled first, once, in about 6 s'}"

@@ -129,6 +129,6 @@ def notes() -> str:
                 f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
                 "(Another number of --shards, or without it of --threads or ranks, or of --micro-batches changes the "
                 "dropout masks of later updates; "
-                "--precision, --jit and --no-jit change their rounding. The schedules wsd, cosine and linear end at "
+                "--precision changes their rounding. The schedules wsd, cosine and linear end at "
                 "the last step, so more --steps, --epochs or --minutes give later updates the rates of that length.)")
     return "\n".join([*lines, "", resuming])

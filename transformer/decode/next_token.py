@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minigrad import Tensor, jit, nn
+from minigrad import Tensor, nn
 from minigrad.device import asarray_on, on_device_of, xp
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.primitive import Primitive
@@ -346,8 +346,7 @@ def _norm(module: Any, x: Any) -> Any:
 
 def _fused(operation: Primitive, *arrays: Any) -> Any:
     """The forward of a fused operation on arrays, without what it saves for a backward."""
-    with jit(False):  # a step is too small to gain from compiled kernels
-        return operation.body_for(arrays).forward(*arrays)[0]
+    return operation.body_for(arrays).forward(*arrays)[0]
 
 
 def _linear(module: nn.Linear, x: Any) -> Any:

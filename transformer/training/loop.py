@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from minigrad import DeviceError, jit
+from minigrad import DeviceError
 from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
@@ -270,7 +270,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
         ValueError: the vocabularies or the positions are more than a `Run` may have.
         DeviceError: the precision is tf32, and the device cannot compute in it.
-        ImportError: the metric is BLEU, and sacrebleu is not installed; or `options.jit`, and Numba is not.
+        ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
             in setup, in training, or in loading the best model at the end; or a file cannot be written, or one of the
             texts has changed.
@@ -288,7 +288,6 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             ranks.first(lambda: check_new(out))
             options = _with_shards(options, config, ranks)
         _check_precision(options.precision, device)
-        kernels = jit() if options.jit else nullcontext()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
         run_json(run.to_json())  # a RunError comes now, not at the first checkpoint
         keep_freed_memory()
@@ -300,7 +299,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         if started is not None:
             started()
         try:
-            with kernels, _products(trainer):
+            with _products(trainer):
                 fit(trainer, progress, None if profile is None or ranks.rank else Path(profile))
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.

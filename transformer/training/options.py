@@ -9,8 +9,7 @@ from typing import Any, Self
 MOST = 10**12  # more of anything, updates or tokens or sentences, would not end in a lifetime
 MOST_THREADS = 4096  # more than the cores of any one machine
 
-_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str,
-          "bool": bool}
+_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str}
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,6 @@ class TrainingOptions:
         precision: of updates: "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
             (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
             updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
-        jit: run compiled kernels (`minigrad.jit`), which differ in rounding. False: the caller's setting stays.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: the rate then: "inverse_sqrt" (the paper's); "cosine" or "linear" to 0 at the end; "constant"; or
@@ -68,7 +66,6 @@ class TrainingOptions:
     micro_batches: int = 1
     threads: int | None = None
     precision: str = "float32"
-    jit: bool = False
     learning_rate: float = 1e-3
     warmup_steps: int = 400
     schedule: str = "cosine"
@@ -90,9 +87,9 @@ class TrainingOptions:
     #: The options that a resumed run may change, since they have no effect on earlier updates. With a schedule that
     #: ends at the last step, another length gives later updates the rates of that schedule; another number of shards
     #: or micro-batches changes their masks of dropout, and so does one of threads where no number of shards is given;
-    #: another precision or `jit` changes their rounding.
+    #: another precision changes their rounding.
     MAY_CHANGE = ("steps", "epochs", "minutes", "patience", "keep", "average", "valid_every", "valid_first",
-                  "valid_sentences", "micro_batches", "threads", "shards", "precision", "jit")
+                  "valid_sentences", "micro_batches", "threads", "shards", "precision")
 
     def __post_init__(self) -> None:
         for field in fields(self):

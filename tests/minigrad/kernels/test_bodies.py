@@ -1,6 +1,5 @@
-"""Every body, on the host and compiled, is held to the definition of its operation by `minigrad.kernels.check_body`."""
+"""Every body is held to the definition of its operation by `minigrad.kernels.check_body`."""
 
-import importlib.util
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,9 +24,6 @@ from minigrad.kernels.bodies import on_host
 from minigrad.kernels.host.indexing import add_at
 from minigrad.ops import clip, getitem, max, maximum, min, minimum, nan_to_num, put_into_zeros, relu, where
 from minigrad.ops.linalg import batched_matmul
-
-if importlib.util.find_spec("numba"):
-    kernels.load()
 
 
 class Row(NamedTuple):
@@ -205,8 +201,7 @@ def test_gradients_of_both_orders_where_a_body_ran(body, row):
 
     with kernels.only_definitions():
         _, expected = gradients()
-    with kernels.jit(body.kind == "jit"):
-        node, found = gradients()
+    node, found = gradients()
     assert node.plan in body.plans.values()
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max(initial=1e-3))
@@ -224,7 +219,7 @@ def test_other_operands_run_the_definition(row):
     args = arguments(row, np.float32)
     floating = [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
     for body in bodies(row.op):
-        if row.op is relu and body.kind != "jit":
+        if row.op is relu:
             continue  # it takes every host array
         assert not body.suits(*[a.astype(np.float16) if i in floating else a for i, a in enumerate(args)])
         for j in floating[1:]:

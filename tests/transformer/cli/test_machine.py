@@ -1,22 +1,17 @@
-"""``--device``, ``--threads`` and ``--jit``: where and how a command computes, and what of it a run keeps."""
+"""``--device`` and ``--threads``: where and how a command computes, and what of it a run keeps."""
 
 import json
 import sys
-from importlib.util import find_spec
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import minigrad.kernels
 from minigrad import parallel
 from minigrad.device import devices
-from minigrad.kernels import is_jit_on
 
 import transformer.cli.train
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from tests.transformer.runs import parameters
 from transformer.training.checkpoints import load_run
 from transformer.training.threads import SETTINGS
 from transformer.translator import Translator
@@ -79,28 +74,18 @@ def test_a_run_says_and_keeps_its_number(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_threads_and_kernels_while_it_decodes(command, small_run, monkeypatch):
+def test_threads_while_it_decodes(command, small_run, monkeypatch):
     """Each thread decodes a part of a batch, and computes its products alone."""
-    numba = find_spec("numba") is not None
     seen, translate = [], Translator.translate
     monkeypatch.setattr(Translator, "translate", lambda *arguments, **keywords: (
-        seen.append((products(), parallel.thread_count(), is_jit_on())), translate(*arguments, **keywords))[1])
+        seen.append((products(), parallel.thread_count())), translate(*arguments, **keywords))[1])
     monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    given = [*["--count", 1] * (command == "evaluate"), *["--jit"] * numba]
+    given = ["--count", 1] * (command == "evaluate")
     with threadpool_limits(2):
         result = call(command, small_run, *given, "--threads", 3, standard_input="a\n")
         assert result.exit_code == 0, result.output
-        assert (products(), parallel.thread_count(), is_jit_on()) == ({2}, 1, False)
-    assert seen == [({1}, 3, numba)]
-
-
-def test_without_numba(tmp_path, monkeypatch):
-    def load():
-        raise ImportError("minigrad.jit needs the package 'numba'")
-
-    monkeypatch.setattr(minigrad.kernels, "load", load)
-    assert "needs the package 'numba'" in refused("train", *SMALL, "--out", tmp_path / "run", "--jit")
-    assert not (tmp_path / "run").exists()
+        assert (products(), parallel.thread_count()) == ({2}, 1)
+    assert seen == [({1}, 3)]
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
@@ -123,24 +108,3 @@ def test_on_the_stand_in_everything_runs(stand_in, tmp_path):
     result = call("train", "--out", folder, "--resume", "--steps", 2, "--quiet")
     assert result.exit_code == 0, result.output
     assert "thread" not in result.stdout
-
-
-def test_a_run_keeps_its_kernels(tmp_path, monkeypatch):
-    """One that is stopped and goes on has the bits of one that was not; what is given to --resume stands."""
-    pytest.importorskip("numba", reason="the extra jit is not installed")
-    arguments = ["train", *SMALL, "--dropout", 0.2, "--jit"]
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    for out, steps in ((whole, 6), (parts, 3)):
-        result = call(*arguments, "--steps", steps, "--out", out)
-        assert result.exit_code == 0, result.output
-    resume, used = ["train", "--out", parts, "--resume", "--quiet"], []
-    result = call(*resume, "--steps", 6)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[1] == "1 thread; compiled kernels"
-    expected, found = parameters(whole), parameters(parts)
-    assert all(np.array_equal(value, found[name]) for name, value in expected.items())
-    runs.after_update(monkeypatch, lambda trainer: used.append(is_jit_on()))
-    for steps, more in enumerate(([], ["--no-jit"], [], ["--jit"]), 7):
-        assert call(*resume, "--steps", steps, *more).exit_code == 0
-    assert used == [True, False, False, True]
-    assert not is_jit_on()

@@ -10,7 +10,7 @@ from transformer.training.options import TrainingOptions
 EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro_batches=3, learning_rate=0.01,
                         warmup_steps=3, schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,
                         adam_beta2=0.9, seed=5, valid_every=7, valid_first=2, valid_sentences=8, valid_metric="bleu",
-                        patience=3, keep=4, average=2, shards=4, threads=2, precision="tf32", minutes=1.5, jit=True)
+                        patience=3, keep=4, average=2, shards=4, threads=2, precision="tf32", minutes=1.5)
 
 REFUSED = [
     *[(name, 0, ValueError, "must be at least 1, got 0") for name in (
@@ -24,7 +24,6 @@ REFUSED = [
     ("steps", 2.0, TypeError, "must be of type int.*, got 2.0"),
     ("minutes", "0.5", TypeError, "must be of type float.*, got '0.5'"),
     ("steps", True, TypeError, "must be of type .*, got True"),
-    ("jit", 1, TypeError, "must be of type bool, got 1"),
     ("schedule", None, TypeError, "must be of type .*, got None"),
     *[(name, 10**30, ValueError, "must be at most") for name in ("steps", "warmup_steps", "keep")],
     ("threads", 10**5, ValueError, "must be at most"),

@@ -1,1 +1,0 @@
-"""Bodies compiled by Numba."""
