@@ -18,7 +18,7 @@ COMMANDS = ENGINE | {"tqdm", "threadpoolctl", "click"}  # what transformer may
 EXTRAS = {"babel", "sacrebleu", "tokenizers", "matplotlib", "matplotlib_fontja"}  # and inside its functions
 MPI = "transformer.distributed"  # the only package that may import mpi4py, inside functions
 GRAPHVIZ = "minigrad.inspect.graph"  # the only module that may import pygraphviz, inside a function
-CUPY = ("minigrad.device", "minigrad.kernels", "transformer.distributed.nccl")  # the only modules that may name CuPy
+CUPY = ("minigrad.device", "minigrad.kernels")  # the only modules that may name CuPy
 
 
 def dotted(path: Path) -> str:

@@ -1,6 +1,6 @@
 """A few updates of a small model, by one process or by the ranks that mpirun starts: the bits of what comes out.
 
-    python -m tests.distributed.steps '{"device": "cuda", "carries": "nccl", "shards": 4}'
+    python -m tests.distributed.steps '{"device": "cuda", "carries": "cuda-aware MPI", "shards": 4}'
 
 On the device "cuda" the stand-in for CuPy computes. Rank 0 prints, for each rank, what `updates` returned there.
 """
@@ -92,13 +92,9 @@ def main(wanted):
         if wanted.get("device") == "cuda":
             have_devices(wanted.get("devices", 2))
             wanted["device"] = launch.own_device("cuda")
-        if carries == "nccl":
-            from tests.strict_cupy import distributed
-
-            distributed.enter(wanted.get("library", True))
         if carries == "cuda-aware MPI":
             takes_memory_of_the_stand_in()
-        ranks = Ranks(MPI.COMM_WORLD, kind="nccl" if carries == "nccl" else "mpi")
+        ranks = Ranks(MPI.COMM_WORLD)
         result = updates(lambda model: DistributedGradients(model, ranks, threads, shards, bucket_bytes=4000), **wanted)
         told = ranks.exchange(result)
     if ranks.rank == 0:

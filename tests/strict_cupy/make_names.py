@@ -84,12 +84,6 @@ def cuda() -> dict[str, str | None]:
     return {name: value for name, value in found.items() if not unwanted.match(name)}
 
 
-def distributed() -> dict[str, str | None]:
-    """What a program may use of ``cupyx.distributed``, by dotted name."""
-    of_a_group = attributes(cupyx.distributed.NCCLBackend)
-    return attributes(cupyx.distributed) | {f"NCCLBackend.{name}": value for name, value in of_a_group.items()}
-
-
 def names() -> dict[str, object]:
     """Everything that the stand-in offers or refuses by, and that the check of our sources looks names up in."""
     return {
@@ -105,7 +99,6 @@ def names() -> dict[str, object]:
         "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
         "cuda": cuda(),
         "cupyx": attributes(cupyx),
-        "distributed": distributed(),
     }
 
 

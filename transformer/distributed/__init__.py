@@ -4,7 +4,6 @@
     ranks.py    what the ranks tell each other, with an end to every wait; one process alone is the simplest case
     failures.py how they notice that one of them failed, and end together
     buckets.py  the sum of the gradients of all ranks, in a fixed order, while the backward pass goes on
-    nccl.py     the same between GPUs, by NCCL
 
 MPI carries the bytes (`mpi4py`, https://mpi4py.readthedocs.io); nothing here is a transport of its own.
 """

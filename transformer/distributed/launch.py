@@ -15,13 +15,12 @@ from minigrad.device import module_for
 
 from transformer.distributed.ranks import ALONE, Alone, Ranks
 
-KINDS = ("mpi", "nccl", "off")
+KINDS = ("mpi", "off")
 # How many processes a launcher started, and which is this one: Open MPI, those with PMI (MPICH, Intel, SLURM), SLURM
 # with PMIx.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-NEEDS_GPUS = "nccl moves gradients between GPUs, and the device is cpu: give --device cuda, or --distributed mpi"
 _started: Alone | None = None
 
 
@@ -53,14 +52,14 @@ def start(kind: str | None) -> Alone:
     """The ranks of this process, which several calls share: by default all that a launcher started.
 
     Args:
-        kind: one of `KINDS`; None notices the launcher. "nccl" needs GPUs; MPI then starts the ranks, too.
+        kind: one of `KINDS`; None notices the launcher.
 
     Raises:
         LaunchError: mpi4py is missing, or belongs to another MPI than the launcher.
     """
     global _started
     if _started is None:
-        _started = ALONE if kind == "off" or (kind is None and launched() == 1) else _of_mpi(kind)
+        _started = ALONE if kind == "off" or (kind is None and launched() == 1) else _of_mpi()
     return _started
 
 
@@ -69,7 +68,7 @@ def world() -> Alone:
     return start(None)
 
 
-def _of_mpi(kind: str | None) -> Alone:
+def _of_mpi() -> Alone:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: it finds no library of an MPI
@@ -81,17 +80,11 @@ def _of_mpi(kind: str | None) -> Alone:
         raise LaunchError(f"the launcher started {launched()} processes, and the MPI of mpi4py sees {size}: they are "
                           f"of different MPIs. mpi4py has {version}; start with its mpirun "
                           f"({Path(sys.executable).with_name('mpirun')}, if it came by pip)")
-    return ALONE if size == 1 else Ranks(MPI.COMM_WORLD, kind=kind or "mpi")
+    return ALONE if size == 1 else Ranks(MPI.COMM_WORLD)
 
 
 def own_device(device: str) -> str:
-    """The device of this process, of a name without a number: ranks of one host take its GPUs in turn.
-
-    Raises:
-        LaunchError: the host, for ranks that exchange by NCCL.
-    """
-    if device == "cpu" and _started is not None and _started.kind == "nccl":
-        raise LaunchError(NEEDS_GPUS)
+    """The device of this process, of a name without a number: ranks of one host take its GPUs in turn."""
     if device != "cuda" or launched() == 1:
         return device
     return f"cuda:{_largest(_LOCAL_RANKS, 0) % module_for('cuda').cuda.runtime.getDeviceCount()}"

@@ -29,7 +29,7 @@ LOOK_AFTER = 0.05  # seconds of a wait before it looks whether another rank fail
 class Alone:
     """One process. Its methods are those of `Ranks`."""
 
-    rank, size, local_size, kind = 0, 1, 1, "mpi"
+    rank, size, local_size = 0, 1, 1
 
     def exchange(self, value: T) -> list[T]:
         """The values of all ranks, in their order: JSON values, which every rank gives."""
@@ -80,13 +80,12 @@ class Ranks(Alone):
         comm: a communicator of mpi4py, such as ``MPI.COMM_WORLD``; every process of it makes a `Ranks`, which has
             duplicates of its own.
         timeout: seconds without an answer of another rank, after which waiting for it ends.
-        kind: what carries gradients: "mpi", or "nccl", which needs ``MPI.COMM_WORLD`` and a GPU for each rank.
     """
 
-    def __init__(self, comm: Any, timeout: float = TIMEOUT, kind: str = "mpi") -> None:
+    def __init__(self, comm: Any, timeout: float = TIMEOUT) -> None:
         from mpi4py import MPI
 
-        self._mpi, self.timeout, self.kind = MPI, timeout, kind
+        self._mpi, self.timeout = MPI, timeout
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._comm, self._failures = comm.Dup(), Failures(comm)
         self._failures.watch(self.exchange(this_process()))

@@ -15,12 +15,9 @@ from minigrad.tensor.gradients import arrive
 
 from transformer.distributed.buckets import BUCKET_BYTES, Communication, Exchange, Layout, Transport
 from transformer.distributed.failures import RankError
-from transformer.distributed.nccl import NCCLTransport
 from transformer.distributed.ranks import Ranks
 from transformer.model import Transformer
 from transformer.training.parallel_gradients import ParallelGradients
-
-TRANSPORTS: dict[str, Any] = {"mpi": Transport, "nccl": NCCLTransport}  # by the kind of ranks
 
 
 class DistributedGradients(ParallelGradients):
@@ -52,7 +49,7 @@ class DistributedGradients(ParallelGradients):
             self.shards = self.threads * self.ranks.size
         self.communication = Communication()
         self._bucket_bytes = bucket_bytes
-        self._transport = TRANSPORTS[self.ranks.kind](self.ranks, model.device)
+        self._transport = Transport(self.ranks, model.device)
         self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
     def __exit__(self, *exception: object) -> None:
