@@ -203,8 +203,8 @@ device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", cal
                        help="Where to compute; cuda:1 is the second GPU.")
 distributed_option = option("--distributed", "ranks", type=click.Choice(launch.KINDS), is_eager=True, section="Machine",
                             callback=_start_ranks,
-                            help="Work with the processes that mpirun or srun started: mpi or off.  [default: mpi under "
-                                 "a launcher]")
+                            help="Work with the processes that mpirun or srun started: mpi or off.  [default: mpi "
+                                 "under a launcher]")
 threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,
                         section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
 folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
