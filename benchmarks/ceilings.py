@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minigrad import tf32
 from minigrad.device import asarray_on, on_device, synchronize
 
 CALLS, WARM_UP = 30, 3
@@ -39,8 +38,6 @@ def measured(device: str, side: int) -> dict[str, float]:
         a, b = (asarray_on(device, random.standard_normal((side, side), np.float32)) for _ in range(2))
         products = 2e-12 * side**3
         found = {"float32": products / seconds(lambda: a @ b, device)}
-        with tf32(device):
-            found["tf32"] = products / seconds(lambda: a @ b, device)
         c, d = a.astype(np.float16), b.astype(np.float16)
         found["float16"] = products / seconds(lambda: c @ d, device)
         found["copy"] = 1e-9 * 2 * a.nbytes / seconds(a.copy, device)

@@ -217,7 +217,7 @@ def operations(plan: Plan, options: argparse.Namespace) -> Report:
 def precisions(plan: Plan, options: argparse.Namespace) -> Report:
     """Target tokens a second on the copy task, from the 20th update on, and the loss, in each precision."""
     found = {}
-    for precision in ("float32", "tf32", "float16"):
+    for precision in ("float32", "float16"):
         first, *_, last = trained("--task", "copy", *plan.batch, "--steps", "60", "--valid-every", "20",
                                   "--valid-sentences", "1", "--device", "cuda", "--precision", precision)
         speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])

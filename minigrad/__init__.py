@@ -180,7 +180,6 @@ if TYPE_CHECKING:
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
     from minigrad.kernels import explain_path as explain_path
-    from minigrad.precision import tf32 as tf32
     from minigrad.precision.autocast import autocast as autocast
 
 __version__ = "0.1.0"
@@ -201,13 +200,13 @@ __all__ = [
     "prod", "random", "ravel", "reciprocal", "relu", "remainder", "repeat", "repeat_interleave", "reshape", "roll",
     "rot90", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce", "select", "sigmoid", "sign", "sin", "sinc",
     "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "sum", "swapaxes", "take", "tan", "tanh",
-    "tap", "tapping", "tensordot", "tf32", "tile", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind",
+    "tap", "tapping", "tensordot", "tile", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind",
     "unflatten", "unfold", "var", "vstack", "where", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "tf32": "precision", "explain_path": "kernels",
+_PLACES = {"autocast": "precision", "explain_path": "kernels",
            "detect_anomaly": "inspect", "profile": "inspect"}
 
 answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")

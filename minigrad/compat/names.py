@@ -233,8 +233,6 @@ ELSEWHERE = {
     "Buffer": "module.register_buffer(name, tensor)",
     # optimizers, schedules and files
     "amp": "minigrad.autocast(), a context manager, and minigrad.optim.GradScaler()",
-    "backends": 'minigrad.tf32("cuda"), a context manager, for torch.backends.cuda.matmul.allow_tf32',
-    "set_float32_matmul_precision": 'minigrad.tf32("cuda"), a context manager',
     "GradScaler": "minigrad.optim.GradScaler()",
     "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
     "CosineAnnealingLR": "minigrad.optim.CosineLR(optimizer, warmup_steps, total_steps), stepped after every update",

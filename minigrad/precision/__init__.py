@@ -1,10 +1,9 @@
-"""Mixed precision: float16 arithmetic with a float32 master copy, loss scaling, TF32."""
+"""Mixed precision: float16 arithmetic with a float32 master copy, loss scaling."""
 
 from minigrad.precision import half, half_functional
 from minigrad.precision.autocast import autocast
-from minigrad.precision.gpu import tf32
 
-__all__ = ["autocast", "tf32"]
+__all__ = ["autocast"]
 
 
 def install() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.strict_cupy.memory import OutOfMemoryError, memory
 
-CAPABILITIES = ("80", "75")  # of each device; the second is too old for TF32
+CAPABILITIES = ("80", "75")  # of each device
 DEVICES = len(CAPABILITIES)
 
 # How often the host waited for the device, by cause: "float()", "get", "boolean mask", ...
@@ -105,7 +105,7 @@ def get_cublas_handle() -> tuple[int, int]:
 
 
 class Cublas:
-    """``cupy.cuda.cublas``, as far as it is about the mode of products. It has no name for TF32's mode, 3."""
+    """``cupy.cuda.cublas``, as far as it is about the mode of products."""
 
     CUBLAS_DEFAULT_MATH, CUBLAS_TENSOR_OP_MATH = 0, 1
 

@@ -86,9 +86,9 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
              "those.  [default: one for each thread of each rank]")
 @option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
-@option("--precision", type=click.Choice(["float32", "tf32", "float16"]), section="Machine",
-        help="Precision of updates: tf32 lets a GPU round the operands of float32 products to TF32's 10 bits; float16 "
-             "computes products in float16, slowly on a CPU, with weights in float32.  [default: float32]")
+@option("--precision", type=click.Choice(["float32", "float16"]), section="Machine",
+        help="Precision of updates: float16 computes products in float16, slowly on a CPU, with weights in float32.  "
+             "[default: float32]")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
           profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:

@@ -12,11 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from minigrad import DeviceError
 from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
-from minigrad.precision.gpu import tf32
 
 from transformer.data.parallel_text import DataError
 from transformer.data.tokenizer import Tokenizer
@@ -269,7 +267,6 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             a pair is longer than the positions (`PairTooLong`); the vocabularies are too large to be saved; `resume`
             with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
         ValueError: the vocabularies or the positions are more than a `Run` may have.
-        DeviceError: the precision is tf32, and the device cannot compute in it.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
             in setup, in training, or in loading the best model at the end; or a file cannot be written, or one of the
@@ -287,7 +284,6 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         else:
             ranks.first(lambda: check_new(out))
             options = _with_shards(options, config, ranks)
-        _check_precision(options.precision, device)
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
         run_json(run.to_json())  # a RunError comes now, not at the first checkpoint
         keep_freed_memory()
@@ -368,9 +364,8 @@ def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device:
             restore(trainer, which)
         return trainer
 
-    options = TrainingOptions.from_json(run.training)
     resumed = which is not None
-    return _with_memory(work, lambda e: f"{describe_setup(e, options, device, resumed)}{_last_checkpoint(out, ranks)}")
+    return _with_memory(work, lambda e: f"{describe_setup(e, device, resumed)}{_last_checkpoint(out, ranks)}")
 
 
 def _check_changes(earlier: Run, out: Path, config: TransformerConfig, options: TrainingOptions) -> None:
@@ -379,17 +374,3 @@ def _check_changes(earlier: Run, out: Path, config: TransformerConfig, options: 
     changed += options.changed_from(TrainingOptions.from_json(earlier.training))
     if changed:
         raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another folder")
-
-
-def _check_precision(precision: str, device: str) -> None:
-    """Raise DeviceError, with the remedy, if the precision is TF32 and `device` does not have it."""
-    if precision != "tf32":
-        return
-    if device == "cpu":
-        raise DeviceError("precision tf32 is for GPUs, and the device is cpu; give --device cuda or "
-                          "--precision float32")
-    try:
-        with tf32(device):
-            pass
-    except DeviceError as error:
-        raise DeviceError(f"{error}; give --precision float32") from error

@@ -26,9 +26,9 @@ class TrainingOptions:
         threads: threads that work on each batch. `ParallelGradients` divides the batch over them; those of a small
             model (see `shards_of`) share its matrix products instead. None: as many as the BLAS takes, for matrix
             products alone. No effect on a GPU.
-        precision: of updates: "float32"; "tf32", in which a GPU may round the operands of float32 products to TF32
-            (`minigrad.tf32`); or "float16", mixed precision: products in float16, the loss under a scale that skips
-            updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in float32.
+        precision: of updates: "float32"; or "float16", mixed precision: products in float16, the loss under a scale
+            that skips updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in
+            float32.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: the rate then: "inverse_sqrt" (the paper's); "cosine" or "linear" to 0 at the end; "constant"; or
@@ -122,8 +122,8 @@ class TrainingOptions:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         if self.schedule not in ("wsd", "inverse_sqrt", "cosine", "linear", "constant"):
             raise ValueError(f"schedule must be wsd, inverse_sqrt, cosine, linear or constant, got {self.schedule!r}")
-        if self.precision not in ("float32", "tf32", "float16"):
-            raise ValueError(f"precision must be float32, tf32 or float16, got {self.precision!r}")
+        if self.precision not in ("float32", "float16"):
+            raise ValueError(f"precision must be float32 or float16, got {self.precision!r}")
         if self.schedule in ("cosine", "linear") and self.steps is None and self.epochs is None:
             raise ValueError(f"the {self.schedule} schedule needs steps or epochs, to know where it ends")
         if self.valid_metric not in ("exact_match", "bleu"):

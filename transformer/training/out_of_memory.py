@@ -172,13 +172,13 @@ def describe(error: BaseException, model: Transformer, options: TrainingOptions,
         now, anew = "", []
     return (f"out of memory {when}{what}{shortage(error)}; the model has {count:,} parameters, which with their "
             f"gradients and Adam's two moments take {size(least)}{_gpu_memory(model.device)}; "
-            f"{_remedy(now, anew, options, model.device, resumable)}")
+            f"{_remedy(now, anew, model.device, resumable)}")
 
 
-def describe_setup(error: BaseException, options: TrainingOptions, device: str, resumable: bool) -> str:
+def describe_setup(error: BaseException, device: str, resumable: bool) -> str:
     """One line on a run that ran out of memory before its first update, in setup or in loading its checkpoint."""
     return (f"out of memory in setting up the run{shortage(error)}{_gpu_memory(device)}; "
-            f"{_remedy('', [], options, device, resumable)}")
+            f"{_remedy('', [], device, resumable)}")
 
 
 def describe_loading(error: BaseException, device: str, best: str) -> str:
@@ -200,10 +200,10 @@ def _lower(options: TrainingOptions) -> str:
             "update)")
 
 
-def _remedy(now: str, anew: list[str], options: TrainingOptions, device: str, resumable: bool) -> str:
+def _remedy(now: str, anew: list[str], device: str, resumable: bool) -> str:
     """The remedy: the options `now`, by default a move from a GPU to the CPU; or `anew`, the remedies of a new run."""
     if not now and device != "cpu":
-        now = "--device cpu" + " --precision float32" * (options.precision == "tf32")
+        now = "--device cpu"
     other = " or ".join([*anew, "a smaller model"])
     if resumable:
         return f"go on with --resume {now}, or begin anew with {other}" if now else f"begin anew with {other}"

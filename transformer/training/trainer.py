@@ -199,8 +199,6 @@ class Trainer:
 
     def _precision(self) -> AbstractContextManager[Any]:
         """A block in which updates have the precision of the options."""
-        if self.options.precision == "tf32":
-            return minigrad.tf32(self.model.device)
         return float32_sums(self.model.device) if self.options.precision == "float16" else nullcontext()
 
     # ----------------------------------------------------------------- checkpoints

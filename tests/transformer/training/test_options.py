@@ -10,7 +10,7 @@ from transformer.training.options import TrainingOptions
 EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, micro_batches=3, learning_rate=0.01,
                         warmup_steps=3, schedule="linear", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,
                         adam_beta2=0.9, seed=5, valid_every=7, valid_first=2, valid_sentences=8, valid_metric="bleu",
-                        patience=3, keep=4, average=2, shards=4, threads=2, precision="tf32", minutes=1.5)
+                        patience=3, keep=4, average=2, shards=4, threads=2, precision="float16", minutes=1.5)
 
 REFUSED = [
     *[(name, 0, ValueError, "must be at least 1, got 0") for name in (
@@ -29,7 +29,7 @@ REFUSED = [
     ("threads", 10**5, ValueError, "must be at most"),
     ("seed", 2**64, ValueError, r"must be below 2\*\*64"),
     ("schedule", "step", ValueError, "must be wsd, inverse_sqrt, cosine, linear or constant"),
-    ("precision", "bfloat16", ValueError, "must be float32, tf32 or float16"),
+    ("precision", "bfloat16", ValueError, "must be float32 or float16"),
     ("valid_metric", "rouge", ValueError, "must be exact_match or bleu"),
 ]
 

@@ -157,8 +157,8 @@ def test_a_model_for_which_a_gpu_is_too_small(stand_in, tmp_path):
 
 def test_a_run_that_cannot_begin_or_go_on(stand_in, tmp_path):
     """The folder stays as it was."""
-    out, shared = tmp_path / "run", {"device": "cuda", "precision": "tf32"}
-    what, elsewhere = r"out of memory in setting up the run \(Out of memory", "--device cpu --precision float32"
+    out, shared = tmp_path / "run", {"device": "cuda"}
+    what, elsewhere = r"out of memory in setting up the run \(Out of memory", "--device cpu"
     stand_in.memory.limit = 3000
     assert re.match(f"{what}.*; give {elsewhere}, or take a smaller model", ended(out, **shared))
     assert not out.exists()
