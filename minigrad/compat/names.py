@@ -232,6 +232,7 @@ ELSEWHERE = {
     "pairwise_distance": "minigrad.norm(x - y, axis=-1)",
     "Buffer": "module.register_buffer(name, tensor)",
     # optimizers, schedules and files
+    "autograd": "minigrad.grad, and minigrad.func",
     "amp": "minigrad.autocast(), a context manager, and minigrad.optim.GradScaler()",
     "GradScaler": "minigrad.optim.GradScaler()",
     "lr_scheduler": "minigrad.optim itself, which has minigrad.optim.LambdaLR and other schedules",
