@@ -21,7 +21,7 @@ TINY = ["--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--ste
 
 
 def errors(lines):
-    return [line for line in lines if not line.startswith("step ")]
+    return [line for line in lines if not line.startswith(("step ", "note: ", "    "))]
 
 
 @pytest.mark.parametrize(("ranks", "who", "fault", "status", "line"), [
@@ -144,7 +144,6 @@ def test_a_folder_that_holds_a_run_is_refused_as_by_one_process(tmp_path):
     ("bad", b"a b\n\xff\n", "bad.1, line 2: not valid UTF-8"),
     ("missing", None, "missing.1: "),
     ("other", b"a b\na c\n", "and rank 0"),
-    ("long", b"a b\n" + b"a " * 2000 + b"\n", "line 2: "),
 ])
 def test_bad_data_of_one_rank_is_named(name, text, problem, tmp_path):
     for rank in range(3):
@@ -153,7 +152,9 @@ def test_bad_data_of_one_rank_is_named(name, text, problem, tmp_path):
     if text is not None:
         (tmp_path / f"{name}.1").write_bytes(text)
     good, own = str(tmp_path / f"{name}.0"), str(tmp_path / f"{name}.{{rank}}")
-    status, lines = disturbed(3, "1", "nothing", "train", "--train", own, good, "--valid", good, good, *TINY,
+    targets = tmp_path / "targets"
+    targets.write_bytes(b"a b\nb a\n")
+    status, lines = disturbed(3, "1", "nothing", "train", "--train", own, targets, "--valid", good, targets, *TINY,
                               "--out", tmp_path / "out")
     assert status == 2
     [told] = lines

@@ -132,6 +132,7 @@ def _goes_on(training: Training, out: Path, folder: Path, damaged: set[str]) -> 
     child = command(["train", "--out", out, "--resume-from", intact[0], "--quiet"], folder)
     problem = wrong(child.wait(LIMIT), (0,))
     last = max(name for name in training.checkpoints if name.isdigit())
-    if problem is None and values(out, last)["model"] != training.checkpoints[last]["model"]:
+    end = None if problem else values(out, last)["model"]  # from an older one, with a new optimizer, to another end
+    if end is not None and intact[0] == last and end != training.checkpoints[last]["model"]:
         problem = "the end is another"
     return f"--resume-from {intact[0]}: {problem}" if problem else None

@@ -10,7 +10,8 @@ from tests.faults.children import Child, Ended, Steps
 
 TRAINING = 4.0  # seconds that a training is let go on
 LONGEST = 1_020  # characters of an error: 1,000, and what stands before and in the midst of one that was cut
-HARMLESS = ("note: ", "step ", "no history.png", "no BLEU", "stopped; ")  # how other lines of a command begin
+PROGRESS = ("note: ", "step ", "    source ", "    reference ", "    output ")  # how lines of a training begin
+HARMLESS = (*PROGRESS, "no history.png", "no BLEU", "stopped; ")  # and other lines of a command
 FOREIGN = ("Traceback", "RuntimeWarning", "DeprecationWarning", "UserWarning", "Exception ignored")
 
 
@@ -33,7 +34,7 @@ def wrong(ended: Ended | None, allowed: Collection[int] = (0, 2), names: Path | 
     errors = [line for line in lines if line.startswith("Error: ")]
     if len(errors) != (ended.status == 2):
         return f"status {ended.status} with {len(errors)} errors: {short(ended.errors)}"
-    if len(ended.errors) > LONGEST + sum(len(line) for line in lines if line.startswith("step ")):
+    if len(ended.errors) > LONGEST + sum(len(line) + 1 for line in lines if line.startswith(PROGRESS)):
         return f"a message of {len(ended.errors):,} characters: {short(ended.errors)}"
     if ended.status == 2:
         other = [line for line in lines if line not in errors and not line.startswith(HARMLESS)]

@@ -22,7 +22,7 @@ SCALER = optim.GradScaler
 
 def losses(out):
     """The training losses of the log."""
-    return np.array([float(row["train_loss"]) for row in Log(out / "log.csv").rows()])
+    return np.array([float(row["objective"]) for row in Log(out / "log.csv").rows()])
 
 
 def bits(trainer):

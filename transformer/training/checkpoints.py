@@ -201,9 +201,10 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         model = _load_arrays(checkpoint / MODEL, text)
         optimizer = None
         if "optimizer" in values:
-            if os.path.lexists(checkpoint / OPTIMIZER):
+            newest = next((other for other in checkpoint_names(folder) if _AVERAGE not in other), name)
+            if name == newest or os.path.lexists(checkpoint / OPTIMIZER):
                 optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
-            else:  # no longer the latest, see `prune`
+            else:  # others followed, see `prune`
                 optimizer = join_arrays({}, values["optimizer"] | {"numbers": {}})
         run = Run.from_json(values)
         _check_size(checkpoint, run.config, model)
