@@ -113,9 +113,9 @@ class Trainer:
         if self.total_steps is not None and warmup >= total:  # `doubts` tells so
             warmup = max(1, total // 10)
         if options.schedule == "cosine":
-            return optim.CosineLR(self.optimizer, min(warmup, total), total + 1)
+            return optim.CosineLR(self.optimizer, warmup, total + 1)
         if options.schedule == "linear":
-            return optim.LinearLR(self.optimizer, min(warmup, total), total + 1)
+            return optim.LinearLR(self.optimizer, warmup, total + 1)
         if options.schedule == "inverse_sqrt":  # the paper's shape, with its peak at `learning_rate`
             return optim.LambdaLR(self.optimizer, lambda step: min((step + 1) / warmup, math.sqrt(warmup / (step + 1))))
         progress = self.progress
