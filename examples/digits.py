@@ -20,7 +20,9 @@ from transformer.cli.command import Command, device_option
 from transformer.model.layers import EncoderLayer
 
 PATCH, STRIDE, PADDING = 4, 2, 1  # pixels; the patches overlap
-PATCHES = ((8 + 2 * PADDING - PATCH) // STRIDE + 1) ** 2
+FIRST = np.arange(0, 8 + 2 * PADDING - PATCH + 1, STRIDE)  # where the patches begin, down and across
+PLACES = FIRST[:, None] + np.arange(PATCH)  # of the pixels of each
+PATCHES = len(FIRST) ** 2
 
 
 class VisionTransformer(nn.Module):
@@ -36,8 +38,9 @@ class VisionTransformer(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Patches as tokens, the layers of an encoder, the mean over the tokens, a linear layer."""
-        patches = F.unfold(images, PATCH, padding=PADDING, stride=STRIDE).mT  # (B, 1, 8, 8) -> (B, 16, 4·4)
-        x = self.embed(patches) + self.positions  # (B, 16, D)
+        padded = mg.pad(images[:, 0], ((0, 0), (PADDING, PADDING), (PADDING, PADDING)))  # (B, 10, 10)
+        patches = padded[:, PLACES[:, None, :, None], PLACES[None, :, None, :]]  # (B, 4, 4, 4, 4), down and across
+        x = self.embed(patches.reshape(-1, PATCHES, PATCH * PATCH)) + self.positions  # (B, 16, D)
         for layer in self.layers:
             x = layer(x)
         return self.head(self.norm(x).mean(axis=1))  # (B, D) -> (B, 10)

@@ -5,12 +5,29 @@ import sys
 import numpy as np
 from tokenizers import Tokenizer
 
+import minigrad as mg
 from minigrad import Tensor, nn
+from minigrad import functional as F
 
 from transformer import EncoderLayer, LanguageModel, MultiHeadAttention, generate
 from transformer.interop import HUGGING_FACE, load_pytorch
 
 NAMES = [*HUGGING_FACE, (r"^(model\.)?(encoder\.)?", ""), ("^proj_out", "decoder.table")]
+
+
+class Convolution(nn.Module):
+    """Each output from three neighbours of the input."""
+
+    def __init__(self, inputs, outputs, stride=1):
+        super().__init__()
+        self.weight, self.stride = nn.Parameter(np.zeros((outputs, inputs, 3), np.float32)), stride
+        self.bias = nn.Parameter(np.zeros(outputs, np.float32))
+
+    def forward(self, x):
+        """(B, T, inputs) → (B, T / stride, outputs)."""
+        padded = mg.pad(x, ((0, 0), (1, 1), (0, 0)))
+        near = mg.stack([padded[:, k:k + x.shape[1]:self.stride] for k in range(3)], axis=-1)  # (B, T, inputs, 3)
+        return F.linear(near.flatten(2), self.weight.flatten(1), self.bias)
 
 
 class Whisper(nn.Module):
@@ -19,7 +36,7 @@ class Whisper(nn.Module):
     def __init__(self, vocab_size=51865, d_model=384, num_heads=6, num_layers=4, mels=80):
         super().__init__()
         sizes = {"d_model": d_model, "num_heads": num_heads, "d_ff": 4 * d_model, "activation": "gelu"}
-        self.conv1, self.conv2 = nn.Conv1d(mels, d_model, 3, 1, 1), nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
+        self.conv1, self.conv2 = Convolution(mels, d_model), Convolution(d_model, d_model, stride=2)
         self.positions, self.norm = nn.Embedding(1500, d_model).requires_grad_(False), nn.LayerNorm(d_model)
         self.layers, self.gelu = nn.Sequential(*(EncoderLayer(**sizes) for _ in range(num_layers))), nn.GELU()
         self.decoder = LanguageModel(vocab_size, num_layers=num_layers, max_length=448, cross_attention=True, **sizes)
@@ -28,7 +45,7 @@ class Whisper(nn.Module):
 
     def encode(self, features):
         """Log-mel features, (B, mels, 3000) for 30 seconds → (B, 1500, D)."""
-        x = self.gelu(self.conv2(self.gelu(self.conv1(features)))).swapaxes(1, 2)
+        x = self.gelu(self.conv2(self.gelu(self.conv1(features.swapaxes(1, 2)))))
         return self.norm(self.layers(x + self.positions.weight[:x.shape[1]]))
 
 

@@ -90,15 +90,17 @@ class Window(nn.Module):
 
     def __init__(self, dilations: tuple[int, ...] = (1, 1, 1)) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.Conv1d(WIDTH, WIDTH, self.kernel, dilation=d) for d in dilations])
+        self.layers = nn.ModuleList([nn.Linear(WIDTH * self.kernel, WIDTH) for _ in dilations])
+        self.dilations = dilations
 
     def forward(self, x: Tensor) -> Tensor:
         """Read the sequence."""
-        x = x.swapaxes(1, 2)  # (B, WIDTH, T)
-        for layer in self.layers:
-            before = (self.kernel - 1) * layer.dilation
-            x = F.relu(layer(mg.pad(x, ((0, 0), (0, 0), (before, 0)))))
-        return x[:, :, -1]
+        length = x.shape[1]
+        for layer, dilation in zip(self.layers, self.dilations, strict=True):
+            padded = mg.pad(x, ((0, 0), ((self.kernel - 1) * dilation, 0), (0, 0)))
+            seen = [padded[:, k * dilation:k * dilation + length] for k in range(self.kernel)]
+            x = F.relu(layer(mg.stack(seen, axis=-1).flatten(2)))  # (B, T, WIDTH·kernel) -> (B, T, WIDTH)
+        return x[:, -1]
 
     def steps(self, distance: int) -> float:
         """As above; infinite if no path leads so far."""

@@ -4,7 +4,7 @@ Given arrays they return arrays, given tensors they return tensors (and record, 
 here have what a Transformer uses; the folder ``more`` has the rest, by kind.
 """
 
-from minigrad.ops.arithmetic import add, div, mul, neg, reciprocal, square, sub
+from minigrad.ops.arithmetic import add, div, mul, neg, square, sub
 from minigrad.ops.comparison import (
     equal,
     greater,
@@ -23,93 +23,22 @@ from minigrad.ops.conversion import astype, zeros_like
 from minigrad.ops.exponential import erf, exp, log, power, sigmoid, sqrt
 from minigrad.ops.indexing import gather, getitem, put_into_zeros, take
 from minigrad.ops.linalg import matmul
-from minigrad.ops.more.arithmetic import (
-    addcdiv,
-    addcmul,
-    ceil,
-    copysign,
-    floor,
-    floor_divide,
-    fmod,
-    lerp,
-    remainder,
-    round,
-    trunc,
-)
-from minigrad.ops.more.bitwise import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    left_shift,
-    logical_xor,
-    right_shift,
-)
-from minigrad.ops.more.choosing import select
-from minigrad.ops.more.closeness import allclose, isclose
+from minigrad.ops.more.arithmetic import ceil, floor, floor_divide, remainder, round
+from minigrad.ops.more.bitwise import bitwise_and, bitwise_not, bitwise_or
 from minigrad.ops.more.diagonals import diag, diagonal, trace, tril, triu
-from minigrad.ops.more.differences import diff, gradient
 from minigrad.ops.more.einsum import einsum
-from minigrad.ops.more.exponential import exp2, expm1, hypot, log1p, log2, log10, logaddexp, logaddexp2, rsqrt
+from minigrad.ops.more.exponential import expm1, log1p, log2, log10, logaddexp
 from minigrad.ops.more.padding import pad
-from minigrad.ops.more.places import (
-    argwhere,
-    bincount,
-    index_add,
-    index_put,
-    index_select,
-    masked_fill,
-    masked_select,
-    nonzero,
-    scatter,
-    scatter_add,
-)
-from minigrad.ops.more.products import cross, dot, inner, kron, outer, tensordot
+from minigrad.ops.more.places import index_put, masked_fill
+from minigrad.ops.more.products import dot, outer
 from minigrad.ops.more.reduction import norm, prod, std, var
-from minigrad.ops.more.running import cummax, cummin
-from minigrad.ops.more.scan import cumprod, cumsum, linear_recurrence, logcumsumexp
-from minigrad.ops.more.scatter_reduce import scatter_reduce
-from minigrad.ops.more.shape import (
-    flip,
-    fliplr,
-    flipud,
-    meshgrid,
-    moveaxis,
-    repeat,
-    repeat_interleave,
-    roll,
-    rot90,
-    tile,
-    unflatten,
-)
-from minigrad.ops.more.sinc import sinc
-from minigrad.ops.more.sorting import argsort, median, sort, topk
-from minigrad.ops.more.stacking import atleast_1d, atleast_2d, atleast_3d, column_stack, dstack, hstack, vstack
-from minigrad.ops.more.trigonometric import (
-    acos,
-    acosh,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    sin,
-    sinh,
-    tan,
-    tanh,
-)
-from minigrad.ops.more.windows import unfold
+from minigrad.ops.more.scan import cumprod, cumsum
+from minigrad.ops.more.shape import flip, moveaxis, repeat, roll, tile
+from minigrad.ops.more.sorting import argsort, sort, topk
+from minigrad.ops.more.stacking import hstack, vstack
+from minigrad.ops.more.trigonometric import cos, cosh, sin, sinh, tan, tanh
 from minigrad.ops.reduction import all, any, argmax, argmin, logsumexp, max, mean, min, sum
-from minigrad.ops.selection import absolute, clip, maximum, minimum, nan_to_num, relu, sign, where
+from minigrad.ops.selection import absolute, clip, maximum, minimum, relu, sign, where
 from minigrad.ops.shape import (
     broadcast_to,
     chunk,
@@ -128,21 +57,14 @@ from minigrad.ops.shape import (
 )
 
 __all__ = [
-    "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "all", "allclose", "any", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "asin", "asinh", "astype",
-    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bincount", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "broadcast_to", "ceil", "chunk", "clip", "column_stack", "concatenate", "copysign",
-    "cos", "cosh", "cross", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal", "diff", "div", "dot", "dstack",
-    "einsum", "equal", "erf", "exp", "exp2", "expand_dims", "expm1", "flatten", "flip", "fliplr", "flipud", "floor",
-    "floor_divide", "fmod", "gather", "getitem", "gradient", "greater", "greater_equal", "hstack", "hypot", "index_add",
-    "index_put", "index_select", "inner", "isclose", "isfinite", "isinf", "isnan", "kron", "left_shift", "lerp", "less",
-    "less_equal", "linear_recurrence", "log", "log1p", "log2", "log10", "logaddexp", "logaddexp2", "logcumsumexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "masked_fill", "masked_select", "matmul",
-    "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis", "mul", "nan_to_num", "neg", "nonzero",
-    "norm", "not_equal", "outer", "pad", "power", "prod", "put_into_zeros", "ravel", "reciprocal", "relu", "remainder",
-    "repeat", "repeat_interleave", "reshape", "right_shift", "roll", "rot90", "round", "rsqrt", "scatter",
-    "scatter_add", "scatter_reduce", "select", "sigmoid", "sign", "sin", "sinc", "sinh", "sort", "split", "sqrt",
-    "square", "squeeze", "stack", "std", "sub", "sum", "swapaxes", "take", "tan", "tanh", "tensordot", "tile",
-    "to_device", "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "unflatten", "unfold", "var",
-    "vstack", "where", "zeros_like",
+    "absolute", "add", "all", "any", "argmax", "argmin", "argsort", "astype", "bitwise_and", "bitwise_not",
+    "bitwise_or", "broadcast_to", "ceil", "chunk", "clip", "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag",
+    "diagonal", "div", "dot", "einsum", "equal", "erf", "exp", "expand_dims", "expm1", "flatten", "flip", "floor",
+    "floor_divide", "gather", "getitem", "greater", "greater_equal", "hstack", "index_put", "isfinite", "isinf",
+    "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logsumexp", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mul",
+    "neg", "norm", "not_equal", "outer", "pad", "power", "prod", "put_into_zeros", "ravel", "relu", "remainder",
+    "repeat", "reshape", "roll", "round", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "sub", "sum", "swapaxes", "take", "tan", "tanh", "tile", "to_device", "topk", "trace",
+    "transpose", "tril", "triu", "unbind", "var", "vstack", "where", "zeros_like",
 ]

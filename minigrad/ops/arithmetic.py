@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad.engine.primitive import primitive
-from minigrad.ops.edges import finite, has_no_zeros, off_the_edge
+from minigrad.ops.edges import has_no_zeros, off_the_edge
 
 
 @primitive(broadcasts=True)
@@ -75,12 +75,3 @@ def square(x):
 
 
 square.gradient(x=lambda g, x: g * x * 2)
-
-
-@primitive(floating=True, fresh=True)
-def reciprocal(x):
-    """``1 / x``; integers give float32. A gradient of exactly 0 stays 0 at x = 0."""
-    return 1 / x
-
-
-reciprocal.gradient(x=lambda g, out: -g * square(finite(g, out)))

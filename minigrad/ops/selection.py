@@ -8,7 +8,6 @@ import numpy as np
 
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import isfinite
 
 
 @primitive(broadcasts=True, fresh=True)
@@ -111,16 +110,3 @@ def clip_gradient_of_max(g, x, min, max):
 
 
 clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
-
-
-@primitive(fresh=True)
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with the numbers `nan`, `posinf` and `neginf` in place of NaN, ∞ and -∞.
-
-    By default they are 0 and the largest and the smallest number of x's dtype. Where x was not finite its gradient
-    is 0.
-    """
-    return xp(x).nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-
-
-nan_to_num.gradient(x=lambda g, x: where(isfinite(x), g, 0.0))

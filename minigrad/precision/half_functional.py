@@ -17,7 +17,6 @@ from minigrad.engine.node import Saved
 from minigrad.functional.attention import attention, attention_of_heads, join_heads, split_heads
 from minigrad.functional.linear import check_shapes as check_shapes_of_linear
 from minigrad.functional.linear import linear
-from minigrad.functional.more.convolution import _conv1d, by_group, columns, kernel, scattered_columns, side_by_side
 from minigrad.functional.more.rms_norm import _rms_norm
 from minigrad.functional.normalization import check_shapes, layer_norm
 from minigrad.functional.softmax import log_softmax, maximum, softmax
@@ -177,38 +176,11 @@ def rms_norm_gradient(g, input, weight, saved):
     return grad_input, grad_weight
 
 
-# --------------------------------------------------------------------------- convolution
-
-
-def conv1d_forward(input, weight, bias, stride, padding, dilation, groups):
-    cut = columns(input, weight.shape[-1], stride, padding, dilation, groups)
-    out = product(kernel(weight, groups), cut).reshape((*input.shape[:-2], weight.shape[0], cut.shape[-1]))
-    return out if bias is None else out + bias[:, None]
-
-
-def conv1d_gradient_input(g, weight, input_shape, stride, padding, dilation, groups):
-    grad_columns = product(kernel(weight, groups).mT, by_group(g, groups))
-    return scattered_columns(grad_columns, input_shape, weight.shape[-1], stride, padding, dilation)
-
-
-def conv1d_gradient_weight(g, input, weight_shape, stride, padding, dilation, groups):
-    cut = columns(input, weight_shape[-1], stride, padding, dilation, groups)
-    return product(side_by_side(by_group(g, groups)), side_by_side(cut).mT).reshape(weight_shape)
-
-
-CONV1D_RULES: dict[str, Any] = {
-    "input": conv1d_gradient_input,
-    "weight": conv1d_gradient_weight,
-    "bias": lambda g: sum_over(g, (*range(len(g.shape) - 2), -1)),
-}
-
-
 def install() -> None:
     """Register the bodies."""
     add_body(softmax, takes_halves, softmax_forward, "precise")
     add_body(log_softmax, takes_halves, log_softmax_forward, "precise")
     add_body(linear, suits_linear, linear_forward, "precise", **LINEAR_RULES)
-    add_body(_conv1d, takes_halves, conv1d_forward, "precise", **CONV1D_RULES)
     joint: tuple[Any, ...] = (
         (attention, attention_forward, attention_gradient),
         (attention_of_heads, heads_forward, heads_gradient),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from minigrad import ops
-from minigrad.arguments import public, single_axis
+from minigrad.arguments import public
 from minigrad.engine.node import TensorBase
 
 Axis = int | tuple[int, ...] | None
@@ -26,9 +26,6 @@ class Methods(TensorBase, Generic[T]):
 
     def exp(self) -> T:
         return ops.exp(self)
-
-    def exp2(self) -> T:
-        return ops.exp2(self)
 
     def expm1(self) -> T:
         return ops.expm1(self)
@@ -48,17 +45,8 @@ class Methods(TensorBase, Generic[T]):
     def sqrt(self) -> T:
         return ops.sqrt(self)
 
-    def rsqrt(self) -> T:
-        return ops.rsqrt(self)
-
-    def sinc(self) -> T:
-        return ops.sinc(self)
-
     def square(self) -> T:
         return ops.square(self)
-
-    def reciprocal(self) -> T:
-        return ops.reciprocal(self)
 
     def sin(self) -> T:
         return ops.sin(self)
@@ -69,15 +57,6 @@ class Methods(TensorBase, Generic[T]):
     def tan(self) -> T:
         return ops.tan(self)
 
-    def asin(self) -> T:
-        return ops.asin(self)
-
-    def acos(self) -> T:
-        return ops.acos(self)
-
-    def atan(self) -> T:
-        return ops.atan(self)
-
     def sinh(self) -> T:
         return ops.sinh(self)
 
@@ -86,15 +65,6 @@ class Methods(TensorBase, Generic[T]):
 
     def tanh(self) -> T:
         return ops.tanh(self)
-
-    def asinh(self) -> T:
-        return ops.asinh(self)
-
-    def acosh(self) -> T:
-        return ops.acosh(self)
-
-    def atanh(self) -> T:
-        return ops.atanh(self)
 
     def sigmoid(self) -> T:
         return ops.sigmoid(self)
@@ -108,23 +78,14 @@ class Methods(TensorBase, Generic[T]):
     def abs(self) -> T:
         return ops.absolute(self)
 
-    arcsin, arccos, arctan = asin, acos, atan
-    arcsinh, arccosh, arctanh = asinh, acosh, atanh
-
     def clip(self, min: Any = None, max: Any = None) -> T:
         return ops.clip(self, min, max)
-
-    def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> T:
-        return ops.nan_to_num(self, nan, posinf, neginf)
 
     def floor(self) -> T:
         return ops.floor(self)
 
     def ceil(self) -> T:
         return ops.ceil(self)
-
-    def trunc(self) -> T:
-        return ops.trunc(self)
 
     def sign(self) -> T:
         return ops.sign(self)
@@ -147,46 +108,14 @@ class Methods(TensorBase, Generic[T]):
     def minimum(self, other: Any) -> T:
         return ops.minimum(self, other)
 
-    def atan2(self, other: Any) -> T:
-        return ops.atan2(self, other)
-
-    arctan2 = atan2
-
-    def hypot(self, other: Any) -> T:
-        return ops.hypot(self, other)
-
     def logaddexp(self, other: Any) -> T:
         return ops.logaddexp(self, other)
-
-    def logaddexp2(self, other: Any) -> T:
-        return ops.logaddexp2(self, other)
-
-    def copysign(self, other: Any) -> T:
-        return ops.copysign(self, other)
-
-    def isclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> T:
-        return ops.isclose(self, other, rtol, atol, equal_nan)
-
-    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        return ops.allclose(self, other, rtol, atol, equal_nan)
 
     def remainder(self, other: Any) -> T:
         return ops.remainder(self, other)
 
-    def fmod(self, other: Any) -> T:
-        return ops.fmod(self, other)
-
     def floor_divide(self, other: Any) -> T:
         return ops.floor_divide(self, other)
-
-    def lerp(self, end: Any, weight: Any) -> T:
-        return ops.lerp(self, end, weight)
-
-    def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> T:
-        return ops.addcmul(self, tensor1, tensor2, value)
-
-    def addcdiv(self, tensor1: Any, tensor2: Any, value: float = 1) -> T:
-        return ops.addcdiv(self, tensor1, tensor2, value)
 
     # ----------------------------------------------------------------- along axes, shapes and places
 
@@ -197,30 +126,26 @@ class Methods(TensorBase, Generic[T]):
     std = ops.std
     prod = ops.prod
     norm = ops.norm
-    median = ops.median
     max = ops.max
     min = ops.min
     logsumexp = ops.logsumexp
     cumsum = ops.cumsum
     cumprod = ops.cumprod
-    logcumsumexp = ops.logcumsumexp
-    cummax = ops.cummax
-    cummin = ops.cummin
     argmax = ops.argmax
     argmin = ops.argmin
 
     @public
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
+    def sort(self, axis: int | None = -1, descending: bool = False) -> T:
         """The values in order, as in NumPy; but a new tensor, nothing is sorted in place."""
-        return ops.sort(self, axis, descending, stable)
+        return ops.sort(self, axis, descending)
 
     @public
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
-        return ops.argsort(self, axis, descending, stable)
+    def argsort(self, axis: int | None = -1, descending: bool = False) -> T:
+        return ops.argsort(self, axis, descending)
 
     @public
-    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[T, T]:
-        return ops.topk(self, k, axis, largest, sorted)
+    def topk(self, k: int, axis: int = -1, largest: bool = True) -> tuple[T, T]:
+        return ops.topk(self, k, axis, largest)
 
     @public
     def any(self, axis: Axis = None, keepdims: bool = False) -> T:
@@ -258,10 +183,6 @@ class Methods(TensorBase, Generic[T]):
         return ops.flatten(self, start_axis, end_axis)
 
     @public
-    def unflatten(self, axis: int, sizes: Sequence[int]) -> T:
-        return ops.unflatten(self, axis, sizes)
-
-    @public
     def squeeze(self, axis: Axis = None) -> T:
         return ops.squeeze(self, axis)
 
@@ -297,16 +218,6 @@ class Methods(TensorBase, Generic[T]):
     def flip(self, axis: Axis = None) -> T:
         return ops.flip(self, axis)
 
-    def fliplr(self) -> T:
-        return ops.fliplr(self)
-
-    def flipud(self) -> T:
-        return ops.flipud(self)
-
-    @public
-    def rot90(self, k: int = 1, axes: Sequence[int] = (0, 1)) -> T:
-        return ops.rot90(self, k, axes)
-
     @public
     def roll(self, shift: int | tuple[int, ...], axis: Axis = None) -> T:
         return ops.roll(self, shift, axis)
@@ -315,10 +226,6 @@ class Methods(TensorBase, Generic[T]):
     def repeat(self, repeats: Any, axis: int | None = None) -> T:
         """Each element repeated, as in NumPy. (PyTorch's repeat, of a whole tensor, is `tile`.)"""
         return ops.repeat(self, repeats, axis)
-
-    @public
-    def repeat_interleave(self, repeats: Any, axis: int | None = None) -> T:
-        return ops.repeat_interleave(self, repeats, axis)
 
     @public
     def tile(self, reps: int | Sequence[int]) -> T:
@@ -339,30 +246,8 @@ class Methods(TensorBase, Generic[T]):
     def dot(self, y: Any) -> T:
         return ops.dot(self, y)
 
-    def inner(self, y: Any) -> T:
-        return ops.inner(self, y)
-
     def outer(self, y: Any) -> T:
         return ops.outer(self, y)
-
-    @public
-    def cross(self, y: Any, axis: int = -1) -> T:
-        return ops.cross(self, y, axis)
-
-    @public
-    def diff(self, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> T:
-        return ops.diff(self, n, axis, prepend, append)
-
-    @public
-    def unfold(self, axis: int, size: int, step: int) -> T:
-        """The windows along an axis. (Patches of images are `minigrad.functional.unfold`.)"""
-        return ops.unfold(self, axis, size, step)
-
-    @public
-    def select(self, axis: int, index: int) -> T:
-        """One index along an axis, PyTorch's: ``x[:, index]`` for axis 1. (`minigrad.select` is NumPy's.) A view."""
-        single_axis(axis, self._data.shape, "select")
-        return ops.getitem(self, (*(slice(None),) * (axis % self._data.ndim), operator.index(index)))
 
     @public
     def take(self, indices: Any, axis: int | None = None) -> T:
@@ -372,40 +257,8 @@ class Methods(TensorBase, Generic[T]):
     def gather(self, axis: int, index: Any) -> T:
         return ops.gather(self, axis, index)
 
-    @public
-    def scatter(self, axis: int, index: Any, src: Any) -> T:
-        return ops.scatter(self, axis, index, src)
-
-    @public
-    def scatter_add(self, axis: int, index: Any, src: Any) -> T:
-        return ops.scatter_add(self, axis, index, src)
-
-    @public
-    def scatter_reduce(self, axis: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> T:
-        return ops.scatter_reduce(self, axis, index, src, reduce, include_self)
-
-    @public
-    def index_select(self, axis: int, index: Any) -> T:
-        return ops.index_select(self, axis, index)
-
-    @public
-    def index_add(self, axis: int, index: Any, source: Any) -> T:
-        return ops.index_add(self, axis, index, source)
-
-    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> T:
-        return ops.index_put(self, indices, values, accumulate)
-
-    def masked_select(self, mask: Any) -> T:
-        return ops.masked_select(self, mask)
-
-    def nonzero(self) -> tuple[T, ...]:
-        return ops.nonzero(self)
-
-    def argwhere(self) -> T:
-        return ops.argwhere(self)
-
-    def bincount(self, weights: Any = None, minlength: int = 0) -> T:
-        return ops.bincount(self, weights, minlength)
+    def index_put(self, indices: Any, values: Any) -> T:
+        return ops.index_put(self, indices, values)
 
     def masked_fill(self, mask: Any, value: float) -> T:
         return ops.masked_fill(self, mask, value)

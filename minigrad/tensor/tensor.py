@@ -214,24 +214,6 @@ class Tensor(ArrayLike, Methods["Tensor"]):
     def __ror__(self, other: Any) -> Tensor:
         return ops.bitwise_or(other, self)
 
-    def __xor__(self, other: Any) -> Tensor:
-        return ops.bitwise_xor(self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return ops.bitwise_xor(other, self)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return ops.left_shift(self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return ops.left_shift(other, self)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return ops.right_shift(self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return ops.right_shift(other, self)
-
     def __invert__(self) -> Tensor:
         return ops.bitwise_not(self)
 

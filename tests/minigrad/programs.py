@@ -77,12 +77,11 @@ class Program:
 
 UNARY = [
     "tanh(a)", "sigmoid(a)", "sin(a)", "exp(-a * a)", "log(2 + sin(a))", "sqrt(1 + a * a)", "(2 + cos(a)) ** 1.5",
-    "a ** 2", "a ** 3 / 4", "1.5 ** a", "reciprocal(2 + sin(a))", "a / (1 + a * a)", "-a", "2 - a", "a * 1.5 + 0.5",
-    "erf(a)", "gelu(a)", "gelu(a, approximate='tanh')", "asin(0.9 * tanh(a))", "logaddexp(a, 0.5)", "a * sigmoid(a)",
+    "a ** 2", "a ** 3 / 4", "1.5 ** a", "a / (1 + a * a)", "-a", "2 - a", "a * 1.5 + 0.5",
+    "erf(a)", "gelu(a)", "gelu(a, approximate='tanh')", "logaddexp(a, 0.5)", "a * sigmoid(a)",
 ]
 BINARY = [  # b broadcasts against a
     "a + b", "a - b", "a * b", "a * tanh(b)", "a / (1 + b * b)", "(1 + sigmoid(a)) ** b", "logaddexp(a, b)",
-    "atan2(a, 2 + sin(b))", "hypot(a, 1 + exp(b / 4))", "lerp(a, b, 0.3)", "addcmul(a, b, b, value=0.5)",
     "where(cosines(a) > 0, a, b)", "where(cosines(b) > 0, a * b, b)", "(a - b) * (a + b)",
 ]
 REDUCING = [  # a has axes i and j, which may be the same
@@ -94,15 +93,13 @@ REDUCING = [  # a has axes i and j, which may be the same
     "a[1:] if len(a) > 1 else a", "a[..., ::-1]", "a[[0, -1, 0]]", "a[..., None]", "a[None, :1]",
     "pad(a, [(1, 0)] * a.ndim)", "a.expand(2, *a.shape)", "masked_fill(a, cosines(a) > 0.5, 0.25)",
     "rms_norm(a, cosines(a[(0,) * (a.ndim - 1)]), 0.3)", "layer_norm(a, eps=0.3)",
-    "scatter_add(flip(a * a), i, cosines(a).argmax(i, keepdims=True), a.mean(i, keepdims=True))",
-    "prod(1 + 0.5 * tanh(a), i)", "cumprod(1 + 0.5 * sin(a), i)", "logcumsumexp(a, i)", "std(a + 9 * cosines(a), i)",
+    "prod(1 + 0.5 * tanh(a), i)", "cumprod(1 + 0.5 * sin(a), i)", "std(a + 9 * cosines(a), i)",
     "norm(1 + a * a, axis=i)", "norm(2 + sin(a), 3, axis=i)", "roll(a, 1, i)", "repeat(a, 2, i)", "tile(a, 2)",
     "moveaxis(a, i, j)", "flatten(a)", "unbind(a, i)[0]", "index_put(a, [0], a[-1:] * 2)",
-    "index_select(a, i, [-1, 0])",
 ]
 PAIRS = [  # b has the shape of a
     "concatenate([a, b], axis=i)", "stack([a, b, a], axis=i)", "einsum('...k,...k->...', a, b)",
-    "a @ b.reshape(-1, a.shape[-1]).T", "linear_recurrence(tanh(a), b, i)", "inner(a, b)", "outer(a, b)",
+    "a @ b.reshape(-1, a.shape[-1]).T", "outer(a, b)",
     "layer_norm(a, b[(0,) * (a.ndim - 1)], a[(0,) * (a.ndim - 1)], 0.3)", "rms_norm(a, b[(-1,) * (a.ndim - 1)], 0.3)",
     "linear(a, b.reshape(-1, b.shape[-1]))", "linear(a, b.reshape(-1, b.shape[-1]), b.reshape(-1, b.shape[-1])[:, 0])",
     "cross_entropy((a + b).reshape(-1, a.shape[-1]), [0] * (a.size // a.shape[-1]), label_smoothing=0.1)",
@@ -112,7 +109,7 @@ MATRICES = [  # both have at least two axes, the last two of b as long as those 
     "a @ b.mT", "a.mT @ b", "a @ b[(0,) * (b.ndim - 1)]", "b[(0,) * (b.ndim - 2)][:, 0] @ a",
     "tril(a @ b.mT)", "triu(a) * 0.5 + b",
     "einsum('...mk,...nk->...mn', a, b)", "einsum('...mn,...mn->...n', a, b)", "einsum('...mn->...nm', a)",
-    "diagonal(a * b, 0, -2, -1)", "trace(a, 0, -1, -2)", "tensordot(a, b, ((-1,), (-1,)))", "kron(a[..., :1], b)",
+    "diagonal(a * b, 0, -2, -1)", "trace(a, 0, -1, -2)",
     "scaled_dot_product_attention(a, b, b)", "scaled_dot_product_attention(a, a, b, is_causal=True)",
     "scaled_dot_product_attention(a, b, sin(b), cosines(a @ b.mT) > -0.4)",
     "embedding([[0, a.shape[-2] - 1], [0, 0]], (a * b).reshape(-1, a.shape[-1]))",

@@ -90,10 +90,9 @@ def tied():
 LEAVES = {
     "a buffer": (lambda: Tree(table=parameter(2, 3), count=Tensor(np.int64(3)), scale=parameter()),
                  ["table", "scale", "count"]),
-    "sequential": (lambda: nn.Sequential(nn.Conv1d(2, 3, 2), nn.ReLU(), nn.RMSNorm(3)),
+    "sequential": (lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.RMSNorm(3)),
                    ["0.weight", "0.bias", "2.weight"]),
-    "containers": (lambda: Tree(a=nn.ModuleDict({"x": nn.Linear(2, 1, bias=False)}), b=nn.ParameterList([np.ones(2)])),
-                   ["a.x.weight", "b.0"]),
+    "a list": (lambda: Tree(a=nn.ModuleList([nn.Linear(2, 1, bias=False)])), ["a.0.weight"]),
     "attention below": (lambda: Tree(block=nn.ModuleList([MultiHeadAttention(4, 2)])),
                         ["block.0.in_proj_weight", "block.0.in_proj_bias", "block.0.out_proj.weight",
                          "block.0.out_proj.bias"]),
@@ -132,7 +131,7 @@ def test_a_random_tree_of_modules_comes_back(seed, tmp_path):
         if kind == 0:
             return nn.ModuleList(children)
         named = {f"part{i}": child for i, child in enumerate(children)}
-        return nn.ModuleDict(named) if kind == 1 else Tree(**named, own=parameter(2))
+        return Tree(**named) if kind == 1 else Tree(**named, own=parameter(2))
 
     state = draw.bit_generator.state
     module = fill(grow(3, draw), 1)

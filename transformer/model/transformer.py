@@ -161,7 +161,7 @@ class Transformer(nn.Module):
         """
         labels = self.target_ids(labels)
         logits = self(source, shift_right(labels, self.config.bos_id))
-        return F.cross_entropy(logits, labels, None, self.config.pad_id, reduction, label_smoothing)
+        return F.cross_entropy(logits, labels, self.config.pad_id, reduction, label_smoothing)
 
     def memory_mask(self, source: Any) -> Any:
         """The padding mask of the source ids (B, S): (B, 1, 1, S), or None where there is no padding."""

@@ -82,7 +82,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     input = as_tensor(input)
     if input.device != "cpu" or input.dtype == np.float16:
         logits = linear(input, weight, bias)
-        return cross_entropy(logits, target, None, ignore_index, reduction, label_smoothing)
+        return cross_entropy(logits, target, ignore_index, reduction, label_smoothing)
     ids, counted = class_ids(target, (*input.shape[:-1], len(weight)), "cpu", ignore_index, "linear_cross_entropy")
     hidden = rows(input)
     if not counted.all():

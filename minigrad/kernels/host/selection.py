@@ -10,7 +10,7 @@ import numpy as np
 from minigrad.device.sums import sum_over
 from minigrad.kernels.bodies import add_body, on_host
 from minigrad.ops.reduction import keep_reduced, max, min
-from minigrad.ops.selection import clip, maximum, minimum, nan_to_num, relu, where
+from minigrad.ops.selection import clip, maximum, minimum, relu, where
 
 LARGE = 4096  # elements, from which on a product beats a choice
 
@@ -71,6 +71,5 @@ add_body(relu, on_host, relu_of_rows, x=lambda g, out: keep_where(out != 0, g))
 add_body(maximum, on_host, x=lambda g, x, y: share(g, x < y, x == y), y=lambda g, x, y: share(g, y < x, x == y))
 add_body(minimum, on_host, x=lambda g, x, y: share(g, x > y, x == y), y=lambda g, x, y: share(g, y > x, x == y))
 add_body(clip, on_host, x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
-add_body(nan_to_num, on_host, x=lambda g, x: keep_where(np.isfinite(x), g))
 add_body(max, on_host, x=share_among_ties)
 add_body(min, on_host, x=share_among_ties)

@@ -1,7 +1,4 @@
-"""What the operators ``& | ^ ~`` do, on booleans logic and on integers the same for each bit; and shifts, ``<< >>``.
-
-They have no gradients.
-"""
+"""What the operators ``& | ~`` do: on booleans logic, on integers the same for each bit. They have no gradients."""
 
 from __future__ import annotations
 
@@ -17,9 +14,8 @@ def _require_bits(operation: str, *operands: Any) -> None:
     """TypeError for floats."""
     for x in operands:
         if getattr(x, "dtype", np.dtype(type(x))).kind == "f":
-            instead = (f"minigrad.ops.{operation.replace('bitwise', 'logical')} asks what is not 0"
-                       if operation.startswith("bitwise") else "x * 2.0**n moves the bits of floats")
-            raise TypeError(f"{operation}: the operands must be boolean or integer, got {shown(x)}; {instead}")
+            raise TypeError(f"{operation}: the operands must be boolean or integer, got {shown(x)}; "
+                            f"minigrad.ops.{operation.replace('bitwise', 'logical')} asks what is not 0")
 
 
 @primitive(broadcasts=True)
@@ -36,13 +32,6 @@ def bitwise_or(x, y):
     return x | y
 
 
-@primitive(broadcasts=True)
-def bitwise_xor(x, y):
-    """``x ^ y``, broadcasting."""
-    _require_bits("bitwise_xor", x, y)
-    return x ^ y
-
-
 @primitive(fresh=True)
 def bitwise_not(x):
     """``~x``."""
@@ -50,27 +39,5 @@ def bitwise_not(x):
     return ~x
 
 
-@primitive(broadcasts=True)
-def left_shift(x, y):
-    """``x << y``: the bits of x moved up by y places, broadcasting; ``x · 2ʸ`` where it does not overflow."""
-    _require_bits("left_shift", x, y)
-    return x << y
-
-
-@primitive(broadcasts=True)
-def right_shift(x, y):
-    """``x >> y``: the bits of x moved down by y places, broadcasting; the floor of ``x / 2ʸ``."""
-    _require_bits("right_shift", x, y)
-    return x >> y
-
-
-@primitive(broadcasts=True)
-def logical_xor(x, y):
-    """Whether exactly one is true: what is not 0 is, NaN too."""
-    if x is None or y is None:
-        raise TypeError("None is no operand; give tensors, arrays or numbers")
-    return (x != 0) ^ (y != 0)
-
-
-for _operation in (bitwise_and, bitwise_or, bitwise_xor, bitwise_not, left_shift, right_shift, logical_xor):
+for _operation in (bitwise_and, bitwise_or, bitwise_not):
     _operation.no_gradient()

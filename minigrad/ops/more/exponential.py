@@ -1,4 +1,4 @@
-"""Exponentials and logarithms to other bases and near 0, sums of exponentials, and roots of quotients and sums."""
+"""Exponentials and logarithms near 0, logarithms to other bases, and sums of exponentials."""
 
 from __future__ import annotations
 
@@ -8,18 +8,9 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isinf
-from minigrad.ops.edges import finite, off_the_edge
+from minigrad.ops.edges import off_the_edge
 from minigrad.ops.exponential import exp, sigmoid
 from minigrad.ops.selection import where
-
-
-@primitive(floating=True, fresh=True)
-def exp2(x):
-    """``2ˣ``. Where it overflows even a gradient of 0 becomes NaN, as with `exp`, which says what to do."""
-    return xp(x).exp2(x)
-
-
-exp2.gradient(x=lambda g, out: g * (out * math.log(2)))
 
 
 @primitive(floating=True, fresh=True)
@@ -71,42 +62,8 @@ logaddexp.gradient(x=lambda g, x, y: g * weight_of_first(x, y),
                    y=lambda g, x, y: g * weight_of_first(y, x))
 
 
-@primitive(broadcasts=True, floating=True, fresh=True)
-def logaddexp2(x, y):
-    """``log₂(2ˣ + 2ʸ)`` without overflow, broadcasting. The slopes of x and y are their weights."""
-    return xp(x if hasattr(x, "dtype") else y).logaddexp2(x, y)
-
-
-logaddexp2.gradient(x=lambda g, x, y: g * weight_of_first(x * math.log(2), y * math.log(2)),
-                    y=lambda g, x, y: g * weight_of_first(y * math.log(2), x * math.log(2)))
-
-
 def weight_of_first(x: Any, y: Any) -> Any:
     """``eˣ / (eˣ + eʸ) = sigmoid(x - y)``; of two equal infinities the difference would be NaN."""
     infinite = isinf(x) & (x == y)
     weight = sigmoid(where(infinite, 0.0, x) - where(infinite, 0.0, y))
     return where(infinite & (x < 0), 0.0, weight)
-
-
-@primitive(floating=True, fresh=True)
-def rsqrt(x):
-    """``1 / √x``. A gradient of exactly 0 stays 0 where x is not positive."""
-    return 1 / xp(x).sqrt(x)
-
-
-def rsqrt_gradient(g, out):
-    out = finite(g, out)
-    return g * -0.5 * (out * out * out)
-
-
-rsqrt.gradient(x=rsqrt_gradient)
-
-
-@primitive(broadcasts=True, floating=True, fresh=True)
-def hypot(x, y):
-    """``√(x² + y²)`` without overflow, broadcasting; the gradient at (0, 0) is 0, as that of ``|x|`` at 0 is."""
-    return xp(x if hasattr(x, "dtype") else y).hypot(x, y)
-
-
-hypot.gradient(x=lambda g, x, out: g * (x / where(out == 0, math.inf, out)),
-               y=lambda g, y, out: g * (y / where(out == 0, math.inf, out)))

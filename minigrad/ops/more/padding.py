@@ -31,7 +31,7 @@ pad_constant.gradient(x=lambda g, x_shape, widths:
 
 @public
 def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
-    """x with more elements around it, as in NumPy. (`minigrad.functional.pad` takes its arguments as PyTorch's does.)
+    """x with more elements around it, as in NumPy.
 
     What the modes make of ``a b c``, two before and two after:
 
@@ -71,6 +71,6 @@ def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:
         pairs: Any = np.broadcast_to(np.asarray(widths, dtype=object), (ndim, 2)) if ndim else ()
     except ValueError:
         raise ValueError(f"pad: widths must have a pair (before, after) for each of the {ndim} axes, got "
-                         f"{widths}; minigrad.functional.pad takes widths in a row, the last axis first") from None
+                         f"{widths}") from None
     return tuple([(whole_number(before, "a width", "pad", least=0), whole_number(after, "a width", "pad", least=0))
                   for before, after in pairs])

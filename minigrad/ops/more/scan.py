@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from minigrad.arguments import public, single_axis
+from minigrad.arguments import public
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import equal, isinf
-from minigrad.ops.exponential import exp
 from minigrad.ops.more.one_axis import along_one_axis
 from minigrad.ops.more.padding import pad_constant
 from minigrad.ops.more.shape import flip
-from minigrad.ops.selection import where
 
 
 @primitive(fresh=True)
@@ -37,10 +33,6 @@ def linear_recurrence(factors, x, axis):
 
     `factors` and x have one shape. The steps are a Python loop over `axis`, each on all of the other axes at once.
     """
-    single_axis(axis, x.shape, "linear_recurrence")
-    if factors.shape != x.shape:
-        raise ValueError(f"linear_recurrence: factors.shape == x.shape, got {tuple(factors.shape)} and "
-                         f"{tuple(x.shape)}")
     out = x.copy()
     steps, factors = xp(x).moveaxis(out, axis, 0), xp(x).moveaxis(factors, axis, 0)
     for t in range(1, len(steps)):
@@ -84,35 +76,3 @@ def cumprod(x: Any, axis: int | None = None) -> Any:
     Its gradient divides by nothing: it is right beside zeros, to every order.
     """
     return along_one_axis(_cumprod, x, axis, "cumprod")
-
-
-@primitive(floating=True, fresh=True)
-def _logcumsumexp(x, axis):
-    namespace, out = xp(x), x.copy()
-    ends, reach = namespace.moveaxis(out, axis, 0), 1  # each place holds the logarithm of the sum of `reach` terms,
-    while reach < len(ends):                           # and doubles it by the place that holds the terms before those
-        ends[reach:] = namespace.logaddexp(ends[reach:], ends[:-reach])
-        reach *= 2
-    return out
-
-
-# dxᵢ = Σ_{j≥i} gⱼ exp(xᵢ - outⱼ) = exp(xᵢ - outᵢ) sᵢ with sᵢ = gᵢ + exp(outᵢ - outᵢ₊₁) sᵢ₊₁. As out never decreases
-# and xᵢ ≤ outᵢ, no exponent is positive.
-def logcumsumexp_gradient(g, x, out, axis):
-    before = delay(out, axis, -math.inf)
-    stays = isinf(out) & equal(out, before)  # at an infinity, from which that itself cannot be subtracted
-    falls = exp(where(stays, 0.0, before) - where(stays, 0.0, out))
-    share = exp(x - where(equal(out, -math.inf), 0.0, out))
-    return share * recurrence_from_the_end(falls, g, axis)
-
-
-_logcumsumexp.gradient(x=logcumsumexp_gradient)
-
-
-@public
-def logcumsumexp(x: Any, axis: int | None) -> Any:
-    """``log Σ_{i≤j} exp xᵢ`` along `axis`, without overflow; of the flattened x if it is None.
-
-    A run of -inf from the start gives -inf, gradient 0. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
-    """
-    return along_one_axis(_logcumsumexp, x, axis, "logcumsumexp")

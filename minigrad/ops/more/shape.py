@@ -5,7 +5,6 @@ What was repeated gets the sum of its repeats' gradients.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from minigrad.device import is_array, to_numpy, xp
 from minigrad.device.sums import sum_over
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import raw, take
-from minigrad.ops.shape import broadcast_to, require_arrays, reshape, swapaxes, transpose
+from minigrad.ops.shape import require_arrays, reshape, transpose
 
 
 @public
@@ -63,54 +62,6 @@ def _back(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
     return tuple([-n for n in shift]) if isinstance(shift, (tuple, list)) else -shift
 
 
-@public
-def fliplr(x: Any) -> Any:
-    """x reversed along axis 1: left and right exchanged. A view."""
-    return _flip_of_matrix(x, 1, "fliplr")
-
-
-@public
-def flipud(x: Any) -> Any:
-    """x reversed along axis 0: up and down exchanged. A view."""
-    return _flip_of_matrix(x, 0, "flipud")
-
-
-def _flip_of_matrix(x: Any, axis: int, operation: str) -> Any:
-    require_arrays(operation, x)
-    single_axis(axis, x.shape, operation)
-    return flip(x, axis)
-
-
-@public
-def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """x turned `k` times by 90° in the plane of two axes, from the first towards the second. A view."""
-    require_arrays("rot90", x)
-    k = whole_number(k, "k", "rot90", least=None) % 4
-    for a in axes:
-        single_axis(a, x.shape, "rot90")
-    if len(axes) != 2 or axes[0] % len(x.shape) == axes[1] % len(x.shape):
-        raise ValueError(f"rot90: axes must be two different ones, got {tuple(axes)}")
-    first, second = axes
-    if k % 2 == 0:
-        return flip(x, (first, second) if k else ())
-    return swapaxes(flip(x, second), first, second) if k == 1 else flip(swapaxes(x, first, second), second)
-
-
-@public
-def unflatten(x: Any, axis: int, sizes: Sequence[int]) -> Any:
-    """x with `axis` made several, of these sizes, one of which may be -1: the way back of `flatten`. A view."""
-    require_arrays("unflatten", x)
-    single_axis(axis, x.shape, "unflatten")
-    axis, sizes = axis % len(x.shape), tuple(whole_number(n, "a size", "unflatten", least=-1) for n in sizes)
-    known = math.prod([n for n in sizes if n != -1])
-    if -1 in sizes and known and not x.shape[axis] % known:
-        sizes = tuple(x.shape[axis] // known if n == -1 else n for n in sizes)
-    if not sizes or -1 in sizes or math.prod(sizes) != x.shape[axis]:
-        raise ValueError(f"unflatten: the sizes {sizes} must multiply to {x.shape[axis]}, the length of axis {axis} of "
-                         f"shape {tuple(x.shape)}; one of them may be -1")
-    return reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1:]))
-
-
 # --------------------------------------------------------------------------- repeating
 
 
@@ -128,40 +79,30 @@ repeat_each.gradient(x=lambda g, x_shape, times, axis:
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     """Each element repeated `repeats` times, ``[a, b] -> [a, a, b, b]``, along `axis` (flattened if it is None).
 
-    This is NumPy's repeat, and PyTorch's `repeat_interleave`. PyTorch's Tensor.repeat, ``[a, b] -> [a, b, a, b]``, is
+    This is NumPy's repeat, and PyTorch's repeat_interleave. PyTorch's Tensor.repeat, ``[a, b] -> [a, b, a, b]``, is
     `tile`.
 
     Args:
         repeats: an int, or one for each place along `axis`: a list, an array or a tensor (a GPU is waited for).
     """
-    return _repeat(x, repeats, axis, "repeat")
-
-
-@public
-def repeat_interleave(x: Any, repeats: Any, axis: int | None = None) -> Any:
-    """PyTorch's name for `repeat`: each element `repeats` times, along `axis`."""
-    return _repeat(x, repeats, axis, "repeat_interleave")
-
-
-def _repeat(x: Any, repeats: Any, axis: int | None, operation: str) -> Any:
-    require_arrays(operation, x)
+    require_arrays("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     shape = tuple(x.shape)
     try:
-        single_axis(axis, shape, operation)
+        single_axis(axis, shape, "repeat")
     except (IndexError, TypeError) as error:
         raise type(error)(f"{error}; to repeat a whole tensor, tile") from None
     axis %= len(shape)
     counts = to_numpy(raw(repeats)) if is_array(raw(repeats)) else np.asarray(repeats)
     if counts.dtype.kind not in "iu" and counts.size:
-        raise TypeError(f"{operation}: repeats must be integers, got {counts.dtype}")
+        raise TypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:
-        raise ValueError(f"{operation}: repeats must not be negative, got {int(counts.min())}")
+        raise ValueError(f"repeat: repeats must not be negative, got {int(counts.min())}")
     if counts.size == 1 and counts.ndim <= 1:
         return repeat_each(x, int(counts.reshape(-1)[0]), axis)
     if counts.shape != (shape[axis],):
-        raise ValueError(f"{operation}: repeats must be an int or one for each of the {shape[axis]} places of axis "
+        raise ValueError(f"repeat: repeats must be an int or one for each of the {shape[axis]} places of axis "
                          f"{axis}, got shape {counts.shape}; to repeat a whole tensor, tile")
     return take(x, np.repeat(np.arange(shape[axis]), counts.astype(np.int64)), axis)
 
@@ -191,26 +132,3 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
     given = reps if isinstance(reps, list | tuple) else [reps]
     counts = tuple([whole_number(n, "a number of repeats", "tile", least=0) for n in given])
     return _tile(x, (1,) * (len(x.shape) - len(counts)) + counts)
-
-
-@public
-def meshgrid(*xs: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """For each vector a tensor of its values at every point of the grid that they span. Views, as in PyTorch.
-
-    Args:
-        xs: of one dimension each, or numbers of none.
-        indexing: with ``"ij"`` the i-th vector runs along axis i; with ``"xy"``, NumPy's default, the first two are
-            exchanged: x along the columns, y along the rows.
-    """
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    require_arrays("meshgrid", *xs)
-    if any(len(x.shape) > 1 for x in xs):
-        raise ValueError(f"meshgrid: the tensors must have one dimension, got {[tuple(x.shape) for x in xs]}")
-    axes = list(range(len(xs)))
-    if indexing == "xy" and len(xs) > 1:
-        axes[:2] = [1, 0]
-    lengths = [x.shape[0] if len(x.shape) else 1 for x in xs]
-    grid = tuple([lengths[axis] for axis in axes])  # exchanging two is its own inverse
-    return tuple([broadcast_to(reshape(x, tuple([n if i == axis else 1 for i in range(len(xs))])), grid)
-                  for x, n, axis in zip(xs, lengths, axes, strict=True)])

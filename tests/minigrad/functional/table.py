@@ -1,12 +1,11 @@
 """A row for every functional: how to call it, and inputs of awkward shapes to call it with."""
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad import Tensor, ops
+from minigrad import Tensor
 from minigrad import functional as F
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -42,16 +41,8 @@ def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
     return lambda x: F.dropout_with_mask(x, Tensor(mask, device=x.device), p)
 
 
-def of_probabilities(target: Any, **options: Any) -> Callable[..., Any]:
-    return lambda x: F.binary_cross_entropy(ops.sigmoid(x), target, **options)
-
-
 def of_log_probabilities(target: Any, **options: Any) -> Callable[..., Any]:
     return lambda x: F.nll_loss(F.log_softmax(x), np.array(target), **options)
-
-
-def between_distributions(x: Tensor, y: Tensor) -> Tensor:
-    return F.kl_div(F.log_softmax(x), F.softmax(y), reduction="batchmean")
 
 
 attend, heads = F.scaled_dot_product_attention, F.multi_head_attention
@@ -62,14 +53,10 @@ SIDE_BY_SIDE: Shapes = ((2, 3, 6), (2, 4, 6), (2, 4, 8))  # (B, T, D), (B, S, D)
 QKV: Shapes = ((2, 3, 5), (2, 4, 5), (2, 4, 3))  # (B, T, d), (B, S, d), (B, S, d_v)
 HEADS: Shapes = ((2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))
 GROUPED: Shapes = ((2, 4, 3, 5), (2, 2, 4, 5), (2, 2, 4, 3))  # two heads of queries to one of keys
-CONV1D: Shapes = ((2, 3, 7), (4, 3, 3), (4,))  # (B, C_in, T), (C_out, C_in, K), (C_out,)
 GRID: Shapes = ((3, 4),)
 PAIR: Shapes = ((3, 4), (3, 4))
 
 TARGET = np.random.default_rng(31).normal(size=(3, 4))
-LABELS = np.array([[1.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.9, 1.0], [1.0, 1.0, 0.0, 0.5]])
-WEIGHT = np.array([0.5, 2.0, 1.0, 0.25])
-CLASSES = [0.5, 2.0, 1.0, 0.0, 1.5]
 
 CASES = [
     Case("softmax", lambda x: F.softmax(x), GRID),
@@ -127,80 +114,15 @@ CASES = [
          given(heads, 2, attn_mask=DROPPED[:, None] | KEPT, dropped=DROPPED[:, None], dropout_p=0.3), SIDE_BY_SIDE),
     Case("heads to no keys", given(heads, 2), ((2, 3, 6), (2, 0, 6), (2, 0, 6))),
     # activations
-    Case("softplus, sharper, with a low threshold", lambda x: F.softplus(x, beta=2.5, threshold=1.5), GRID),
-    Case("logsigmoid", F.logsigmoid, GRID),
     Case("silu", F.silu, GRID),
-    Case("mish", F.mish, GRID),
-    Case("elu of alpha", lambda x: F.elu(x, 0.5), GRID),
-    Case("selu", F.selu, GRID),
-    Case("celu of alpha", lambda x: F.celu(x, alpha=2.0), GRID),
-    Case("leaky_relu of slope", lambda x: F.leaky_relu(x, -0.2), GRID),
-    Case("hardtanh of bounds", lambda x: F.hardtanh(x, -0.2, 0.7), GRID),
-    Case("relu6", lambda x: F.relu6(4 * x), GRID),
-    Case("hardsigmoid", lambda x: F.hardsigmoid(3 * x), GRID),
-    Case("softsign", F.softsign, GRID),
-    # convolution and pooling
-    Case("conv1d", F.conv1d, CONV1D),
-    Case("conv1d without bias", F.conv1d, CONV1D[:2]),
-    Case("conv1d of one sequence", F.conv1d, ((3, 7), (4, 3, 3), (4,))),
-    Case("conv1d of an empty batch", F.conv1d, ((0, 3, 7), (4, 3, 3), (4,))),
-    Case("conv1d by steps that leave some out", given(F.conv1d, stride=4), CONV1D),
-    Case("conv1d of the same length", given(F.conv1d, padding="same"), ((2, 3, 5), (4, 3, 4), (4,))),
-    Case("conv1d with all options", given(F.conv1d, stride=2, padding=3, dilation=2, groups=2),
-         ((2, 4, 6), (2, 2, 3), (2,))),
-    Case("max_pool1d, overlapping", given(F.max_pool1d, 3, 1), ((2, 3, 6),)),
-    Case("max_pool1d padded, dilated", given(F.max_pool1d, 3, 2, 1, 2), ((2, 3, 6),)),
-    Case("max_pool1d rounding up", given(F.max_pool1d, 4, 3, ceil_mode=True), ((2, 3, 6),)),
-    Case("max_pool1d of a vector", given(F.max_pool1d, 2), ((5,),)),
-    Case("avg_pool1d padded", given(F.avg_pool1d, 3, 2, 1), ((2, 3, 6),)),
-    Case("avg_pool1d of what is there", given(F.avg_pool1d, 3, 2, 1, count_include_pad=False), ((2, 3, 6),)),
-    Case("avg_pool1d rounding up", given(F.avg_pool1d, 4, 3, 1, True), ((2, 3, 6),)),
-    # patches and padding
-    Case("unfold", given(F.unfold, 2), ((2, 3, 4, 5),)),
-    Case("unfold with all options", given(F.unfold, (2, 3), (2, 1), (1, 2), (1, 3)), ((2, 4, 5),)),
-    Case("fold", given(F.fold, (4, 5), 2), ((2, 12, 12),)),
-    Case("fold with all options", given(F.fold, (4, 5), (2, 3), (2, 1), (1, 2), (1, 3)), ((6, 12),)),
-    Case("pad", given(F.pad, (1, 2, 0, -1)), GRID),
-    Case("pad by what is there", given(F.pad, (1, 2), "reflect"), GRID),
     # losses
     Case("mse_loss", F.mse_loss, PAIR),
     Case("mse_loss summed, of an array", given(F.mse_loss, TARGET, "sum"), GRID),
-    Case("l1_loss", F.l1_loss, PAIR),
-    Case("huber_loss, mostly straight", given(F.huber_loss, reduction="sum", delta=0.3), PAIR),
-    Case("huber_loss, mostly square, by element", given(F.huber_loss, TARGET, "none", 2.5), GRID),
-    Case("smooth_l1_loss, mostly straight", given(F.smooth_l1_loss, TARGET, "sum", 0.3), GRID),
-    Case("smooth_l1_loss without a curve", given(F.smooth_l1_loss, beta=0.0, reduction="none"), PAIR),
-    Case("nll_loss weighted", of_log_probabilities([1, 0, 4], weight=CLASSES), ((3, 5),)),
+    Case("nll_loss", of_log_probabilities([1, 0, 4]), ((3, 5),)),
     Case("nll_loss of sequences, some ignored", of_log_probabilities([[1, -100, 4], [2, 2, -100]], reduction="sum"),
          ((2, 3, 5),)),
-    Case("cross_entropy weighted and smoothed, one ignored",
-         given(F.cross_entropy, [[1, 0, 4], [2, 2, -100]], CLASSES, label_smoothing=0.2), ((2, 3, 5),)),
-    Case("cross_entropy of probabilities, weighted and smoothed",
-         given(F.cross_entropy, LABELS, WEIGHT, label_smoothing=0.2, reduction="none"), GRID),
-    Case("cross_entropy of probabilities that are learnt", lambda x, y: F.cross_entropy(x, F.softmax(y)), PAIR),
-    Case("cross_entropy of weights that are learnt", lambda x, w: F.cross_entropy(x, [1, 0, 4], 2 + ops.tanh(w)),
-         ((3, 5), (5,))),
-    Case("binary_cross_entropy weighted, summed", of_probabilities(LABELS, weight=WEIGHT, reduction="sum"), GRID),
-    Case("binary_cross_entropy of targets that are learnt",
-         lambda x, y: F.binary_cross_entropy(ops.sigmoid(x), ops.sigmoid(y), reduction="none"), PAIR),
-    Case("binary_cross_entropy_with_logits, all options",
-         given(F.binary_cross_entropy_with_logits, LABELS, LABELS[:, :1] + 0.5, "sum", WEIGHT), GRID),
-    Case("binary_cross_entropy_with_logits by element",
-         given(F.binary_cross_entropy_with_logits, reduction="none"), PAIR),
-    Case("kl_div", between_distributions, PAIR),
-    Case("kl_div, some impossible", given(F.kl_div, LABELS, "sum"), GRID),
-    Case("kl_div of logarithms", given(F.kl_div, log_target=True), PAIR),
-    Case("kl_div of logarithms, some impossible",
-         given(F.kl_div, np.where(LABELS > 0, TARGET, -math.inf), "none", log_target=True), GRID),
-    Case("cosine_similarity of columns", given(F.cosine_similarity, axis=0), PAIR),
-    Case("cosine_similarity, broadcasting", given(F.cosine_similarity, axis=-1, eps=0.1), ((2, 1, 4), (3, 4))),
-    Case("cosine_similarity of numbers", given(F.cosine_similarity, axis=0), ((), ())),
-    Case("normalize", F.normalize, GRID),
-    Case("normalize a number", given(F.normalize, axis=-1, eps=10.0), ((),)),
-    Case("normalize by sums", given(F.normalize, p=1), GRID),
-    Case("normalize by cubes", given(F.normalize, p=3, axis=-1), ((2, 3, 4),)),
-    Case("normalize by the largest", given(F.normalize, p=math.inf), GRID),
-    Case("normalize short vectors", given(F.normalize, eps=10.0), GRID),
+    Case("cross_entropy smoothed, one ignored",
+         given(F.cross_entropy, [[1, 0, 4], [2, 2, -100]], label_smoothing=0.2), ((2, 3, 5),)),
     Case("rms_norm", F.rms_norm, ((2, 3, 4), (4,))),
     Case("rms_norm bare", given(F.rms_norm, eps=0.1), GRID),
     Case("rms_norm of an empty batch", F.rms_norm, ((0, 4), (4,))),

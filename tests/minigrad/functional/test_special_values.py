@@ -40,11 +40,7 @@ def special_inputs(case: Case, dtype):
             yield [special if i == j else other for j, other in enumerate(arrays)]
 
 
-# Binary cross-entropy refuses what is no probability.
-TAKING_ANY = [case for case in CASES if not case.name.startswith("binary_cross_entropy ")]
-
-
-@pytest.mark.parametrize("case", TAKING_ANY, ids=[case.name for case in TAKING_ANY])
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_bodies_meet_the_definitions_at_special_values(case):
     for arrays in special_inputs(case, np.float64):
         found = value_and_gradients(case, arrays)
@@ -59,7 +55,6 @@ def test_bodies_meet_the_definitions_at_special_values(case):
 
 LOSSES = {
     "cross_entropy": lambda x, **options: F.cross_entropy(x, [1], **options),
-    "weighted": lambda x, **options: F.cross_entropy(x, [1], [1.0, 1.0, 1.0], **options),
     "linear_cross_entropy": lambda x, **options: F.linear_cross_entropy(
         Tensor([[1.0]], dtype=x.dtype, device=x.device), x.reshape(3, 1), [1], **options),
 }
@@ -111,14 +106,3 @@ def test_the_softmax_of_a_number_is_1(axis, dtype, form):
 def test_a_number_has_no_row_to_normalise(function, dtype, form, device):
     with pytest.raises(ValueError, match=rf"{function.__name__}: .*got .*\(\)"):
         function(Tensor(np.array(3, dtype), device=device))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("p", [1, 2, 3, INF])
-def test_vectors_of_zeros_stay_zeros(p, dtype, device):
-    """In float16, too, in which the default eps is 0."""
-    x = Tensor(np.array([[0, -0.0], [3, 0]], dtype), device=device, requires_grad=True)
-    np.testing.assert_allclose(host(F.normalize(x, p)), [[0, 0], [1, 0]], rtol=1e-3)
-    assert F.cosine_similarity(x, x[::-1]).tolist() == [0, 0]
-    for out in (F.normalize(x, p), F.cosine_similarity(x, x[::-1])):
-        assert np.isfinite(host(grad(out.sum(), x))).all()

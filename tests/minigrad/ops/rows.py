@@ -77,18 +77,12 @@ NO_GRADIENT = [
           ("less", lambda x, y: x < y, np.less), ("less_equal", lambda x, y: x <= y, np.less_equal),
           ("greater", lambda x, y: x > y, np.greater), ("greater_equal", lambda x, y: x >= y, np.greater_equal)]),
     *(row(name, getattr(ops, name), getattr(np, name), ZEROS_AND_OTHERS, ZEROS_AND_OTHERS.T, differentiable=False,
-          out_dtype=bool) for name in ("logical_and", "logical_or", "logical_xor")),
+          out_dtype=bool) for name in ("logical_and", "logical_or")),
     row("logical_not", ops.logical_not, np.logical_not, ZEROS_AND_OTHERS, differentiable=False, out_dtype=bool),
     row("bitwise_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
         normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
     row("bitwise_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
         normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("bitwise_xor", lambda x, y: (x > 0) ^ (y > 0), lambda x, y: (x > 0) ^ (y > 0), normal(3, 4),
-        normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("left_shift", lambda x: (x > 0).astype(np.int64) << 3, lambda x: (x > 0).astype(np.int64) << 3, normal(3, 4),
-        differentiable=False, out_dtype=np.int64),
-    row("right_shift", lambda x: (64 >> (x > 0).astype(np.int64)) >> 2, lambda x: np.where(x > 0, 8, 16), normal(3, 4),
-        differentiable=False, out_dtype=np.int64),
     row("bitwise_not", lambda x: ~(x > 0), lambda x: ~(x > 0), normal(3, 4), differentiable=False, out_dtype=bool),
     row("any", lambda x: ops.any(x > 1, axis=1), lambda x: np.any(x > 1, axis=1), normal(3, 4), differentiable=False,
         out_dtype=bool),
@@ -242,30 +236,13 @@ INDEXING = [
         lambda x: np.take_along_axis(x, IDS[None], -2), normal(1, 3, 3)),
     row("gather from fewer", lambda x: mg.gather(x, 0, constant([[1], [1], [0]], x)),
         lambda x: x[[1, 1, 0], :1], normal(2, 3)),
-    row("scatter_add 0", lambda x, v: mg.scatter_add(x, 0, IDS, v), lambda x, v: added(x, v, 0), normal(3, 3),
-        normal(2, 3, seed=1)),
-    row("scatter_add of a longer src", lambda x, v: mg.scatter_add(x, 0, IDS[:1, :2], v),
-        lambda x, v: x + np.array([[0, v[0, 1]], [0, 0], [v[0, 0], 0]]), normal(3, 2),
-        normal(2, 3, seed=1)),
-    row("scatter_add 1", lambda x, v: mg.scatter_add(x, -1, constant(IDS, x), v), lambda x, v: added(x, v, 1),
-        normal(2, 4), normal(2, 3, seed=1)),
 ]
-
-
-def added(x, values, axis):
-    """scatter_add, an element at a time."""
-    out = x.copy()
-    for (i, j), k in np.ndenumerate(IDS):
-        out[(k, j) if axis == 0 else (i, k)] += values[i, j]
-    return out
 
 
 ONE_NUMBER = [
     row("norm of one number", mg.norm, np.abs, nonzero()),
-    row("median of one number", mg.median, np.median, nonzero()),
     row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
     row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
-    row("inner of numbers", mg.inner, np.multiply, normal(), normal(seed=1)),
 ]
 ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
                    *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING, *ONE_NUMBER]

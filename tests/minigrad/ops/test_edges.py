@@ -10,7 +10,7 @@ from minigrad import Tensor
 
 from tests.minigrad.ops.row import host
 
-TINY, FAR, ASIN = 1e-20, -40.0, 1 - 2**-40
+TINY, FAR = 1e-20, -40.0
 
 
 def derivatives(function, x, order, device):
@@ -44,13 +44,8 @@ PLACES = {
     "log1p near 0": (mg.log1p, TINY, [TINY, 1, -1, 2]),
     "expm1 near 0": (mg.expm1, TINY, [TINY, 1, 1, 1]),
     "expm1 far below 0": (mg.expm1, FAR, [-1, math.exp(FAR), math.exp(FAR), math.exp(FAR)]),
-    "asin close to 1": (mg.asin, ASIN, [math.asin(ASIN), 1 / math.sqrt(2**-40 * (2 - 2**-40))]),
-    "atan far out": (mg.atan, 1e200, [math.pi / 2, 0]),
-    "asinh far out": (mg.asinh, -1e200, [math.asinh(-1e200), 1e-200]),
     "logaddexp far above": (lambda x: mg.logaddexp(x, 0), 1000, [1000, 1, 0, 0]),
     "logaddexp far below": (lambda x: mg.logaddexp(x, 0), -1000, [0, 0, 0, 0]),
-    "hypot of 3 and 4": (lambda x: mg.hypot(x, 4), 3, [5, 3 / 5, 16 / 125, -144 / 3125]),
-    "hypot of huge": (lambda x: mg.hypot(x, 4e200), 3e200, [5e200, 3 / 5]),
     "relu at 0": (mg.relu, 0, [0, 0, 0, 0]),
     "abs at 0": (abs, 0, [0, 0, 0, 0]),
     "maximum of a tie": (lambda x: mg.maximum(x, 0), 0, [0, 0.5, 0, 0]),
@@ -70,12 +65,9 @@ def test_derivatives_to_third_order(function, place, expected, device):
 
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize(("function", "place", "value", "slope"), [
-    (mg.asin, 1, math.pi / 2, math.inf), (mg.asin, -1, -math.pi / 2, math.inf),
-    (mg.acos, 1, 0, -math.inf), (mg.acos, -1, math.pi, -math.inf),
-    (mg.acosh, 1, 0, math.inf), (mg.atanh, 1, math.inf, math.inf), (mg.atanh, -1, -math.inf, math.inf),
     (mg.log1p, -1, -math.inf, math.inf), (mg.log2, 0, -math.inf, math.inf), (mg.log, 0, -math.inf, math.inf),
-    (mg.sqrt, 0, 0, math.inf), (lambda x: x ** 0.5, 0, 0, math.inf), (mg.rsqrt, 0, math.inf, -math.inf),
-    (mg.reciprocal, 0, math.inf, -math.inf), (lambda x: 1 / x, 0, math.inf, -math.inf),
+    (mg.sqrt, 0, 0, math.inf), (lambda x: x ** 0.5, 0, 0, math.inf),
+    (lambda x: 1 / x, 0, math.inf, -math.inf),
 ])
 def test_a_true_singularity_is_infinite(function, place, value, slope):
     """Only a gradient of exactly 0 is kept at 0."""
@@ -94,20 +86,6 @@ def test_the_mixed_second_derivative_of_a_power_at_exponent_zero(device):
 
 # --- Two operands ----------------------------------------------------------------------------------
 
-CORNERS = [(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0), (0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0),
-           (-0.0, -1.0), (3e-200, 4e-200), (-3e200, 4e200)]
-
-
-def test_atan2_in_all_quadrants_and_on_the_axes(computing_device):
-    values = np.array(CORNERS)
-    y, x = (Tensor(values[:, i], device=computing_device, requires_grad=True) for i in (0, 1))
-    out = mg.atan2(y, x)
-    np.testing.assert_allclose(host(out), [math.atan2(*pair) for pair in CORNERS], rtol=1e-15)
-    dy, dx = mg.grad(out.sum(), [y, x])
-    r = np.hypot(*values.T)
-    np.testing.assert_allclose(host(dy), values[:, 1] / r / r, rtol=1e-15)
-    np.testing.assert_allclose(host(dx), -values[:, 0] / r / r, rtol=1e-15)
-
 
 def test_logaddexp_with_infinities(device):
     """The gradients are softmax weights; of two -inf, 0."""
@@ -123,14 +101,6 @@ def test_logaddexp_with_infinities(device):
     second = mg.grad(first[0].sum(), x, create_graph=True)
     np.testing.assert_allclose(host(second)[[0, 1, 2, 3, 5]], [0, 0, 0, 0, weight * (1 - weight)], rtol=1e-11)
     assert np.isfinite(host(mg.grad(second.sum(), x))).all()
-
-
-def test_lerp_reaches_its_end(device):
-    """``input + weight · (end - input)`` at weight 1 would be 0 here: 1e-20 is lost beside 1."""
-    start, end = (Tensor(np.array([value]), device=device) for value in (1.0, 1e-20))
-    for weight in (1, 1.0, Tensor(np.array([1.0]), device=device)):
-        assert mg.lerp(start, end, weight).item() == 1e-20
-        assert mg.lerp(start, end, 1 - weight).item() == 1
 
 
 # --- Kinks, ties and steps: the gradient is shared among the elements that attain the extreme -------
@@ -179,20 +149,3 @@ def test_logsumexp_of_rows_of_minus_infinity(device):
     second = mg.grad((gradient * Tensor([1.0, 2.0], device=device)).sum(), x)
     slope = softmax * (np.array([1, 2]) - (softmax * [1, 2]).sum(axis=1, keepdims=True))
     np.testing.assert_allclose(host(second), slope, rtol=1e-11, atol=1e-15)  # of 1e4, the last digits are lost
-
-
-def test_nan_to_num():
-    x = Tensor(np.array([1.5, math.nan, math.inf, -math.inf], np.float32), requires_grad=True)
-    largest = np.finfo(np.float32).max
-    assert host(mg.nan_to_num(x)).tolist() == [1.5, 0, largest, -largest]
-    out = x.nan_to_num(nan=-1, posinf=2, neginf=3)
-    assert host(out).tolist() == [1.5, -1, 2, 3]
-    gradient = mg.grad((out * out).sum(), x, create_graph=True)
-    assert host(gradient).tolist() == [3, 0, 0, 0]
-    assert host(mg.grad(gradient.sum(), x)).tolist() == [2, 0, 0, 0]
-
-
-def test_numpy_and_pytorch_names_are_the_same_objects():
-    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh"):
-        assert getattr(mg, f"arc{name}") is getattr(mg, f"a{name}")
-    assert mg.arctan2 is mg.atan2

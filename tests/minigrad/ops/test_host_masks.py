@@ -26,11 +26,8 @@ MASKS = {
     "attention, dropped": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5, dropped=mask), HALF),
     "dropout_with_mask": (lambda x, mask: F.dropout_with_mask(x, mask, 0.5), MASK),
     "mse_loss": (F.mse_loss, TARGET),
-    "binary_cross_entropy_with_logits": (F.binary_cross_entropy_with_logits, TARGET),
-    "kl_div": (F.kl_div, TARGET),
 }
 INDICES = {
-    "masked_select": (lambda x, mask: x.masked_select(mask), MASK),
     "gather": (lambda x, index: x.gather(1, index), np.array([[2, 0, 1], [1, 1, 0]])),
     "index_put": (lambda x, index: x.index_put((index,), 1.0), np.array([1])),
     "cross_entropy": (F.cross_entropy, np.array([2, 0])),

@@ -17,33 +17,24 @@ IDS = np.array([[0, 1, 0]])
 
 # What methods give to the function of their name: arguments each of which matters, of X or of another array.
 OF_NOTHING = """
-    exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan atan arctan sinh cosh tanh asinh
-    arcsinh sigmoid sinc fliplr flipud erf isnan isinf isfinite nan_to_num ravel argwhere nonzero
+    exp expm1 log log2 log10 log1p sqrt square sin cos tan sinh cosh tanh sigmoid erf isnan isinf isfinite ravel relu
+    floor ceil sign
 """
-OF_Y = "copysign fmod logaddexp2 maximum minimum atan2 arctan2 hypot logaddexp remainder floor_divide inner outer"
 ARGUMENTS = {
-    **dict.fromkeys(OF_NOTHING.split(), ()), **dict.fromkeys(OF_Y.split(), (Y,)),
-    **dict.fromkeys(["relu", "floor", "ceil", "trunc", "sign", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh",
-                     "acosh", "arccosh"], ()),
-    "round": (1,), "clip": (0.5, 1), "lerp": (2, 0.3), "addcmul": (Y, 2, 3), "addcdiv": (2, Y, 3),
-    **dict.fromkeys(["sum", "mean", "max", "min", "logsumexp", "argmax", "argmin", "prod", "median", "any", "all"],
+    **dict.fromkeys(OF_NOTHING.split(), ()),
+    **dict.fromkeys(["maximum", "minimum", "logaddexp", "remainder", "floor_divide", "outer"], (Y,)),
+    "round": (1,), "clip": (0.5, 1),
+    **dict.fromkeys(["sum", "mean", "max", "min", "logsumexp", "argmax", "argmin", "prod", "any", "all"],
                     (1, True)),
-    "var": (1, True, 1), "std": (1, True, 1), "norm": (3, 0, True), "cumsum": (1,),
-    "cummax": (1,), "cummin": (0,), "cumprod": (1,),
-    "logcumsumexp": (1,), "sort": (0, True, False), "argsort": (0, True, False), "topk": (2, 1, False, True),
+    "var": (1, True, 1), "std": (1, True, 1), "norm": (3, 0, True), "cumsum": (1,), "cumprod": (1,),
+    "sort": (0, True), "argsort": (0, True), "topk": (2, 1, False),
     "swapaxes": (0, 1), "moveaxis": (0, -1), "flatten": (0, 1), "squeeze": (0,), "split": ([1, 2], 1), "chunk": (2, 1),
-    "unbind": (1,), "flip": (1,), "roll": (1, 0), "repeat": (2, 1), "repeat_interleave": (2, 1), "tile": ((2, 1),),
+    "unbind": (1,), "flip": (1,), "roll": (1, 0), "repeat": (2, 1), "tile": ((2, 1),),
     "diag": (1,), "diagonal": (1, 1, 0), "trace": (1, 1, 0), "dot": (Y.T,), "take": ([0, 0], 1), "gather": (0, IDS),
-    "scatter": (0, IDS, Y[:1]), "scatter_add": (0, IDS, Y[:1]), "index_select": (1, [2, 0]),
-    "index_add": (0, [1], Y[:1]), "index_put": (([0], [1]), 7, True), "masked_select": (X > 1,),
-    "scatter_reduce": (0, IDS, Y[:1], "amax", False), "isclose": (Y, 0.1, 0.2, True), "allclose": (Y, 9.0, 0.2, True),
-    "cross": (Y, 1), "diff": (1, 0, 1.0, 2.0), "unfold": (1, 2, 1), "rot90": (1, (1, 0)), "unflatten": (1, (3, 1)),
-    "bincount": (np.array([1.0, 2, 4]), 5), "masked_fill": (X > 1, -1),
+    "index_put": (([0], [1]), 7), "masked_fill": (X > 1, -1),
 }
 OTHER_ARRAYS = {
-    **dict.fromkeys(["relu", "floor", "ceil", "trunc", "sign"], X - 1), "acosh": X + 1, "arccosh": X + 1,
-    **dict.fromkeys(["asin", "arcsin", "acos", "arccos", "atanh", "arctanh"], X / 3), "squeeze": X[:1],
-    "any": X > 2, "all": X < 2, "bincount": np.array([2, 0, 2]),
+    **dict.fromkeys(["relu", "floor", "ceil", "sign"], X - 1), "squeeze": X[:1], "any": X > 2, "all": X < 2,
 }
 # Methods whose function has another name or takes its arguments in another form.
 OWN = {
@@ -55,7 +46,6 @@ OWN = {
     "mT": (lambda x: x.mT, mg.transpose),
     "unsqueeze": (lambda x: x.unsqueeze(1), lambda x: mg.expand_dims(x, 1)),
     "expand": (lambda x: x[:1].expand(4, -1), lambda x: mg.broadcast_to(x[:1], (4, 3))),
-    "select": (lambda x: x.select(-1, 2), lambda x: x[:, 2]),
     "astype": (lambda x: x.astype(np.float32), lambda x: ops.astype(x, np.dtype(np.float32))),
     "to": (lambda x: x.to("cpu"), lambda x: ops.to_device(x, "cpu")),
     "clone": (lambda x: x.clone(), lambda x: x * 1),
@@ -87,10 +77,6 @@ def test_operators_that_have_no_rows():
     same(+x, x, x)
     same(True & (x > 1), x > 1, x)
     same(False | (x > 1), x > 1, x)
-    same(True ^ (x > 1), x <= 1, x)
-    whole = Tensor([1, 3])
-    same(5 << whole, Tensor([10, 40]), x)
-    same(64 >> whole, Tensor([32, 8]), x)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -99,9 +85,6 @@ def test_a_method_is_the_function_of_its_name(name):
     x = Tensor(array, requires_grad=array.dtype == float)
     arguments = [Tensor(a) if isinstance(a, np.ndarray) else a for a in ARGUMENTS[name]]
     found, expected = getattr(x, name)(*arguments), function(x, *arguments)
-    if isinstance(found, bool):
-        assert found == expected
-        return
     several = isinstance(found, tuple)
     for one, other in zip(found if several else [found], expected if several else [expected], strict=True):
         same(one, other, x)

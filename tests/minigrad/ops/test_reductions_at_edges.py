@@ -65,7 +65,7 @@ def test_no_degree_of_freedom_divides_by_zero(array, correction, var, slopes, de
 
 
 # name: the slope of the reduction of a number, and its second derivative
-OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "logsumexp": 1, "median": 1, "norm": 1, "var": 0,
+OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "logsumexp": 1, "norm": 1, "var": 0,
                "std": 0}
 
 
@@ -95,33 +95,11 @@ def test_what_has_no_slope_may_reduce_a_number_too(device):
         assert mg.norm(leaf(-2.0, device), order, 0).item() == pytest.approx(2)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "median", "argmax", "norm",
-                                  "cumsum", "cumprod", "logcumsumexp", "sort", "argsort"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "argmax", "norm",
+                                  "cumsum", "cumprod", "sort", "argsort"])
 def test_another_axis_of_a_number_is_an_error(name, device):
     with pytest.raises((IndexError, ValueError), match=rf"{name}\b.*axis 1"):
         getattr(mg, name)(leaf(2.0, device), axis=1)
-
-
-# --- Scans -----------------------------------------------------------------------------------------
-
-
-def test_logcumsumexp_neither_overflows_nor_loses_the_small(device):
-    x = leaf([-1e4, -1e4, 1e4, 1e4, -1e4], device)
-    out = mg.logcumsumexp(x, 0)
-    log2 = math.log(2)
-    np.testing.assert_allclose(host(out), [-1e4, -1e4 + log2, 1e4, 1e4 + log2, 1e4 + log2], rtol=1e-15)
-    gradient = mg.grad(out, x, leaf([1, 1, 0, 1, 0], device))
-    np.testing.assert_allclose(host(gradient), [1.5, 0.5, 0.5, 0.5, 0], rtol=1e-12)
-
-
-def test_logcumsumexp_that_starts_with_nothing(device):
-    x = leaf([[-math.inf, 1.0], [-math.inf, -math.inf], [2.0, -math.inf], [-math.inf, 3.0]], device)
-    out = mg.logcumsumexp(x, 0)
-    np.testing.assert_array_equal(host(out)[:, 0], [-math.inf, -math.inf, 2, 2])
-    first = mg.grad(out, x, leaf(np.ones((4, 2)), device), create_graph=True)
-    share = 1 / (1 + math.exp(-2))
-    np.testing.assert_allclose(host(first), [[0, 3 + 1 - share], [0, 0], [2, 0], [0, share]], rtol=1e-14)
-    assert np.isfinite(host(mg.grad((first * first).sum(), x))).all()
 
 
 # --- Sorting ---------------------------------------------------------------------------------------
@@ -143,27 +121,12 @@ def test_nan_counts_as_the_largest(device):
     np.testing.assert_array_equal(host(mg.sort(x)), [1, 2, 3, math.nan])
     np.testing.assert_array_equal(host(mg.sort(x, descending=True)), [math.nan, 3, 2, 1])
     np.testing.assert_array_equal(host(mg.topk(x, 2)[0]), [math.nan, 3])
-    assert set(host(mg.topk(x, 2, sorted=False)[1]).tolist()) == {0, 1}
-    assert math.isnan(mg.median(x).item())
-    assert mg.median(x[2:]).item() == 1.5
-
-
-@pytest.mark.parametrize(("reduce", "of_x", "of_sent"), [
-    ("prod", [math.nan, 4], [5, 6, 12]), ("amax", [0, 2], [1, 0, 0]), ("amin", [0, 0], [1, 0, 2]),
-])
-def test_nan_in_one_place_does_not_reach_the_gradient_of_another(reduce, of_x, of_sent, device):
-    x, sent = leaf([5.0, 3.0], device), leaf([math.nan, 2.0, 1.0], device)
-    out = mg.scatter_reduce(x, 0, [0, 1, 1], sent, reduce)
-    gradients = mg.grad(out, [x, sent], leaf([1.0, 2.0], device))
-    np.testing.assert_array_equal(host(gradients[0]), of_x)
-    np.testing.assert_array_equal(host(gradients[1]), of_sent)
 
 
 def test_sorting_hardly_anything(device):
     assert mg.sort(leaf(np.zeros((0, 3)), device), axis=0).shape == (0, 3)
     assert mg.sort(leaf(2.0, device), axis=None).tolist() == [2]
-    for ordered in (True, False):
-        values, indices = mg.topk(leaf(np.zeros((2, 0)), device), 0, sorted=ordered)
-        assert values.shape == indices.shape == (2, 0)
-        assert mg.topk(leaf([1.0, 2], device), 0, sorted=ordered)[0].shape == (0,)
-        assert sorted(mg.topk(leaf([1.0, 2], device), 2, sorted=ordered)[0].tolist()) == [1, 2]
+    values, indices = mg.topk(leaf(np.zeros((2, 0)), device), 0)
+    assert values.shape == indices.shape == (2, 0)
+    assert mg.topk(leaf([1.0, 2], device), 0)[0].shape == (0,)
+    assert mg.topk(leaf([1.0, 2], device), 2)[0].tolist() == [2, 1]

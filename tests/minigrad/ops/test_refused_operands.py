@@ -35,7 +35,6 @@ X = Tensor(np.ones((2, 3)), dtype=np.float32)
 TAKERS = {  # an operation that is given `bad`, or an array of it
     "add": lambda bad: X + bad, "reversed": lambda bad: ops.sub(bad, X), "equal": lambda bad: ops.equal(X, bad),
     "clip": lambda bad: X.clip(bad), "where": lambda bad: mg.where(X > 0, X, bad),
-    "lerp": lambda bad: mg.lerp(X, X, bad),
     "masked_fill": lambda bad: X.masked_fill(X > 0, bad), "pad": lambda bad: mg.pad(X, ((1, 1), (1, 1)), value=bad),
     "index_put": lambda bad: mg.index_put(X, 0, bad), "setitem": lambda bad: X.__setitem__(0, bad),
     "copy_": lambda bad: X.clone().copy_(bad), "full": lambda bad: mg.full((3,), bad), "Tensor": Tensor,

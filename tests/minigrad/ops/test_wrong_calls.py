@@ -17,7 +17,6 @@ CALLS = {
     "add": (lambda x, v: x + x.T, ValueError, ["add", "(2, 3)", "(3, 2)"]),
     "expand a new axis by -1": (lambda x, v: x.expand(-1, 2, 3), ValueError, ["expand", "-1", "(2, 3)"]),
     # operands of the wrong kind
-    "nan_to_num by text": (lambda x, v: x.nan_to_num(nan="0"), TypeError, ["nan_to_num", "nan", "'0'"]),
     "add None": (lambda x, v: x + None, TypeError, ["add", "y: None"]),
     "mul by complex": (lambda x, v: x * 1j, TypeError, ["mul", "complex"]),
     "where condition with a gradient": (lambda x, v: mg.where(x, x, 0), TypeError,
@@ -57,21 +56,10 @@ CALLS = {
     "split": (lambda x, v: x.split([1, 1], axis=1), ValueError, ["split", "[1, 1]", "3"]),
     "split into nothing": (lambda x, v: x.split(0), ValueError, ["split", "0"]),
     "pad": (lambda x, v: mg.pad(x, ((1, 1),) * 3), ValueError, ["pad", "2 axes", "((1, 1), (1, 1), (1, 1))"]),
-    "pad in a row": (lambda x, v: mg.pad(x, (1, 1, 2, 2)), ValueError, ["pad", "minigrad.functional.pad"]),
+    "pad in a row": (lambda x, v: mg.pad(x, (1, 1, 2, 2)), ValueError, ["pad", "2 axes", "(1, 1, 2, 2)"]),
     "pad by an unknown mode": (lambda x, v: mg.pad(x, 1, "mirror"), ValueError, ["pad", "'reflect'", "'mirror'"]),
     "pad by a value in place of the mode": (lambda x, v: mg.pad(x, 1, 0.5), ValueError, ["pad", "value=", "0.5"]),
     "pad nothing with its edge": (lambda x, v: mg.pad(v[:0], 1, "edge"), ValueError, ["pad", "empty"]),
-    "rot90 in a line": (lambda x, v: x.rot90(1, (0, -2)), ValueError, ["rot90", "(0, -2)"]),
-    "unflatten": (lambda x, v: x.unflatten(1, (2, -1)), ValueError, ["unflatten", "(2, -1)", "3"]),
-    "unfold": (lambda x, v: x.unfold(1, 4, 1), ValueError, ["unfold", "size", "4", "(2, 3)"]),
-    "cross of pairs": (lambda x, v: mg.cross(x, x, axis=0), ValueError, ["cross", "3 elements", "(2, 3)"]),
-    "gradient of one": (lambda x, v: mg.gradient(v[:1]), ValueError, ["gradient", "2 elements", "(1,)"]),
-    "gradient by coordinates": (lambda x, v: mg.gradient(v, [1.0, 2.0]), ValueError, ["gradient", "(3,)", "(2,)"]),
-    "gradient by too many": (lambda x, v: mg.gradient(x, 1, 2, 3), TypeError, ["gradient", "2 axes", "3"]),
-    "select as in PyTorch": (lambda x, v: mg.select(x, 0, 1), TypeError, ["select", "x.select(axis, index)"]),
-    "select unequally": (lambda x, v: mg.select([x > 0], []), ValueError, ["select", "1 conditions", "0 choices"]),
-    "scatter_reduce": (lambda x, v: x.scatter_reduce(0, [[0]], x, "max"), ValueError, ["scatter_reduce", "'amax'"]),
-    "shift of floats": (lambda x, v: x << 1, TypeError, ["left_shift", "float32", "2.0**n"]),
     "einsum by lists": (lambda x, v: mg.einsum(x, [0, 1], v, 1), TypeError, ["einsum", "list of its axes", "int"]),
     "einsum by a large number": (lambda x, v: mg.einsum(v, [52]), ValueError, ["einsum", "52"]),
     "pad by less than nothing": (lambda x, v: mg.pad(x, ((0, 0), (-1, 0))), ValueError, ["pad", "-1"]),
@@ -99,21 +87,12 @@ CALLS = {
     "take by a negative index": (lambda x, v: x.take([0, -3], axis=0), IndexError, ["take", "index -3", "axis 0"]),
     "take by floats": (lambda x, v: x.take([0.5], axis=0), TypeError, ["take", "integers", "float64"]),
     "gather too long": (lambda x, v: x.gather(0, [[0, 0, 0, 0]]), ValueError, ["gather", "(1, 4)", "(2, 3)"]),
-    "scatter_add shape": (lambda x, v: mg.scatter_add(x, 0, [[1, 0]], x[:, :1]), ValueError,
-                          ["scatter_add", "(1, 2)", "(2, 1)"]),
     "astype": (lambda x, v: x.astype(complex), TypeError, ["astype", "complex128"]),
     "to": (lambda x, v: x.to("gpu"), ValueError, ["'gpu'", "'cuda'"]),
     "gather in NumPy's order": (lambda x, v: mg.gather(x, np.array([[0]]), 0), TypeError,
                                 ["gather(input, axis, index)", "ndarray"]),
-    "index_select by a matrix": (lambda x, v: x.index_select(0, [[0]]), ValueError, ["index_select", "(1, 1)", "take"]),
-    "index_add shape": (lambda x, v: x.index_add(0, [0], x), ValueError, ["index_add", "(1, 3)", "(2, 3)"]),
     "index_put": (lambda x, v: mg.index_put(x, ([0], [3]), 1.0), IndexError, ["index_put", "3", "(2, 3)"]),
     "index_put shape": (lambda x, v: mg.index_put(x, [0, 1], v[:2]), ValueError, ["index_put", "(2,)", "(2, 3)"]),
-    "masked_select shape": (lambda x, v: x.masked_select(v[:2] > 0), ValueError, ["masked_select", "(2,)", "(2, 3)"]),
-    "nonzero": (lambda x, v: mg.nonzero(v[0]), ValueError, ["nonzero", "0-d"]),
-    "bincount": (lambda x, v: mg.bincount([0, -1]), ValueError, ["bincount", "-1"]),
-    "bincount of floats": (lambda x, v: mg.bincount(v), TypeError, ["bincount", "integers", "float32"]),
-    "bincount weights": (lambda x, v: mg.bincount([0, 1], v), ValueError, ["bincount", "(2,)", "(3,)"]),
     "one_hot": (lambda x, v: F.one_hot([0, 3], 3), IndexError, ["one_hot", "id 3", "[0, 3)"]),
     "one_hot of floats": (lambda x, v: F.one_hot(v), TypeError, ["one_hot", "integers", "float32"]),
     "one_hot of no classes": (lambda x, v: F.one_hot([0], 0), ValueError, ["one_hot", "num_classes", "0"]),
@@ -126,10 +105,6 @@ CALLS = {
     "norm of a name": (lambda x, v: mg.norm(x, "l2"), ValueError, ["norm", "'fro'", "'l2'"]),
     "norm of NaN": (lambda x, v: mg.norm(v, float("nan")), ValueError, ["norm", "nan"]),
     "norm of a matrix": (lambda x, v: mg.norm(x, 1), ValueError, ["norm", "ord 1", "(2, 3)", "one axis"]),
-    "median of nothing": (lambda x, v: x[:0].median(axis=0), ValueError, ["median", "axis 0", "(0, 3)"]),
-    # scans
-    "linear_recurrence": (lambda x, v: ops.linear_recurrence(v, x, 0), ValueError,
-                          ["linear_recurrence", "(3,)", "(2, 3)"]),
     # sorting
     "topk": (lambda x, v: x.topk(4), ValueError, ["topk", "k must be from 0 to 3", "(2, 3)", "4"]),
     "topk by a float": (lambda x, v: x.topk(1.0), TypeError, ["topk", "float"]),
@@ -137,24 +112,16 @@ CALLS = {
     "repeat by floats": (lambda x, v: x.repeat([1.0, 2.0], 0), TypeError, ["repeat", "integers", "float64"]),
     "repeat less than never": (lambda x, v: x.repeat(-1, 0), ValueError, ["repeat", "-1"]),
     "repeat by counts": (lambda x, v: x.repeat([1, 2, 3], 0), ValueError, ["repeat", "2 places", "(3,)", "tile"]),
-    "repeat_interleave": (lambda x, v: mg.repeat_interleave(x, 2, 2), IndexError, ["repeat_interleave", "axis 2"]),
     "tile": (lambda x, v: x.tile((2, -1)), ValueError, ["tile", "-1"]),
     "tile by too much": (lambda x, v: x.tile(10**30), ValueError, ["tile", str(10**30)]),
     "pad by a fraction": (lambda x, v: mg.pad(x, 1.5), TypeError, ["pad", "1.5"]),
     "tril by a float": (lambda x, v: mg.tril(x, 0.5), TypeError, ["tril", "k", "0.5"]),
     "astype None": (lambda x, v: x.astype(None), TypeError, ["astype", "dtype", "None"]),
     "tile by a float": (lambda x, v: x.tile(2.0), TypeError, ["tile", "2.0"]),
-    "meshgrid": (lambda x, v: mg.meshgrid(v, x), ValueError, ["meshgrid", "(3,)", "(2, 3)"]),
-    "meshgrid indexing": (lambda x, v: mg.meshgrid(v, v, indexing="yx"), ValueError, ["meshgrid", "'xy'", "'yx'"]),
     # diagonals
     "diag": (lambda x, v: mg.diag(x[None]), ValueError, ["diag", "(1, 2, 3)", "diagonal"]),
     "diagonal": (lambda x, v: v.diagonal(), ValueError, ["diagonal", "(3,)"]),
     "diagonal of one axis": (lambda x, v: x.diagonal(0, 1, -1), ValueError, ["diagonal", "1", "-1"]),
-    # contractions
-    "tensordot": (lambda x, v: mg.tensordot(x, x.T), ValueError, ["tensordot", "(2, 3)", "(3, 2)"]),
-    "tensordot axis": (lambda x, v: mg.tensordot(x, x, (2, 0)), IndexError, ["tensordot", "axis 2", "(2, 3)"]),
-    "tensordot twice": (lambda x, v: mg.tensordot(x, x, ((0, 0), (0, 1))), ValueError, ["tensordot", "(0, 0)"]),
-    "tensordot, three axes": (lambda x, v: mg.tensordot(x, x, (0, 1, 2)), ValueError, ["tensordot", "(0, 1, 2)"]),
     "split by fractions": (lambda x, v: x.split([0.5, 1.5]), TypeError, ["split", "0.5"]),
     # operands
     "layer_norm": (lambda x, v: F.layer_norm(x, 5), TypeError, ["layer_norm", "tensors", "weight: 5"]),
@@ -252,7 +219,7 @@ def test_an_attribute_error_inside_a_forward_stays_one():
 
 
 REDUCTIONS = {name: getattr(ops, name) for name in [
-    "sum", "mean", "max", "min", "var", "std", "prod", "norm", "median", "any", "all", "argmax", "argmin", "logsumexp"]}
+    "sum", "mean", "max", "min", "var", "std", "prod", "norm", "any", "all", "argmax", "argmin", "logsumexp"]}
 
 
 @pytest.mark.parametrize("name", [*REDUCTIONS, "softmax", "log_softmax"])

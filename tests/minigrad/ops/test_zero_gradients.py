@@ -7,7 +7,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor
-from minigrad import functional as F
 
 from tests.minigrad.ops.row import host
 
@@ -25,20 +24,14 @@ GUARDED = {
     "log10": (mg.log10, lambda x: x > 0, 2, [0.0, -1]),
     "log1p": (mg.log1p, lambda x: x > -1, 2, [-1, -2, math.nan]),
     "sqrt": (mg.sqrt, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
-    "rsqrt": (mg.rsqrt, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
     "x**0.5": (lambda x: x ** 0.5, lambda x: x > 0, 2, [0.0, -0.0, -1, math.nan]),
     "x**1.5": (lambda x: x ** 1.5, lambda x: x > 0, 2, [0.0, -1]),
     "x**-1": (lambda x: x ** -1, lambda x: x != 0, 2, [0.0, -0.0]),
     "x**y": (lambda x: x ** constant(0.5, x), lambda x: x > 0, 2, [0.0, -1]),
     "x**-y": (lambda x: x ** constant(-1.0, x), lambda x: x != 0, 2, [0.0, -0.0]),
     "x**x": (lambda x: x ** x, lambda x: x > 0, 2, [0.0, -1.5]),
-    "reciprocal": (mg.reciprocal, lambda x: x != 0, 2, [0.0, -0.0]),
     "1/x": (lambda x: 1 / x, lambda x: x != 0, 2, [0.0, -0.0]),
     "x/x**2": (lambda x: x / (x * x), lambda x: x != 0, 2, [0.0, -0.0]),
-    "asin": (mg.asin, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
-    "acos": (mg.acos, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
-    "acosh": (mg.acosh, lambda x: x > 1, 1.2, [1, 0, -2, math.nan]),
-    "atanh": (mg.atanh, lambda x: abs(x) < 1, 0.6, [1, -1, 2, math.nan]),
     "sqrt of log": (lambda x: mg.sqrt(mg.log(x)), lambda x: x > 1, 2, [1, 0.5, 0, -1]),
 }
 
@@ -63,8 +56,6 @@ PAIRS = {
     "div": (lambda x, y: x / y, [(0.0, 0.0), (1.0, 0.0), (math.inf, 0.0), (math.nan, 0.0)]),
     "power": (mg.power, [(0.0, 0.0), (0.0, -1.0), (-1.5, 0.5), (math.nan, 1.0)]),
     "remainder": (mg.remainder, [(1.0, 0.0), (0.0, 0.0)]),
-    "atan2": (mg.atan2, [(0.0, 0.0)]),
-    "hypot": (mg.hypot, [(0.0, 0.0)]),
     "logaddexp": (mg.logaddexp, [(-math.inf, -math.inf), (math.inf, math.inf), (math.inf, -math.inf)]),
 }
 
@@ -119,9 +110,8 @@ def test_an_overflow_is_not_covered():
 
 @pytest.mark.parametrize(("chosen", "values", "places"), [
     (mg.relu, [-1.0, 4.0], [0]), (lambda x: mg.maximum(x, 0), [-1.0, 4.0], [0]),
-    (lambda x: mg.max(x, axis=0), [-1.0, 0.0], [0]), (lambda x: mg.min(x, axis=0), [0.0, 1.0], [1]),
-    (lambda x: F.max_pool1d(x[None, None], 2), [0.0, -4.0, 4.0, 1.0], [1, 3])],
-    ids=["relu", "maximum", "max", "min", "max_pool1d"])
+    (lambda x: mg.max(x, axis=0), [-1.0, 0.0], [0]), (lambda x: mg.min(x, axis=0), [0.0, 1.0], [1])],
+    ids=["relu", "maximum", "max", "min"])
 def test_an_infinite_gradient_reaches_the_chosen_element_alone(chosen, values, places, device):
     x = Tensor(values, dtype=np.float64, device=device, requires_grad=True)
     for create_graph in (False, True):

@@ -107,4 +107,4 @@ class LanguageModel(nn.Module):
                             "alone, loss(ids)")
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         ignored = -1 if self.pad_id is None else self.pad_id
-        return F.cross_entropy(self(ids[:, :-1], memory=memory), ids[:, 1:], None, ignored, reduction, label_smoothing)
+        return F.cross_entropy(self(ids[:, :-1], memory=memory), ids[:, 1:], ignored, reduction, label_smoothing)
