@@ -2,22 +2,16 @@
 
 Values are drawn on the host from `minigrad.random.generator()` in double precision and then cast, so that one
 seed gives the same model on every device, and the same up to rounding in every dtype.
-
-For a weight of shape ``(out, in, …)`` the *fan-in* is the number of inputs that one output sums over, and the
-*fan-out* the number of outputs that one input reaches.
 """
 
 from __future__ import annotations
 
-from math import prod, sqrt
-from typing import Literal
+from math import sqrt
 
 from minigrad.arguments import LARGEST, number
 from minigrad.device.local import Setting, Switch
 from minigrad.random import generator
 from minigrad.tensor import Tensor
-
-Nonlinearity = Literal["linear", "sigmoid", "tanh", "relu", "leaky_relu"]
 
 _drawing = Switch("minigrad.drawing", default=True)
 
@@ -62,76 +56,14 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform on [−a, a) with ``a = gain·√(6 / (fan_in + fan_out))``.
+def xavier_uniform_(tensor: Tensor) -> Tensor:
+    """Fill `tensor`, a weight of shape (fan_out, fan_in), uniformly on [−a, a) with ``a = √(6 / (fan_in + fan_out))``.
 
-    The variance is ``2·gain² / (fan_in + fan_out)``, which keeps that of activations and that of gradients both near
+    The variance is ``2 / (fan_in + fan_out)``, which keeps that of activations and that of gradients both near
     constant from layer to layer: Glorot and Bengio, "Understanding the difficulty of training deep
     feedforward neural networks", 2010, equation 16.
-
-    Args:
-        tensor: a weight of shape (out, in, …).
-        gain: a factor for what follows the layer, see `calculate_gain`.
     """
-    fan_in, fan_out = _fans(tensor, "xavier_uniform_")
-    bound = gain * sqrt(6 / (fan_in + fan_out))
+    if tensor.ndim != 2 or tensor.size == 0:
+        raise ValueError(f"xavier_uniform_: needs a weight of shape (out, in), neither of them 0, got {tensor.shape}")
+    bound = sqrt(6 / sum(tensor.shape))
     return uniform_(tensor, -bound, bound)
-
-
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with mean 0 and the variance of `xavier_uniform_`, ``2·gain² / (fan_in + fan_out)``.
-
-    `tensor` and `gain` are as there.
-    """
-    fan_in, fan_out = _fans(tensor, "xavier_normal_")
-    return normal_(tensor, 0.0, gain * sqrt(2 / (fan_in + fan_out)))
-
-
-def kaiming_uniform_(
-    tensor: Tensor,
-    a: float = 0.0,
-    mode: Literal["fan_in", "fan_out"] = "fan_in",
-    nonlinearity: Nonlinearity = "leaky_relu",
-) -> Tensor:
-    """Uniform on [−b, b) with ``b = gain·√(3 / fan)``, hence variance ``gain² / fan``.
-
-    It keeps the variance of activations constant through layers of rectifiers: He et al., "Delving deep
-    into rectifiers", 2015, equations 10 and 15.
-
-    Args:
-        tensor: a weight of shape (out, in, …).
-        a: negative slope of the leaky rectifier; ignored by the other nonlinearities.
-        mode: ``"fan_in"`` keeps the variance in the forward pass, ``"fan_out"`` in the backward pass.
-        nonlinearity: decides the gain, see `calculate_gain`.
-    """
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"kaiming_uniform_: mode must be 'fan_in' or 'fan_out', got {mode!r}")
-    fan_in, fan_out = _fans(tensor, "kaiming_uniform_")
-    bound = calculate_gain(nonlinearity, a) * sqrt(3 / (fan_in if mode == "fan_in" else fan_out))
-    return uniform_(tensor, -bound, bound)
-
-
-def calculate_gain(nonlinearity: Nonlinearity, param: float = 0.01) -> float:
-    """The factor by which weights grow to make up for what `nonlinearity` takes from the variance.
-
-    1 for linear and sigmoid, 5/3 for tanh, √2 for relu, ``√(2 / (1 + param²))`` for leaky_relu of slope
-    `param`.
-    """
-    gains = {
-        "linear": 1.0,
-        "sigmoid": 1.0,
-        "tanh": 5 / 3,
-        "relu": sqrt(2),
-        "leaky_relu": sqrt(2 / (1 + param**2)),
-    }
-    if nonlinearity not in gains:
-        raise ValueError(f"calculate_gain: unknown nonlinearity {nonlinearity!r}; known are {', '.join(gains)}")
-    return gains[nonlinearity]
-
-
-def _fans(tensor: Tensor, operation: str) -> tuple[int, int]:
-    """Fan-in and fan-out; axes beyond the second (a convolution's) count for both."""
-    if tensor.ndim < 2 or tensor.size == 0:
-        raise ValueError(f"{operation}: needs a weight of shape (out, in, ...), none of them 0, got {tensor.shape}")
-    field = prod(tensor.shape[2:])
-    return tensor.shape[1] * field, tensor.shape[0] * field

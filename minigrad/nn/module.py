@@ -131,12 +131,12 @@ class Module(KeywordCheck):
         """The direct submodules."""
         return (value for value in vars(self).values() if isinstance(value, Module))
 
-    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """This module (named `prefix`) and all below it, parents first, with dotted names.
+    def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module (named "") and all below it, parents first, with dotted names.
 
         A module used in two places comes once, by its first name, unless `remove_duplicate` is False.
         """
-        yield from self._walk(prefix, set() if remove_duplicate else None)
+        yield from self._walk("", set() if remove_duplicate else None)
 
     def _walk(self, prefix: str, seen: set[int] | None) -> Iterator[tuple[str, Module]]:
         if seen is not None:
@@ -151,36 +151,26 @@ class Module(KeywordCheck):
         """This module and all below it, each once."""
         return (module for _, module in self.named_modules())
 
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
+    def named_parameters(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
         """The parameters with dotted names; a shared one comes once, unless `remove_duplicate` is False."""
-        return self._named(Module._own_parameters, prefix, recurse, remove_duplicate)
+        return self._named(Module._own_parameters, remove_duplicate)
 
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+    def parameters(self) -> Iterator[Parameter]:
         """The parameters, each once: what an optimizer is given."""
-        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+        return (parameter for _, parameter in self.named_parameters())
 
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The buffers with dotted names; a shared one comes once, unless `remove_duplicate` is False."""
-        return self._named(Module._own_buffers, prefix, recurse, remove_duplicate)
+        return self._named(Module._own_buffers, remove_duplicate)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+    def buffers(self) -> Iterator[Tensor]:
         """The buffers, each once."""
-        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+        return (buffer for _, buffer in self.named_buffers())
 
-    def _named(
-        self,
-        own: Callable[[Module], Iterator[tuple[str, Any]]],
-        prefix: str,
-        recurse: bool,
-        remove_duplicate: bool,
-    ) -> Iterator[tuple[str, Any]]:
+    def _named(self, own: Callable[[Module], Iterator[tuple[str, Any]]],
+               remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        modules = self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]
-        for path, module in modules:
+        for path, module in self.named_modules(remove_duplicate):
             for name, value in own(module):
                 if remove_duplicate and id(value) in seen:
                     continue

@@ -31,23 +31,21 @@ def from_dlpack(source: Any) -> Tensor:
     return wrap(numeric(module.from_dlpack(source), "from_dlpack"))
 
 
-def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool) -> Tensor:
+def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool = False) -> Tensor:
     dtype = _no_length(dtype, operation)
     if type(value) not in (bool, int, float):  # numbers that broadcast to the shape
         if isinstance(value, TensorBase) and value._requires_grad and recording.get():
             raise TypeError(f"{operation}: the value requires a gradient, which would be lost; use "
                             "minigrad.broadcast_to(value, shape), or .detach() it for a constant")
         value = numbers_on(device, value._data if isinstance(value, TensorBase) else value, dtype, operation)
-    return _made(operation, lambda module: module.full(shape, value, dtype), device, requires_grad)
+    return _made(operation, lambda module: module.full(shape, value, dtype), device).requires_grad_(requires_grad)
 
 
-def _made(operation: str, make: Callable[[Any], Array], device: str | None, requires_grad: bool) -> Tensor:
+def _made(operation: str, make: Callable[[Any], Array], device: str | None) -> Tensor:
     """The array that `make` makes by a namespace, NumPy's or a GPU's, where it will be: nothing is sent."""
     device = "cpu" if device is None else device
     with on_device(device):
-        made = wrap(numeric(make(module_for(device)), operation))
-    made.requires_grad = requires_grad
-    return made
+        return wrap(numeric(make(module_for(device)), operation))
 
 
 def _no_length(dtype: Any, operation: str) -> Any:
@@ -77,58 +75,51 @@ def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu",
 
 
 @public
-def zeros_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros of the shape of `x`, a tensor or an array.
 
-    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    Its `dtype` and `device`, too, unless they are given, but not its ``requires_grad``.
     """
-    return full_like(x, 0, dtype, device, requires_grad)
+    return full_like(x, 0, dtype, device)
 
 
 @public
-def ones_like(x: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones of the shape of `x`, a tensor or an array.
 
-    Its `dtype` and `device`, too, unless they are given, but not its `requires_grad`.
+    Its `dtype` and `device`, too, unless they are given, but not its ``requires_grad``.
     """
-    return full_like(x, 1, dtype, device, requires_grad)
+    return full_like(x, 1, dtype, device)
 
 
 @public
-def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None,
-              requires_grad: bool = False) -> Tensor:
+def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None) -> Tensor:
     """A tensor filled with `value`, of the shape of `x`.
 
     Args:
         x: a tensor or an array.
         value: every element.
         dtype, device: those of `x`, unless they are given.
-        requires_grad: as for `Tensor`; that of `x` does not matter.
     """
     like = as_tensor(x)
     return _filled("full_like", like.shape, value, like.dtype if dtype is None else dtype,
-                   like.device if device is None else device, requires_grad)
+                   like.device if device is None else device)
 
 
 @public
-def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu",
-        requires_grad: bool = False) -> Tensor:
-    """Ones on the diagonal and zeros elsewhere, (`n`, `m`), or (n, n).
-
-    `dtype`, `device` and `requires_grad` are as for `Tensor`.
-    """
-    return _made("eye", lambda module: module.eye(n, m, dtype=dtype), device, requires_grad)
+def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu") -> Tensor:
+    """Ones on the diagonal and zeros elsewhere, (`n`, `m`), or (n, n); `dtype` and `device` as for `Tensor`."""
+    return _made("eye", lambda module: module.eye(n, m, dtype=dtype), device)
 
 
 @public
-def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu",
-             requires_grad: bool = False) -> Tensor:
+def linspace(start: float, stop: float, num: int = 50, dtype: Any = np.float32, device: str = "cpu") -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included: (num,), computed in float64.
 
-    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    `dtype` and `device` are as for `Tensor`.
     """
     start, stop = (numeric(np.asarray(bound), "linspace").item() for bound in (start, stop))
-    return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device, requires_grad=requires_grad)
+    return Tensor(np.linspace(start, stop, num, dtype=dtype), device=device)
 
 
 @public

@@ -368,13 +368,13 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 register_tensor_class(Tensor)
 
 
-def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
-    """`data` itself if it is a tensor; arrays are shared, anything else is copied to the device of `like`."""
+def as_tensor(data: Any) -> Tensor:
+    """`data` itself if it is a tensor; arrays are shared, anything else is copied."""
     if isinstance(data, Tensor):
         return data
     if is_array(data):
         return wrap(numeric(data, "Tensor"))
-    return Tensor(data, device=None if like is None else like.device)
+    return Tensor(data)
 
 
 def _to_array(data: Any, dtype: Any, device: str | None) -> Array:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from string import ascii_letters
 from typing import Any
 
-from minigrad.arguments import whole_number
 from minigrad.device import xp
 from minigrad.device.einsum import einsum as einsum_of_arrays
 from minigrad.engine.primitive import primitive
@@ -44,24 +41,6 @@ def parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]
     elif len(set(right) - {"."}) < len(right.replace(".", "")):
         raise ValueError(f"einsum: a letter stands twice in the output of {subscripts!r}")
     return written, right.replace("...", dots)
-
-
-def from_lists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """The subscripts as a string, and the operands, of a call with a list of axes after each operand."""
-    paired = len(given) // 2
-    operands, lists = given[:2 * paired:2], [*given[1:2 * paired:2], *given[2 * paired:]]
-    require = "einsum: the subscripts come first, as a string, or each operand comes with the list of its axes, got "
-    if not all(isinstance(axes, Sequence) and not isinstance(axes, str) for axes in lists):
-        raise TypeError(require + ", ".join(type(part).__name__ for part in given))
-    terms = ["".join("..." if n is Ellipsis else _letter(n) for n in axes) for axes in lists]
-    return ",".join(terms[:paired]) + "".join("->" + term for term in terms[paired:]), operands
-
-
-def _letter(n: Any) -> str:
-    number = whole_number(n, "an axis", "einsum", least=0)
-    if number >= len(ascii_letters):
-        raise ValueError(f"einsum: an axis must be below {len(ascii_letters)}, got {number}")
-    return sorted(ascii_letters)[number]
 
 
 @primitive(precision="float16")
@@ -115,17 +94,16 @@ def _onto_diagonals(gradient: Any, distinct: str, letters: str, sizes: dict[str,
     return _einsum(gradient, *eyes, subscripts=",".join([distinct, *terms]) + "->" + full)
 
 
-def einsum(subscripts: Any, *operands: Any) -> Any:
+def einsum(subscripts: str, *operands: Any) -> Any:
     """NumPy's einsum, with ``->`` or without, ``...``, repeated letters (diagonals) and letters that are summed over.
 
     Axes under ``...`` broadcast, and are summed over where the output lacks them, as in PyTorch. Of one operand it may
-    be a view, as in NumPy. NumPy's other form has for each operand the list of its axes, as numbers below 52 and
-    Ellipsis, and may end in that of the output: ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
+    be a view, as in NumPy.
 
-    Raises ValueError for subscripts that do not fit the operands.
+    Raises ValueError for subscripts that do not fit the operands, TypeError for those that are no string.
     """
     if not isinstance(subscripts, str):
-        subscripts, operands = from_lists((subscripts, *operands))
+        raise TypeError(f"einsum: the subscripts come first, as a string, got {type(subscripts).__name__}")
     if not operands:
         raise ValueError("einsum: needs at least one operand")
     require_arrays("einsum", *operands)

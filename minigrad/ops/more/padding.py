@@ -1,4 +1,4 @@
-"""Putting something around a tensor: a number, or what the tensor itself has near its border."""
+"""Putting a number around a tensor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from minigrad.arguments import public, whole_number
 from minigrad.device import is_array, xp
 from minigrad.engine.operands import numeric
 from minigrad.engine.primitive import primitive
-from minigrad.ops.indexing import take
 from minigrad.ops.shape import require_arrays
-
-# NumPy's modes, and PyTorch's names for two of them
-MODES: dict[str, Any] = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric",
-                         "wrap": "wrap", "replicate": "edge", "circular": "wrap"}
 
 
 @primitive
@@ -30,39 +25,20 @@ pad_constant.gradient(x=lambda g, x_shape, widths:
 
 
 @public
-def pad(x: Any, widths: Any, mode: str = "constant", value: float = 0) -> Any:
-    """x with more elements around it, as in NumPy.
-
-    What the modes make of ``a b c``, two before and two after:
-
-    - ``"constant"``: ``v v a b c v v``, with v = `value`
-    - ``"edge"``, ``"replicate"``: ``a a a b c c c``
-    - ``"reflect"``: ``c b a b c b a``, without a repeat of the border
-    - ``"symmetric"``: ``b a a b c c b``
-    - ``"wrap"``, ``"circular"``: ``b c a b c a b``
-
-    An element that stands in several places gets the sum of their gradients.
+def pad(x: Any, widths: Any, value: float = 0) -> Any:
+    """x with `value` put around it, as NumPy's pad does in the mode "constant".
 
     Args:
         widths: a pair (before, after) for each axis, or an int for both. One for all axes need not be repeated: an int,
             ``(n,)``, ``(before, after)`` or ``((before, after),)``.
 
     Raises:
-        ValueError: widths that do not fit or are negative, an unknown mode, an empty axis where the mode is not
-            "constant".
+        ValueError: widths that do not fit or are negative.
         TypeError: widths that are no integers.
     """
     require_arrays("pad", x)
     pairs = _pairs(widths, len(x.shape))
-    if mode not in MODES:
-        raise ValueError(f"pad: mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}; a number to put "
-                         "there is value=")
-    if mode == "constant" and pairs:
-        return pad_constant(x, pairs, value)
-    for axis, pair in enumerate(pairs):
-        if pair != (0, 0):
-            x = take(x, np.pad(np.arange(x.shape[axis]), pair, MODES[mode]), axis)
-    return x if any(map(any, pairs)) else x * 1
+    return pad_constant(x, pairs, value) if pairs else x * 1
 
 
 def _pairs(widths: Any, ndim: int) -> tuple[tuple[int, int], ...]:

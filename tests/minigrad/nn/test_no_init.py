@@ -18,7 +18,7 @@ class Own(nn.Module):
     def __init__(self):
         super().__init__()
         self.drawn, self.constant = (nn.Parameter(np.zeros((3, 2), np.float32)) for _ in range(2))
-        init.kaiming_uniform_(self.drawn)
+        init.xavier_uniform_(self.drawn)
         init.constant_(self.constant, 7.0)
 
 

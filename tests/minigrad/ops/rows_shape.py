@@ -59,10 +59,6 @@ CONTRACTIONS = [
     *(row(f"dot {x} {y}", mg.dot, np.dot, normal(*x), normal(*y, seed=1))
       for x, y in [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 2)), ((), (2,)), ((2, 2, 3), (3,)),
                    ((3,), (2, 3, 2)), ((2, 1, 3), (2, 3, 2))]),
-    row("einsum by lists", lambda x, y: mg.einsum(x, [0, 27, ...], y, [27, 1], [..., 1, 0]),
-        lambda x, y: np.einsum("ij...,jk->...ki", x, y), normal(2, 3, 2), normal(3, 2, seed=1)),
-    row("einsum by lists, implicit", lambda x, y: mg.einsum(x, (2, 30), y, (30, 1)),
-        lambda x, y: (x @ y).T, normal(2, 3), normal(3, 2, seed=1)),
     row("einsum without its ...", lambda x, y: mg.einsum("i...,...i->i", x, y),
         lambda x, y: np.einsum("iab,bi->i", x, y), normal(2, 3, 2), normal(2, 2, seed=1)),
     row("dot with Python's numbers", lambda x: mg.dot(x, 2.5) - mg.dot(3, x), lambda x: 2.5 * x - 3 * x, normal(2, 3)),
