@@ -1,1 +1,1 @@
-"""Modules that a Transformer does without: more activations, losses, convolution, pooling, RMSNorm."""
+"""Modules that a translating Transformer does without: activations, RMSNorm."""
