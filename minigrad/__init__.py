@@ -1,7 +1,6 @@
 """minigrad: reverse-mode automatic differentiation on NumPy or CuPy arrays, small enough to read."""
 
 import importlib
-import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from minigrad.device.local import enable_grad, is_grad_enabled, no_grad
 from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.compositions import fused, tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from minigrad.namespace import absent, answer
 from minigrad.ops import (
     absolute,
     acos,
@@ -209,19 +207,17 @@ _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim
 _PLACES = {"autocast": "precision", "explain_path": "kernels",
            "detect_anomaly": "inspect", "profile": "inspect"}
 
-answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
-
 # These packages work on the others from outside. Everything else runs without them.
-for _name in ("compat", "precision", "kernels"):
+for _name in ("precision", "kernels"):
     if find_spec(f"minigrad.{_name}") is not None:
         importlib.import_module(f"minigrad.{_name}").install()
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
     def __getattr__(name):
-        """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
+        """Load what is loaded on demand."""
         if name in _PLACES:
             return getattr(importlib.import_module(f"minigrad.{_PLACES[name]}"), name)
-        if name in _ON_DEMAND or f"minigrad.{name}" in sys.modules:
+        if name in _ON_DEMAND:
             return importlib.import_module(f"minigrad.{name}")
-        raise absent("minigrad", name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

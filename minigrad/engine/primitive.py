@@ -43,7 +43,7 @@ from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, recording
-from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
+from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
@@ -271,11 +271,10 @@ class Primitive(Body, functools.partial[Any]):
         return self._bind_by_signature(args, kwargs)
 
     def _bind_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        renamed = Spelling.rename(kwargs, self.parameters, self.name)
         try:
-            bound = self.signature.bind(*args, **renamed)
+            bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise misfit(error, self.name, self.signature, kwargs) from None
+            raise misfit(error, self.name, self.signature) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 

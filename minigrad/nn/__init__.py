@@ -1,7 +1,6 @@
 """Neural-network modules, by PyTorch's names."""
 
 from minigrad.device.local import evaluating
-from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from minigrad.nn.init import no_init
@@ -94,5 +93,3 @@ __all__ = [
     "init",
     "no_init",
 ]
-
-answer("minigrad.nn", "minigrad.nn.init")

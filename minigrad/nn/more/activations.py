@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from minigrad import functional as F
-from minigrad.arguments import number, public, whole_number
+from minigrad.arguments import number, whole_number
 from minigrad.functional.more.activation import not_zero
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
@@ -195,7 +195,6 @@ class Softmax(Activation):
     function = staticmethod(F.softmax)
     options = ("axis",)
 
-    @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = whole_number(axis, "axis", "Softmax", least=None)
@@ -211,7 +210,6 @@ class LogSoftmax(Activation):
     function = staticmethod(F.log_softmax)
     options = ("axis",)
 
-    @public
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = whole_number(axis, "axis", "LogSoftmax", least=None)

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Literal
 
 from minigrad import functional as F
-from minigrad.arguments import public, whole_number
+from minigrad.arguments import whole_number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -130,7 +130,6 @@ class Flatten(Module):
         end_axis: the last of them.
     """
 
-    @public
     def __init__(self, start_axis: int = 1, end_axis: int = -1) -> None:
         super().__init__()
         self.start_axis, self.end_axis = start_axis, end_axis
@@ -152,7 +151,6 @@ class Unflatten(Module):
         unflattened_size: the lengths of the axes in its place; one of them may be -1.
     """
 
-    @public
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]) -> None:
         super().__init__()
         if not isinstance(unflattened_size, Iterable):

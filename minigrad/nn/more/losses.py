@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minigrad import functional as F
-from minigrad.arguments import number, public, whole_number
+from minigrad.arguments import number, whole_number
 from minigrad.functional.loss import REDUCTIONS, check_reduction
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor
@@ -200,7 +200,6 @@ class CosineSimilarity(Module):
         eps: a lower bound for their lengths.
     """
 
-    @public
     def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.axis = whole_number(axis, "axis", "CosineSimilarity", least=None)

@@ -43,7 +43,6 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("normalize", IndexError, "axis -3", lambda: F.normalize(X, axis=-3)),
     ("cosine_similarity", ValueError, r"\(2, 3\) and \(2, 4\)", lambda: F.cosine_similarity(X, ones(2, 4))),
     ("cosine_similarity", IndexError, "axis 2", lambda: F.cosine_similarity(X, X, axis=2)),
-    ("cosine_similarity", TypeError, "dim", lambda: F.cosine_similarity(X, X, axis=1, dim=1)),
     *[("dropout", ValueError, "probability", lambda p=p: F.dropout(X, p, training=False)) for p in (-0.1, 1, math.nan)],
     ("dropout_with_mask", TypeError, "boolean.*float64", lambda: F.dropout_with_mask(X.detach(), X.detach(), 0.5)),
     ("dropout_with_mask", ValueError, r"\[0, 1\)", lambda: F.dropout_with_mask(X.detach(), X.detach() > 0, 1)),

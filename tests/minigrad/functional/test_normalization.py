@@ -69,7 +69,7 @@ def test_normalize(p):
 def test_cosine_similarity_in_closed_form():
     for axis in (0, 1, -1):
         expected = (X * Y).sum(axis) / np.linalg.norm(X, axis=axis) / np.linalg.norm(Y, axis=axis)
-        np.testing.assert_allclose(F.cosine_similarity(Tensor(X), Tensor(Y), dim=axis).numpy(), expected, rtol=1e-13)
+        np.testing.assert_allclose(F.cosine_similarity(Tensor(X), Tensor(Y), axis).numpy(), expected, rtol=1e-13)
 
 
 def test_a_vector_of_zeros_is_like_no_other():

@@ -91,9 +91,9 @@ LEARNING = {  # how a layer is made, what it computes, its input, the shapes in 
         lambda: nn.Conv1d(4, 6, 3, 2, 1, 2, 2, False), lambda m, x: F.conv1d(x, m.weight, None, 2, 1, 2, 2), X,
         {"weight": (6, 2, 3)}),
     "Unflatten(axis=-1, unflattened_size=(2, -1))": (
-        lambda: nn.Unflatten(dim=-1, unflattened_size=[2, -1]), lambda m, x: x.reshape((2, 4, 2, 3)), X, {}),
+        lambda: nn.Unflatten(-1, unflattened_size=[2, -1]), lambda m, x: x.reshape((2, 4, 2, 3)), X, {}),
     "Flatten(start_axis=1, end_axis=-1)": (nn.Flatten, lambda m, x: x.reshape((2, 24)), X, {}),
-    "Softmax(axis=1)": (lambda: nn.Softmax(dim=1), lambda m, x: F.softmax(x, 1), X, {}),
+    "Softmax(axis=1)": (lambda: nn.Softmax(1), lambda m, x: F.softmax(x, 1), X, {}),
     "Identity()": (lambda: nn.Identity(54, unused=True), lambda m, x: x, X, {}),
     "Dropout(p=0.0)": (lambda: nn.Dropout(0.0), lambda m, x: x, X, {}),
 }

@@ -80,7 +80,7 @@ REPEATS = [
       for repeats, axis in [(2, None), (2, -2), ([3], 1), ([0, 2, 1], 1), (0, 1), ([1, 0, 2, 1, 0, 3], None)]),
     row("repeat by a tensor", lambda x: x.repeat(mg.Tensor([1, 3], device=x.device), 0),
         lambda x: np.repeat(x, [1, 3], 0), normal(2, 3)),
-    row("repeat_interleave", lambda x: x.repeat_interleave([2, 1], dim=0),
+    row("repeat_interleave", lambda x: x.repeat_interleave([2, 1], axis=0),
         lambda x: np.repeat(x, [2, 1], 0), normal(2, 3)),
     *(alike("tile", normal(2, 3), reps) for reps in (2, (3, 1), (2, 1, 2), (0, 1))),
     row("tile one number", lambda x: mg.tile(x, (2, 2)), lambda x: np.tile(x, (2, 2)), normal()),
