@@ -178,7 +178,7 @@ if TYPE_CHECKING:
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
     from minigrad.kernels import explain_path as explain_path
-    from minigrad.precision.autocast import autocast as autocast
+    from minigrad.precision import autocast as autocast
 
 __version__ = "0.1.0"
 
@@ -207,10 +207,9 @@ _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim
 _PLACES = {"autocast": "precision", "explain_path": "kernels",
            "detect_anomaly": "inspect", "profile": "inspect"}
 
-# These packages work on the others from outside. Everything else runs without them.
-for _name in ("precision", "kernels"):
-    if find_spec(f"minigrad.{_name}") is not None:
-        importlib.import_module(f"minigrad.{_name}").install()
+# The host bodies work on the others from outside. Everything else runs without them.
+if find_spec("minigrad.kernels") is not None:
+    importlib.import_module("minigrad.kernels").install()
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 

@@ -41,7 +41,7 @@ GROUPS = {
     "Convolution and pooling": "convolution",
     "Losses": "losses loss linear_cross_entropy similarity",
     "Operations of your own": "node primitive compositions",
-    "Speed and precision": "autocast gpu kernels paths",
+    "Speed and precision": "precision kernels paths",
 }
 GROUP_OF = {module: group for group, modules in GROUPS.items() for module in modules.split()}
 FEW = 16  # so many names need no groups

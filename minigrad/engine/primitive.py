@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
@@ -81,8 +81,6 @@ class Primitive(Body, functools.partial[Any]):
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
 
-    # What a backward pass that begins at this operation runs in: a function that makes a context, or None.
-    around_pass: Callable[[], Any] | None = None
     recomputes = False  # True for an operation that stands for a whole computation, to be made again in the backward
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

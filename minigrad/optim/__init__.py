@@ -25,12 +25,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from minigrad.precision.scaler import GradScaler
+    from minigrad.precision import GradScaler
 else:
 
     def __getattr__(name):
         """`GradScaler`, which stands with all that is mixed precision, is loaded when it is asked for."""
         if name == "GradScaler":
-            return importlib.import_module("minigrad.precision.scaler").GradScaler
+            return importlib.import_module("minigrad.precision").GradScaler
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 

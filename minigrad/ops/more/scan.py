@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad.arguments import public, single_axis
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
@@ -18,6 +20,8 @@ from minigrad.ops.selection import where
 
 @primitive(fresh=True)
 def _cumsum(x, axis):
+    if x.dtype.char == "e":  # float16
+        return x.cumsum(axis=axis, dtype=np.float32).astype(x.dtype)
     return x.cumsum(axis=axis)
 
 

@@ -157,7 +157,7 @@ ROWS = [
 
 
 def bodies(op):
-    """Those whose forward or rules are of this folder; those of float16 have another."""
+    """Those whose forward or rules are of this folder."""
     return [body for body in op.bodies
             if any(f.__module__.startswith("minigrad.kernels.") for f in (body.forward, *body.rules.values()))]
 
