@@ -177,7 +177,6 @@ if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
-    from minigrad.kernels import explain_path as explain_path
     from minigrad.precision import autocast as autocast
 
 __version__ = "0.1.0"
@@ -188,7 +187,7 @@ __all__ = [
     "argwhere", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "autocast",
     "bincount", "broadcast_to", "ceil", "chunk", "clip", "column_stack", "concatenate", "copysign", "cos", "cosh",
     "cross", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "dstack", "einsum",
-    "enable_grad", "erf", "exp", "exp2", "expand_dims", "explain_path", "expm1", "eye", "flatten", "flip", "fliplr",
+    "enable_grad", "erf", "exp", "exp2", "expand_dims", "expm1", "eye", "flatten", "flip", "fliplr",
     "flipud", "floor", "floor_divide", "fmod", "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused",
     "gather", "grad", "gradcheck", "gradgradcheck", "gradient", "hstack", "hypot", "index_add", "index_put",
     "index_select", "inner", "is_grad_enabled", "isclose", "isfinite", "isinf", "isnan", "kron", "lerp",
@@ -204,8 +203,7 @@ __all__ = [
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "explain_path": "kernels",
-           "detect_anomaly": "inspect", "profile": "inspect"}
+_PLACES = {"autocast": "precision", "detect_anomaly": "inspect", "profile": "inspect"}
 
 # The host bodies work on the others from outside. Everything else runs without them.
 if find_spec("minigrad.kernels") is not None:
