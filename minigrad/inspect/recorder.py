@@ -1,4 +1,4 @@
-"""The tape, written down: while it is recorded (`record_tape`), or from a tensor that was recorded before (`tape`).
+"""The tape, written down while it is recorded: `record_tape`.
 
 What the tape tells of an operation is read from its node at once, so that no array is kept alive. As text it is a table
 with a line for each recorded operation, in the order in which a backward fires them.
@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +18,14 @@ import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import Operands, interpreting
-from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase, gradient_target
+from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.inspect.lines import Line, current_line, short_names, shorten_lines
+from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.memory import arrays_in
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls, ModuleWatcher
-from minigrad.inspect.table import shape_text, size, table
+from minigrad.inspect.table import shape_text, shorten, size, table
+
+SHOWN = 200  # operations, and leaves, that are printed
 
 # ------------------------------------------------------------------- one operation
 
@@ -50,10 +52,10 @@ class Entry:
         number: counts what was recorded; a backward goes from large to small.
         name, shape, dtype: of the operation, and of its output.
         inputs: ``(argument, shape)`` of the tensors and arrays that went in; only of those that require a gradient if
-            the operation ran outside of a `record_tape` block.
+            the operation ran before the `record_tape` block.
         parents: ``(argument, number)`` for each input that requires a gradient: of an entry, or of a leaf (negative).
         kept: what it saved; None if a backward had freed it already.
-        line: the line of the program that ran it; None outside of a block.
+        line: the line of the program that ran it; None of one that ran before the block.
         call: the call of a module that it ran in.
         inside: the number of the entry whose rule recorded it, under ``create_graph``, or in whose place it was
             recorded: a checkpoint that was computed again, a fused operation under ``create_graph``.
@@ -192,13 +194,11 @@ class Tape:
     Attributes:
         entries: an `Entry` for each operation, by number.
         leaves: a `Leaf` for each leaf that an operation refers to, by its (negative) number.
-        watched: whether it comes from a `record_tape` block, which alone sees lines, modules and gradients.
     """
 
-    def __init__(self, watched: bool) -> None:
+    def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.leaves: dict[int, Leaf] = {}
-        self.watched = watched
         self._leaf_numbers: dict[int, int] = {}  # by the id of a leaf that is alive
         self._lock = threading.Lock()  # several threads may come by one leaf
 
@@ -210,12 +210,8 @@ class Tape:
         return sorted(self.entries.values(),
                       key=lambda entry: (entry.fired is None, entry.fired or 0, -entry.number))
 
-    def text(self, count: int | None = 200, width: int = 120) -> str:
-        """The table, at most `width` columns wide; of more than `count` operations, those in the middle left out."""
-        return listing(self, count, width)
-
     def __str__(self) -> str:
-        return self.text()
+        return listing(self)
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.entries)} operations; print() shows them>"
@@ -264,8 +260,8 @@ class _Running(threading.local):
 class _Recorder(ModuleWatcher):
     """Writes a tape as operations are recorded, and as their rules run."""
 
-    def __init__(self, tape: Tape, model: Any) -> None:
-        super().__init__(model)
+    def __init__(self, tape: Tape) -> None:
+        super().__init__()
         self._tape, self._running, self._fired = tape, _Running(), itertools.count(1)
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
@@ -316,45 +312,16 @@ class _Recorder(ModuleWatcher):
 
 
 @contextlib.contextmanager
-def record_tape(model: Any = None) -> Iterator[Tape]:
+def record_tape() -> Iterator[Tape]:
     """Write down all that is recorded inside, and the gradients that come by: ``with record_tape() as t: …; print(t)``.
 
     The values themselves are not kept. Local to the current thread or task. Of an operation or a leaf that several
-    backwards come by, it has the gradient of the last.
-
-    Args:
-        model: a module, from which dotted names are counted; by default from the outermost module that is called,
-            under the name of its class.
+    backwards come by, it has the gradient of the last. Dotted names begin at the outermost module that is called, under
+    the name of its class.
     """
-    tape = Tape(watched=True)
-    with interpreting(_Recorder(tape, model)):
+    tape = Tape()
+    with interpreting(_Recorder(tape)):
         yield tape
-
-
-def tape(tensor: Any, model: Any = None) -> Tape:
-    """The tape of what `tensor` was computed from, as its nodes tell it: no lines, modules and gradients.
-
-    Args:
-        tensor: the result of recorded operations.
-        model: a module whose parameters' names are shown.
-
-    Raises:
-        TypeError: not a tensor.
-        ValueError: nothing was recorded.
-    """
-    if not isinstance(tensor, TensorBase):
-        raise TypeError(f"tape: a tensor expected, got {type(tensor).__name__}")
-    if tensor._node is None:
-        raise ValueError(f"tape: nothing was recorded for this tensor of shape {tuple(tensor._data.shape)}: no "
-                         "operation made it from a tensor that requires a gradient")
-    found, calls = Tape(watched=False), ModuleCalls(model)
-    stack = [gradient_target(tensor)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Node) and node.number not in found.entries:
-            found.add(node, calls)
-            stack.extend(node.parents)
-    return found
 
 
 # ------------------------------------------------------------------------- as text
@@ -366,8 +333,6 @@ _READING = """\
   shapes     its tensors and arrays → its output, and the dtype of that
   saved      what is kept for the backward, and whose gradient needs it: x 640 B→∂weight; w 512 B→∂x
   |gradient| the norm of the gradient of its output, when its rules ran; ×2: the last of two times"""
-_UNWATCHED = """\
-Lines, modules and gradients are seen inside a block alone: with inspect.record_tape() as t: …, backward too."""
 
 
 def dtype_text(dtype: Any) -> str:
@@ -406,11 +371,11 @@ def _status(one: Entry | Leaf, any_fired: bool) -> str:
     return norm or ("not reached" if any_fired else "")
 
 
-def _row(place: int, entry: Entry, any_fired: bool, files: Mapping[str, str]) -> tuple[str, ...]:
+def _row(place: int, entry: Entry, any_fired: bool) -> tuple[str, ...]:
     shapes = " ".join(shape_text(shape) for _, shape in entry.inputs)
-    shapes += f" → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
-    return (str(place), entry.name, "" if entry.line is None else entry.line.text(files), shapes, kept_text(entry),
-            _status(entry, any_fired))
+    shapes = f"{shorten(shapes, 30)} → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
+    return (str(place), entry.name, "" if entry.line is None else str(entry.line), shapes,
+            shorten(kept_text(entry), 40), _status(entry, any_fired))
 
 
 def _heading(entry: Entry, tape: Tape) -> str:
@@ -426,51 +391,29 @@ def _heading(entry: Entry, tape: Tape) -> str:
     return ", ".join(part for part in (module, RECOMPUTED if RECOMPUTED in labels else "", by) if part)
 
 
-def listing(tape: Tape, count: int | None, width: int) -> str:
-    """The whole text: how to read it, the operations, the leaves."""
+def listing(tape: Tape) -> str:
+    """The whole text: how to read it, the operations, the leaves; of a long tape, those in the middle left out."""
     entries = tape.in_firing_order()
     any_fired = any(entry.fired is not None for entry in entries)
     order = "the backward fired them" if any_fired else "a backward will fire them"
     operations = "1 operation" if len(entries) == 1 else f"{len(entries)} operations"
-    lines = [_READING.format(count=operations, order=order), *([] if tape.watched else [_UNWATCHED]), ""]
-
-    left_out = 0 if count is None else max(0, len(entries) - count)
-    first = (len(entries) - left_out + 1) // 2
-    files = short_names(line for entry in entries if entry.line is not None for line in entry.line.shown)
     rows: list[tuple[str, ...] | str] = []
-    heading = ""
+    heading, left_out = "", range(SHOWN // 2, len(entries) - SHOWN // 2)
     for place, entry in enumerate(entries):
-        if first <= place < first + left_out:
-            if place == first:
-                rows.append(f"… {left_out} more: text(count=None) shows all …")
-                heading = ""
+        if place in left_out:
+            if place == left_out[0]:
+                rows.append(f"… {len(left_out)} more …")
             continue
         if _heading(entry, tape) != heading:
             heading = _heading(entry, tape)
             rows.append(f"── {heading or 'outside of modules'}")
-        rows.append(_row(place + 1, entry, any_fired, files))
-    header = ["#", "operation", "made at", "shapes", "saved", "|gradient|"]
-    used = {i for row in rows if not isinstance(row, str) for i, cell in enumerate(row) if cell}
-    keep = [i for i in range(len(header)) if i in used or i not in (2, 5)]
-    rows = [row if isinstance(row, str) else tuple(row[i] for i in keep) for row in rows]
-    flexible = {keep.index(i): weight for i, weight in ((2, 0.8), (3, 1.3), (4, 1.0)) if i in keep}
-    right = [keep.index(i) for i in (0, 5) if i in keep]
-    cut = {keep.index(2): shorten_lines} if 2 in keep else {}
-    lines.append(table([header[i] for i in keep], rows, right, width, flexible, cut))
-    if tape.leaves:
-        lines += ["", _leaves(tape, count, width, any_fired)]
-    return "\n".join(lines)
-
-
-def _leaves(tape: Tape, count: int | None, width: int, any_fired: bool) -> str:
+        rows.append(_row(place + 1, entry, any_fired))
+    text = [_READING.format(count=operations, order=order), "",
+            table(["#", "operation", "made at", "shapes", "saved", "|gradient|"], rows, right=(0, 5))]
     leaves = list(tape.leaves.values())
-    shown = leaves if count is None else leaves[:count]
-    rows: list[tuple[str, ...] | str] = [
-        (leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}", _status(leaf, any_fired))
-        for leaf in shown]
-    header = ["leaf", "shape", "|gradient|"]
-    if not any_fired:
-        rows, header = [row[:2] for row in rows], header[:2]
-    if len(shown) < len(leaves):
-        rows.append(f"… {len(leaves) - len(shown)} more")
-    return table(header, rows, right=(2,), width=width, flexible={0: 1.0})
+    if leaves:
+        more = [f"… {len(leaves) - SHOWN} more"] if len(leaves) > SHOWN else []
+        shown = [(leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}",
+                  _status(leaf, any_fired)) for leaf in leaves[:SHOWN]]
+        text += ["", table(["leaf", "shape", "|gradient|"], [*shown, *more], right=(2,))]
+    return "\n".join(text)
