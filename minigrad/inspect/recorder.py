@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,16 +30,14 @@ SHOWN = 200  # operations, and leaves, that are printed
 # ------------------------------------------------------------------- one operation
 
 
-@dataclass
-class Kept:
-    """A value that the tape keeps: its name, its shape and bytes if it is an array, and the rules that ask for it.
+class Kept(NamedTuple):
+    """Arrays that the tape keeps: their name, their bytes, and the rules that ask for them.
 
-    `rules` are the arguments whose gradient needs it; without any, the composition that stands for the operation under
-    ``create_graph`` does.
+    `rules` are the arguments whose gradient needs them; without any, the composition that stands for the operation
+    under ``create_graph`` does.
     """
 
     name: str
-    shape: tuple[int, ...] | None
     nbytes: int
     rules: tuple[str, ...]
 
@@ -54,14 +52,13 @@ class Entry:
         inputs: ``(argument, shape)`` of the tensors and arrays that went in; only of those that require a gradient if
             the operation ran before the `record_tape` block.
         parents: ``(argument, number)`` for each input that requires a gradient: of an entry, or of a leaf (negative).
-        kept: what it saved; None if a backward had freed it already.
+        kept: the arrays that it saved; None if a backward had freed it already.
         line: the line of the program that ran it; None of one that ran before the block.
         call: the call of a module that it ran in.
         inside: the number of the entry whose rule recorded it, under ``create_graph``, or in whose place it was
             recorded: a checkpoint that was computed again, a fused operation under ``create_graph``.
         expansions: the number of what gets its gradient, for each time that something was recorded in its place.
         fired: its place in the order of the backward, once its rules have run.
-        times: how often they have run.
     """
 
     number: int
@@ -75,7 +72,6 @@ class Entry:
     call: ModuleCall | None = None
     inside: int | None = None
     fired: int | None = None
-    times: int = 0
     expansions: list[int] = field(default_factory=list)
     _norm: Any = None
 
@@ -95,7 +91,6 @@ class Leaf:
     Attributes:
         name: its dotted name, None if it has none.
         tensor: the tensor, None once nobody else holds it: the tape does not.
-        times: how many backwards inside the block have reached it.
     """
 
     number: int
@@ -103,7 +98,6 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: Any
     _reference: weakref.ref[TensorBase] = field(repr=False)
-    times: int = 0
     _norm: Any = field(default=None, repr=False)
 
     @property
@@ -117,19 +111,13 @@ class Leaf:
         return self._reference()
 
 
-def named_arguments(operation: Any, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """``(name, value)`` of the arguments of an operation; ``*xs`` one by one, as ``xs[0]``."""
-    for name, value in zip(operation.parameters, args, strict=True):
-        if operation.variadic and name == operation.parameters[0]:
-            yield from ((f"{name}[{i}]", part) for i, part in enumerate(value))
-        else:
-            yield name, value
-
-
 def read_inputs(operation: Any, args: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
-    """``(argument, shape)`` of the tensors and arrays among the arguments."""
-    return [(name, tuple(value.shape)) for name, value in named_arguments(operation, args)
-            if isinstance(value, TensorBase) or is_array(value)]
+    """``(argument, shape)`` of the tensors and arrays among the arguments; ``*xs`` one by one, as ``xs[0]``."""
+    named = [*zip(operation.parameters, args, strict=True)]
+    if operation.variadic:
+        name, parts = named.pop(0)
+        named = [*((f"{name}[{i}]", part) for i, part in enumerate(parts)), *named]
+    return [(name, tuple(value.shape)) for name, value in named if isinstance(value, TensorBase) or is_array(value)]
 
 
 def input_names(node: Node) -> list[str]:
@@ -141,36 +129,18 @@ def input_names(node: Node) -> list[str]:
 
 
 def read_kept(node: Node) -> list[Kept] | None:
-    """What `node` saved, the largest first, and which rule asked for it."""
+    """The arrays that `node` saved, the largest first, and which rule asked for them."""
     if node.saved is FREED:
         return None
     if node.primitive.recomputes:
-        arrays = [array for value in node.saved for array in arrays_in(value)]
-        return [Kept("arguments", None, sum(array.nbytes for array in arrays), ("input",))]
-    kept = []
-    asking = _askers(node)
+        return [Kept("arguments", sum(array.nbytes for array in arrays_in(node.saved)), ("input",))]
+    kept, asking = [], _askers(node)
     for source, value in zip(node.plan.keep, node.saved, strict=True):
-        rules = tuple(asking.get(source, ()))
-        for name, part in _parts(_name(node, source), value):
-            arrays = list(arrays_in(part))
-            shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
-            kept.append(Kept(name, shape, sum(array.nbytes for array in arrays), rules))
-    return sorted(kept, key=lambda one: -one.nbytes)
-
-
-def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Saved):
-        yield from vars(value).items()
-    else:
-        yield name, value
-
-
-def _name(node: Node, source: tuple[str, int]) -> str:
-    kind, position = source
-    if kind in ("out", "saved"):
-        return kind
-    parameter: str = node.primitive.parameters[position]
-    return parameter if kind == "value" else f"{parameter}_{kind}"
+        kind, position = source
+        whole = node.primitive.parameters[position] if kind == "value" else kind
+        for name, part in vars(value).items() if isinstance(value, Saved) else [(whole, value)]:
+            kept.append(Kept(name, sum(array.nbytes for array in arrays_in(part)), tuple(asking.get(source, ()))))
+    return sorted([one for one in kept if one.nbytes], key=lambda one: -one.nbytes)
 
 
 def _askers(node: Node) -> dict[tuple[str, int], list[str]]:
@@ -298,7 +268,7 @@ class _Recorder(ModuleWatcher):
                 return
             self._tape.add(node, self.calls)  # it was recorded before the block
         entry = entries[node.number]
-        entry.fired, entry.times, entry._norm = next(self._fired), entry.times + 1, gradient_norm(g)
+        entry.fired, entry._norm = next(self._fired), gradient_norm(g)
 
     def expanded(self, node: Node, target: Node | TensorBase) -> None:
         entry = self._tape.entries.get(node.number)
@@ -308,7 +278,7 @@ class _Recorder(ModuleWatcher):
     def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
         if not self._running.first_runs:
             reached = self._tape.leaves[self._tape.number_of(leaf, self.calls)]
-            reached._norm, reached.times = gradient_norm(gradient), reached.times + 1
+            reached._norm = gradient_norm(gradient)
 
 
 @contextlib.contextmanager
@@ -331,8 +301,8 @@ _READING = """\
 {count}, in the order in which {order}: what was recorded last comes first.
   made at    the line of the program that ran the operation, and the one in minigrad.functional that it led to
   shapes     its tensors and arrays → its output, and the dtype of that
-  saved      what is kept for the backward, and whose gradient needs it: x 640 B→∂weight; w 512 B→∂x
-  |gradient| the norm of the gradient of its output, when its rules ran; ×2: the last of two times"""
+  saved      the arrays kept for the backward, and whose gradient needs them: x 640 B→∂weight; w 512 B→∂x
+  |gradient| the norm of the gradient of its output, when its rules ran last"""
 
 
 def dtype_text(dtype: Any) -> str:
@@ -342,21 +312,11 @@ def dtype_text(dtype: Any) -> str:
 
 
 def kept_text(entry: Entry) -> str:
-    """What an operation saved and for which rules: ``y 704 B, x_shape→∂x; x 512 B, y_shape→∂y``."""
+    """The arrays that an operation saved, and for which rules: ``y 704 B→∂x; x 512 B→∂y``."""
     if entry.kept is None:
         return "freed"
-    known = {"out", *(name for name, _ in entry.inputs)}  # their shapes are in the row already
-    everything = {name for name, _ in entry.parents}
-    by_rules: dict[tuple[str, ...], list[str]] = {}
-    for kept in entry.kept:
-        shape = f" {shape_text(kept.shape)}" if kept.shape is not None and kept.name not in known else ""
-        text = f"{kept.name}{shape}{' ' + size(kept.nbytes) if kept.nbytes else ''}"
-        by_rules.setdefault(tuple(dict.fromkeys(kept.rules)), []).append(text)
-    texts = []
-    for rules, kept_for_them in by_rules.items():
-        whose = "∂all" if len(everything) > 1 and everything == set(rules) else "".join(f"∂{rule}" for rule in rules)
-        texts.append(f"{', '.join(kept_for_them)}→{whose or 'create_graph'}")
-    return "; ".join(texts)
+    return "; ".join(f"{one.name} {size(one.nbytes)}→{''.join(f'∂{rule}' for rule in dict.fromkeys(one.rules))}"
+                     for one in entry.kept)
 
 
 def norm_text(norm: float | None) -> str:
@@ -365,10 +325,7 @@ def norm_text(norm: float | None) -> str:
 
 
 def _status(one: Entry | Leaf, any_fired: bool) -> str:
-    norm = norm_text(one.gradient_norm)
-    if one.times > 1:
-        return f"{norm} ×{one.times}"
-    return norm or ("not reached" if any_fired else "")
+    return norm_text(one.gradient_norm) or ("not reached" if any_fired else "")
 
 
 def _row(place: int, entry: Entry, any_fired: bool) -> tuple[str, ...]:
