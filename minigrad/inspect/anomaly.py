@@ -5,13 +5,15 @@ and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`,
 whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
 fault if the gradient that it was given is finite and the one that it returns is not.
 
-Arrays that changed between forward and backward are found by `SavedValues`.
+Arrays that changed between forward and backward are found by checksums: the tape sees that a tensor is changed in
+place, but not who writes into a raw array, and the gradient would be wrong without an error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +25,6 @@ from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.modules import ModuleWatcher
-from minigrad.inspect.saved import SavedValues, names_of_saved
 from minigrad.inspect.table import shape_text
 
 
@@ -31,15 +32,15 @@ class AnomalyError(FloatingPointError):
     """A NaN or an infinity appeared; the message says where, and what went in."""
 
 
-def floats_in(value: Any) -> list[Any]:
-    """The floating arrays and numbers in an argument: itself, or its parts."""
-    if isinstance(value, TensorBase):
-        value = value._data
+def _parts(value: Any) -> list[Any]:
+    """What an argument is made of: itself, or its parts; tensors as arrays."""
     if isinstance(value, (tuple, list)):
-        return [part for one in value for part in floats_in(one)]
-    if is_array(value):
-        return [value] if value.dtype.kind == "f" else []
-    return [value] if isinstance(value, (float, np.floating)) else []
+        return [part for one in value for part in _parts(one)]
+    return [value._data if isinstance(value, TensorBase) else value]
+
+
+def _is_floating(value: Any) -> bool:
+    return value.dtype.kind == "f" if is_array(value) else isinstance(value, (float, np.floating))
 
 
 def holds(value: Any, kind: str) -> bool:
@@ -76,7 +77,7 @@ class _Detector(ModuleWatcher):
     def __init__(self) -> None:
         super().__init__()
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
-        self._saved = SavedValues()
+        self._checksums: weakref.WeakKeyDictionary[Node, list[int]] = weakref.WeakKeyDictionary()
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         output = proceed(operands)
@@ -85,7 +86,7 @@ class _Detector(ModuleWatcher):
         place = _Place(current_line(), self.calls.path)
         if output._node is not None:
             self._places[output._node] = place
-            self._saved.remember(output._node)
+            self._checksums[output._node] = [_checksum(array) for _, array in _saved_arrays(output._node)]
         if not op.recomputes:
             self._check_output(op, operands.args, output._data, place)
         elif output._node is not None:  # what runs in it has been checked
@@ -93,9 +94,12 @@ class _Detector(ModuleWatcher):
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
-        changed = self._saved.changed(node)
-        if changed is not None:
-            raise RuntimeError(f"{changed}\n    {self._places[node].describe()}")
+        for (name, array), before in zip(_saved_arrays(node), self._checksums.get(node, ()), strict=False):
+            if _checksum(array) != before:
+                raise RuntimeError(
+                    f"{node.primitive.name}: {name}, of shape {shape_text(array.shape)}, has changed since the "
+                    "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or give "
+                    f"a raw array as Tensor(array), which copies it\n    {self._places[node].describe()}")
         with self.calls.inside(node):
             gradients = proceed(g)
         if not node.primitive.recomputes and is_finite(_raw(g)):
@@ -107,7 +111,7 @@ class _Detector(ModuleWatcher):
     def _check_output(self, op: Primitive, args: Sequence[Any], data: Array, place: _Place) -> None:
         if data.dtype.kind != "f" or is_finite(data):
             return
-        operands = [part for argument in args for part in floats_in(argument)]
+        operands = [part for part in _parts(args) if _is_floating(part)]
         for kind in ("nan", "inf"):
             if holds(data, kind) and not any(holds(operand, kind) for operand in operands):
                 index, found = _first(data, kind)
@@ -122,9 +126,33 @@ class _Detector(ModuleWatcher):
         place = self._places.get(node)
         made = place.describe() if place is not None else (
             "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
-        saved = dict(zip(names_of_saved(node), node.saved, strict=True))
+        saved = dict(zip(_names_of_saved(node), node.saved, strict=True))
         raise _error(f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
                      _first(gradient, kind)[1], made, *_operands(saved))
+
+
+def _saved_arrays(node: Node) -> list[tuple[str, Array]]:
+    """The operands and the output that `node` has saved, and what they are called in an error.
+
+    Of a checkpoint, which is computed again, they are the arrays among its arguments.
+    """
+    if node.primitive.recomputes:
+        segment = node.saved[0]
+        given = [value for value in (*segment.args, *segment.kwargs.values()) if not isinstance(value, TensorBase)]
+        return [("an argument", part) for part in _parts(given) if is_array(part)]
+    return [("the output" if kind == "out" else f"the operand {name!r}", part)
+            for (kind, _), name, value in zip(node.plan.keep, _names_of_saved(node), node.saved, strict=True)
+            if kind in ("value", "out") for part in _parts(value) if is_array(part)]
+
+
+def _names_of_saved(node: Node) -> list[str]:
+    """What each saved value of `node` is: the name of an operand, "out", "shape" and the like."""
+    parameters = node.primitive.parameters
+    return [parameters[position] if kind == "value" else kind for kind, position in node.plan.keep]
+
+
+def _checksum(array: Array) -> int:
+    return zlib.crc32(to_numpy(array).tobytes())
 
 
 def _raw(gradient: Array | TensorBase) -> Array:
@@ -152,17 +180,13 @@ def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
               shape: tuple[int, ...] = ()) -> Iterator[str]:
     """A line for each argument: its dtype, shape and range, and its value at `index` if it broadcasts to `shape`."""
     for name, value in named.items():
-        several = isinstance(value, (tuple, list)) and any(floats_in(part) for part in value)
-        for i, part in enumerate(value if several else [value]):
-            label = f"{name}[{i}]" if several else name
-            if isinstance(part, (int, float, bool, str)):
-                yield f"{label}: {part}"
+        for part in _parts(value):
+            if isinstance(part, (int, float)):
+                yield f"{name}: {part}"
+            if not is_array(part):
                 continue
-            raw = part._data if isinstance(part, TensorBase) else part
-            if not is_array(raw):
-                continue
-            host = to_numpy(raw)
-            text = f"{label}: {host.dtype} {shape_text(host.shape)}"
+            host = to_numpy(part)
+            text = f"{name}: {host.dtype} {shape_text(host.shape)}"
             finite = host[np.isfinite(host)] if host.dtype.kind == "f" else host
             if finite.size and host.dtype.kind != "b":
                 text += f", from {finite.min()} to {finite.max()}"
