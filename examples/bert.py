@@ -8,9 +8,15 @@ from tokenizers import Tokenizer
 from minigrad import nn, tanh
 
 from transformer import EncoderLayer, padding_mask
-from transformer.interop import HUGGING_FACE, load_pytorch
+from transformer.interop import load_pytorch
 
-NAMES = [*HUGGING_FACE, (r"^(bert\.|embeddings\.|encoder\.)+", ""), (r"_embeddings|\.dense", ""), ("cls|_ids", None)]
+NAMES = [
+    (r"^(bert\.|embeddings\.|encoder\.)+", ""), ("cls|_ids", None), ("gamma$", "weight"), ("beta$", "bias"),
+    (r"attention\.self", "self_attention"), (r"attention\.output\.dense", "self_attention.output"),
+    (r"attention\.output\.LayerNorm", "self_attention_residual.norm"), (r"intermediate\.dense", "feed_forward.inner"),
+    (r"\boutput\.dense", "feed_forward.outer"), (r"\boutput\.LayerNorm", "feed_forward_residual.norm"),
+    ("LayerNorm", "norm"), (r"_embeddings|\.dense", ""),
+]
 
 
 class Bert(nn.Module):

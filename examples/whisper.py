@@ -10,9 +10,16 @@ from minigrad import Tensor, nn
 from minigrad import functional as F
 
 from transformer import EncoderLayer, LanguageModel, MultiHeadAttention, generate
-from transformer.interop import HUGGING_FACE, load_pytorch
+from transformer.interop import load_pytorch
 
-NAMES = [*HUGGING_FACE, (r"^(model\.)?(encoder\.)?", ""), ("^proj_out", "decoder.table")]
+NAMES = [
+    (r"^(model\.)?(encoder\.)?", ""), ("^proj_out", "decoder.table"),
+    ("self_attn", "self_attention"), ("encoder_attn", "cross_attention"),
+    ("attention_layer_norm", "attention_residual.norm"), ("final_layer_norm", "feed_forward_residual.norm"),
+    ("q_proj", "query"), ("k_proj", "key"), ("v_proj", "value"), ("out_proj", "output"),
+    ("fc1", "feed_forward.inner"), ("fc2", "feed_forward.outer"),
+    ("embed_tokens", "table"), ("embed_positions", "positions"), ("layer_norm", "norm"),
+]
 
 
 class Convolution(nn.Module):

@@ -1,7 +1,6 @@
 """minigrad: reverse-mode automatic differentiation on NumPy or CuPy arrays, small enough to read."""
 
 import importlib
-import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from minigrad.device.local import enable_grad, is_grad_enabled, no_grad
 from minigrad.engine.primitive import Saved, primitive
 from minigrad.functional.compositions import fused, tap, tapping
 from minigrad.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from minigrad.namespace import absent, answer
 from minigrad.ops import (
     absolute,
     argmax,
@@ -118,15 +116,14 @@ if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
-    from minigrad.kernels import explain_path as explain_path
-    from minigrad.precision.autocast import autocast as autocast
+    from minigrad.precision import autocast as autocast
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "argsort", "autocast",
     "broadcast_to", "ceil", "chunk", "clip", "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal",
-    "dot", "einsum", "enable_grad", "erf", "exp", "expand_dims", "explain_path", "expm1", "eye", "flatten", "flip",
+    "dot", "einsum", "enable_grad", "erf", "exp", "expand_dims", "expm1", "eye", "flatten", "flip",
     "floor", "floor_divide", "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused", "gather", "grad",
     "gradcheck", "gradgradcheck", "hstack", "index_put", "is_grad_enabled", "isfinite", "isinf", "isnan", "linspace",
     "log", "log1p", "log2", "log10", "logaddexp", "logsumexp", "manual_seed", "masked_fill", "matmul", "max", "maximum",
@@ -139,22 +136,18 @@ __all__ = [
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "explain_path": "kernels",
-           "detect_anomaly": "inspect", "profile": "inspect"}
+_PLACES = {"autocast": "precision", "detect_anomaly": "inspect", "profile": "inspect"}
 
-answer("minigrad.device", "minigrad.functional", "minigrad.random", "minigrad.tensor")
-
-# These packages work on the others from outside. Everything else runs without them.
-for _name in ("compat", "precision", "kernels"):
-    if find_spec(f"minigrad.{_name}") is not None:
-        importlib.import_module(f"minigrad.{_name}").install()
+# The host bodies work on the others from outside. Everything else runs without them.
+if find_spec("minigrad.kernels") is not None:
+    importlib.import_module("minigrad.kernels").install()
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 
     def __getattr__(name):
-        """Load what is loaded on demand; say what a name from PyTorch or NumPy is called here."""
+        """Load what is loaded on demand."""
         if name in _PLACES:
             return getattr(importlib.import_module(f"minigrad.{_PLACES[name]}"), name)
-        if name in _ON_DEMAND or f"minigrad.{name}" in sys.modules:
+        if name in _ON_DEMAND:
             return importlib.import_module(f"minigrad.{name}")
-        raise absent("minigrad", name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -17,11 +17,10 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from minigrad.device import asarray_on, is_array
-from minigrad.engine.errors import CAUGHT, Spelling, explain, kind_of, misfit, shown
+from minigrad.engine.errors import CAUGHT, explain, kind_of, misfit, shown
 from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array
 from minigrad.engine.operands import NUMERIC, numeric
-from minigrad.engine.rules import parameter_names
 
 LARGEST = sys.float_info.max  # the largest finite number
 
@@ -96,7 +95,7 @@ def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
 
 
 def public(function: F) -> F:
-    """Let the errors of a function name it, and let it understand the spellings of arguments that operations do.
+    """Let the errors of a function name it.
 
     What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
     operation's, and with what it was given. What names it already stays as it is.
@@ -110,13 +109,10 @@ def public_in_precision(precision: str) -> Callable[[F], F]:
 
 
 def _public(function: F, precision: str | None) -> F:
-    parameters = frozenset(parameter_names(function))
-    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    name = function.__qualname__.rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if not parameters.issuperset(keywords):
-            keywords = Spelling.rename(keywords, parameters, name)
         if precision is not None and interpreters():
             args, keywords = in_precision_of(call, args, keywords)
         try:
@@ -142,9 +138,8 @@ def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, 
     """Raise `error`, which this call of `function` ended in, as one of the function `name`."""
     entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
     if isinstance(error, TypeError) and not entered:
-        raise misfit(error, name, inspect.signature(function), keywords) from None
-    given = args[1:] if function.__name__ == "__init__" else args  # the repr of what is half made would fail
-    told = in_name_of(name, error, (*given, *keywords.values()))
+        raise misfit(error, name, inspect.signature(function)) from None
+    told = in_name_of(name, error, (*args, *keywords.values()))
     if told is error:
         raise error
     raise told from error

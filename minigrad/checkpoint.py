@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, to_numpy
-from minigrad.namespace import answer
 from minigrad.tensor import Tensor
 
 _CHECKSUM = "minigrad.checksum"  # the metadata entry under which save_tensors keeps the checksum of the tensors
-_OF_BYTES = "minigrad.crc32"  # the entry of older files: the checksum of the bytes alone, without names and shapes
 _DTYPES = {np.dtype(name) for name in ("bool", "float16", "float32", "float64")} | {
     np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -101,10 +99,9 @@ def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], d
                       for name, dtype in dtypes.items()}
     except (SafetensorError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file: {error}") from error
-    for entry, described in ((_CHECKSUM, True), (_OF_BYTES, False)):
-        expected = metadata.pop(entry, None)
-        if expected is not None and expected != _checksum(arrays, described):
-            raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
+    expected = metadata.pop(_CHECKSUM, None)
+    if expected is not None and expected != _checksum(arrays):
+        raise CheckpointError(f"{path}: damaged: the values do not match their checksum")
     return arrays, metadata
 
 
@@ -130,16 +127,12 @@ def _host_array(name: str, value: Any) -> np.ndarray:
     return host.astype(native, copy=False)
 
 
-def _checksum(arrays: Mapping[str, np.ndarray], described: bool = True) -> str:
-    """CRC-32 of names, dtypes, shapes and bytes, in the order of the names: finds what a bad disk or copy changed.
-
-    Without the first three if not `described`.
-    """
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """CRC-32 of names, dtypes, shapes and bytes, in the order of the names: finds what a bad disk or copy changed."""
     crc = 0
     for name in sorted(arrays):
         array = arrays[name]
-        if described:
-            crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape} ".encode(), crc)
+        crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape} ".encode(), crc)
         crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, crc)
     return f"{crc:08x}"
 
@@ -150,6 +143,3 @@ def _force_to_disk(path: Path, flags: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-answer("minigrad.checkpoint")

@@ -1,14 +1,12 @@
 """A plugin for pytest: minigrad without the packages that work on it from outside, as if they were not installed.
 
 ``python -m pytest -p tests.page_alone tests/minigrad/ops`` runs what does not need them. A test, or a file of tests,
-that imports one of them by itself is skipped, and so is one whose calls need the spellings of `minigrad.compat`. Any
-other import of one fails, and its test with it.
+that imports one of them by itself is skipped. Any other import of one fails, and its test with it.
 """
 
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -17,12 +15,10 @@ from typing import Any
 
 import pytest
 
-BLOCKED = tuple(f"minigrad.{name}" for name in ("kernels", "precision", "inspect", "compat"))
+BLOCKED = tuple(f"minigrad.{name}" for name in ("kernels", "precision", "inspect"))
 ROOT = Path(__file__).parents[1]
 # Imports from these are those of the tests: their own, or the ones that a public name such as minigrad.profile makes.
 OF_TESTS = (ROOT / "tests", ROOT / "minigrad/__init__.py", ROOT / "minigrad/optim/__init__.py")
-# How Python says that a call does not fit. Beside `minigrad.compat` the same test passes.
-MISFIT = re.compile(r"unexpected keyword argument|(too many|\d) positional arguments?|missing a required argument")
 
 if "minigrad" in sys.modules:
     raise RuntimeError("tests.page_alone: minigrad is imported already; name the plugin with -p on the command line")
@@ -57,8 +53,4 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     except ModuleNotFoundError as error:
         if is_the_tests_own(error):
             pytest.skip(f"needs {error.name}")
-        raise
-    except (TypeError, AssertionError) as error:
-        if MISFIT.search(str(error)):
-            pytest.skip("needs minigrad.compat")
         raise

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # These packages work on the others through the seams of the engine, and nothing outside of them may import them.
-OUTSIDE = ("minigrad.kernels", "minigrad.precision", "minigrad.inspect", "minigrad.compat")
+OUTSIDE = ("minigrad.kernels", "minigrad.precision", "minigrad.inspect")
 # The public names of a package, which may be those of OUTSIDE: loaded when somebody asks for them.
 DOORS = ("minigrad", "minigrad.optim")
 

@@ -25,11 +25,10 @@ def arrays():
     draw = np.random.default_rng(0)
     shapes = {"x": (2, 3), "y": (2, 3), "v": (3,), "w": (3, 4), "q": (2, 5, 4), "k": (2, 5, 4), "s": (2, 5, 4)}
     found = {name: draw.uniform(0.1, 0.9, size=shape).astype(np.float32) for name, shape in shapes.items()}
-    found["i"], found["labels"] = draw.integers(0, 2, size=(2, 3)), np.array([2, 0])
+    found["labels"] = np.array([2, 0])
     found["m"] = np.array([[True, False, True], [False, True, True]])
     found["mask"] = draw.random((5, 5)) < 0.6
     found["mask"][:, 0] = True
-    found["causal"] = np.tri(5, dtype=bool)
     return found
 
 
@@ -91,18 +90,6 @@ ROWS = rows()
 @pytest.mark.parametrize(("theirs", "here"), ROWS, ids=[here for _, here in ROWS])
 def test_our_cell_runs_and_gives_what_pytorchs_gives(theirs, here):
     result = plain(ours(here))
-    assert result is not None or "allow_unused" in here
+    assert result is not None
     if has_pytorch:
         assert_same(result, plain(pytorchs(theirs)))
-
-
-OWNERS = {"torch": minigrad, "F": minigrad.functional, "nn": nn, "optim": optim, "x": minigrad.Tensor([1.0, 2.0])}
-
-
-def test_every_name_of_pytorch_is_here_or_says_what_it_is_here():
-    """``torch.cat`` is looked for in `minigrad`, ``x.view`` in a Tensor."""
-    cells = " ".join(theirs for theirs, _ in ROWS)
-    for owner, name in sorted(set(re.findall(r"(?<![.\w])(\w+)\.([a-zA-Z_]\w*)", cells))):
-        if owner in OWNERS and not hasattr(OWNERS[owner], name):
-            with pytest.raises(AttributeError, match=f"has no '{name}'(; here it is|: operations broadcast)"):
-                getattr(OWNERS[owner], name)

@@ -1,4 +1,4 @@
-"""Without kernels, mixed precision, instruments and compatibility, minigrad trains a model, and its tests pass."""
+"""Without kernels, mixed precision and instruments, minigrad trains a model, and its tests pass."""
 
 import subprocess
 import sys

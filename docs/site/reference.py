@@ -40,7 +40,7 @@ GROUPS = {
     "Activations": "activations activation softmax gelu",
     "Losses": "losses loss linear_cross_entropy",
     "Operations of your own": "node primitive compositions",
-    "Speed and precision": "autocast gpu kernels paths",
+    "Speed and precision": "precision kernels paths",
 }
 GROUP_OF = {module: group for group, modules in GROUPS.items() for module in modules.split()}
 FEW = 16  # so many names need no groups

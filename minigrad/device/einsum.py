@@ -17,8 +17,11 @@ def einsum(subscripts: str, *xs: Any) -> Any:
     """``np.einsum(subscripts, *xs)``, of letters, commas and ``->``, on the device of the operands.
 
     NumPy adds up the products one after the other if every operand has a letter of the output along its smallest
-    stride. Many in float32 are added up in parts here, whose sums are added up in float64.
+    stride. Many in float32 are added up in parts here, whose sums are added up in float64. float16 is added up in
+    float32.
     """
+    if type(xs[0]) is np.ndarray and xs[0].dtype.char == "e":
+        return einsum(subscripts, *[x.astype(np.float32) for x in xs]).astype(np.float16)
     left, out = subscripts.split("->")
     terms = left.split(",")
     if any(type(x) is not np.ndarray or x.dtype.char != "f" or inner(t, x) not in out

@@ -29,6 +29,11 @@ def sum_over(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return x.sum(axis=axis, keepdims=keepdims)
 
 
+def widened(x: Any) -> Any:
+    """x, an array or a tensor, in float32 if it is float16: for sums, which float16 rounds at each term."""
+    return x.astype(np.float32) if x.dtype.char == "e" else x
+
+
 def loses_digits(x: Any, axis: Any) -> bool:
     """Whether NumPy, summing the host array x over `axis`, adds more than `LONG` terms one after the other."""
     if type(x) is not np.ndarray or x.size <= LONG or x.dtype.char not in "efd":

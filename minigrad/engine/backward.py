@@ -132,8 +132,8 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
-    special = create_graph or interpreters() or any(type(r) is Node and r.primitive.around_pass for r, _ in roots)
-    with surroundings_of(roots, create_graph) if special else contextlib.nullcontext():
+    special = create_graph or interpreters()
+    with surroundings_of(create_graph) if special else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -154,17 +154,14 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     return {**arriving.entries, **results}
 
 
-def surroundings_of(roots: Sequence[tuple[Any, Any]], create_graph: bool) -> contextlib.AbstractContextManager[Any]:
-    """What a pass runs in: what its roots declare; recording of definitions alone under create_graph; a span."""
-    around = [root.primitive.around_pass() for root, _ in roots
-              if type(root) is Node and root.primitive.around_pass is not None]
-    if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        around += [only_watching(), no_fast_bodies()]
-    if interpreters():
-        around.append(span("backward"))
+def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any]:
+    """What a pass runs in: recording of definitions alone under create_graph; a span."""
     stack = contextlib.ExitStack()
-    for context in around:
-        stack.enter_context(context)
+    if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
+        stack.enter_context(only_watching())
+        stack.enter_context(no_fast_bodies())
+    if interpreters():
+        stack.enter_context(span("backward"))
     return stack
 
 

@@ -1,14 +1,11 @@
-"""Errors that name the operation that was called and the operands that it was given.
-
-`minigrad.compat` replaces the two functions of `Spelling`, to translate the names that arguments have elsewhere.
-"""
+"""Errors that name the operation that was called and the operands that it was given."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minigrad.device import is_array
@@ -21,20 +18,6 @@ PLAINER = {  # what NumPy says -> the same in words that name no type of C, and 
     "axes don't match array": "needs all axes in their new order; swapaxes(0, 1) exchanges two",
 }
 CAUGHT = (ValueError, TypeError, IndexError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
-
-
-class Spelling:
-    """The two questions that a call asks about the names of its keyword arguments."""
-
-    @staticmethod
-    def rename(keywords: dict[str, Any], parameters: Collection[str], operation: str) -> dict[str, Any]:
-        """The keyword arguments, by the names that they have here."""
-        return keywords
-
-    @staticmethod
-    def advice(keywords: Iterable[str], parameters: Collection[str], operation: str, problem: str) -> str:
-        """What to give in place of keyword arguments that the operation lacks; an end for the error, or nothing."""
-        return ""
 
 
 def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequence[str] = ()) -> Exception:
@@ -54,12 +37,11 @@ def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequ
     return kind_of(error)(f"{operation}: {message} {operands}")
 
 
-def misfit(error: TypeError, operation: str, signature: inspect.Signature, keywords: Iterable[str]) -> TypeError:
-    """The error for arguments that a function does not have, with its signature and what they are called here."""
+def misfit(error: TypeError, operation: str, signature: inspect.Signature) -> TypeError:
+    """The error for arguments that a function does not have, with its signature."""
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
     problem = re.sub(r"^[\w.]+\(\) ", "", str(error))
-    advice = Spelling.advice(keywords, signature.parameters, operation, problem)
-    return TypeError(f"{operation}{inspect.Signature(bare)}: {problem}{advice}")
+    return TypeError(f"{operation}{inspect.Signature(bare)}: {problem}")
 
 
 def kind_of(error: Exception) -> type[Exception]:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
@@ -43,7 +43,7 @@ from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, recording
-from minigrad.engine.errors import CAUGHT, Spelling, explain, misfit
+from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
@@ -81,8 +81,6 @@ class Primitive(Body, functools.partial[Any]):
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
 
-    # What a backward pass that begins at this operation runs in: a function that makes a context, or None.
-    around_pass: Callable[[], Any] | None = None
     recomputes = False  # True for an operation that stands for a whole computation, to be made again in the backward
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -271,11 +269,10 @@ class Primitive(Body, functools.partial[Any]):
         return self._bind_by_signature(args, kwargs)
 
     def _bind_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        renamed = Spelling.rename(kwargs, self.parameters, self.name)
         try:
-            bound = self.signature.bind(*args, **renamed)
+            bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise misfit(error, self.name, self.signature, kwargs) from None
+            raise misfit(error, self.name, self.signature) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 

@@ -3,8 +3,5 @@
 from minigrad.func.checkpointing import checkpoint
 from minigrad.func.modules import functional_call
 from minigrad.func.transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from minigrad.namespace import answer
 
 __all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
-
-answer("minigrad.func")

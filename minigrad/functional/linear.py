@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
+from minigrad.device.sums import widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
@@ -46,4 +47,4 @@ def linear(input, weight, bias=None):
 # forward: Y = X Wᵀ + b.  With G = dY:  dX = G W,  dW = Gᵀ X,  db = Σ_rows G.
 linear.gradient(input=lambda g, weight: g @ weight,  # (…, E) @ (E, D) -> (…, D)
                 weight=lambda g, input: rows(g).mT @ rows(input),  # (E, N) @ (N, D) -> (E, D), N rows in all
-                bias=lambda g: rows(g).sum(axis=0))
+                bias=lambda g: widened(rows(g)).sum(axis=0).astype(g.dtype))

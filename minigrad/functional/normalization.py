@@ -6,6 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
+from minigrad.device.sums import widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -45,22 +46,23 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
         (…, D)
     """
     check_shapes("layer_norm", input, weight, bias)
-    mean = input.mean(axis=-1, keepdims=True)  # (…, 1)
-    centered = input - mean
+    wide = widened(input)
+    mean = wide.mean(axis=-1, keepdims=True)  # (…, 1)
+    centered = wide - mean
     rstd = 1 / xp(input).sqrt((centered * centered).mean(axis=-1, keepdims=True) + eps)
     out = centered * rstd  # x̂
     if weight is not None:
         out = out * weight
     if bias is not None:
         out = out + bias
-    return out, Saved(mean=mean, rstd=rstd)
+    return out.astype(input.dtype, copy=False), Saved(mean=mean, rstd=rstd)
 
 
 @layer_norm.joint_gradient("input", "weight", "bias")
 def layer_norm_gradient(g, input, weight, saved):
     # forward: out = x̂ · weight + bias            so here: dbias = Σ g,  dweight = Σ g x̂,  dx̂ = g · weight
     normalized = (input - saved.mean) * saved.rstd
-    grad_bias = rows(g).sum(axis=0)
+    grad_bias = widened(rows(g)).sum(axis=0)
     grad_weight = rows(g * normalized).sum(axis=0)
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),

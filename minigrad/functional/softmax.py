@@ -7,6 +7,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
+from minigrad.device.sums import widened
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 
@@ -32,9 +33,10 @@ def softmax(x, axis=-1):
     """
     if not x.size:
         return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
-    exponentials = xp(x).exp(x - maximum(x, axis))
+    wide = widened(x)
+    exponentials = xp(x).exp(wide - maximum(wide, axis))
     total = exponentials.sum(axis=axis, keepdims=True)
-    return exponentials / (total + (total == 0))  # for a row of -inf alone 0 / 1
+    return (exponentials / (total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone 0 / 1
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
@@ -67,9 +69,10 @@ def log_softmax(x, axis=-1):
     """
     if not x.size:
         return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
-    shifted = x - maximum(x, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
+    wide = widened(x)
+    shifted = wide - maximum(wide, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
     total = xp(x).exp(shifted).sum(axis=axis, keepdims=True)
-    return shifted - xp(x).log(total + (total == 0))  # for a row of -inf alone log 1
+    return (shifted - xp(x).log(total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone log 1
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.

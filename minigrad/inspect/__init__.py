@@ -8,15 +8,9 @@ from minigrad.engine.interpreters import span
 from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
 from minigrad.inspect.graph import Drawing, draw
 from minigrad.inspect.hooks import Event, op_hook
-from minigrad.inspect.lines import Line
 from minigrad.inspect.memory import MemoryMeter, memory_meter
-from minigrad.inspect.modules import ModuleCall
-from minigrad.inspect.profile_report import ModuleRow, OperationRow, Profile, Span, SpanRow
-from minigrad.inspect.profiler import profile
-from minigrad.inspect.recorder import Entry, Kept, Leaf, Tape, record_tape, tape
+from minigrad.inspect.profiler import Profile, profile
+from minigrad.inspect.recorder import Tape, record_tape
 
-__all__ = [
-    "AnomalyError", "Drawing", "Entry", "Event", "Kept", "Leaf", "Line", "MemoryMeter", "ModuleCall", "ModuleRow",
-    "OperationRow", "Profile", "Span", "SpanRow", "Tape", "detect_anomaly", "draw", "memory_meter", "op_hook",
-    "profile", "record_tape", "span", "tape",
-]
+__all__ = ["AnomalyError", "Drawing", "Event", "MemoryMeter", "Profile", "Tape", "detect_anomaly", "draw",
+           "memory_meter", "op_hook", "profile", "record_tape", "span"]

@@ -5,16 +5,15 @@ and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`,
 whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
 fault if the gradient that it was given is finite and the one that it returns is not.
 
-Arrays that changed between forward and backward are found by `SavedValues`.
+Arrays that changed between forward and backward are found by checksums: the tape sees that a tensor is changed in
+place, but not who writes into a raw array, and the gradient would be wrong without an error.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
-import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,40 +25,22 @@ from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.modules import ModuleWatcher
-from minigrad.inspect.saved import SavedValues, names_of_saved
 from minigrad.inspect.table import shape_text
 
 
 class AnomalyError(FloatingPointError):
-    """A NaN or an infinity appeared; the message says where, and what went in.
-
-    Attributes:
-        operation: its name.
-        phase: "forward" or "backward".
-        argument: backward: the name of the argument whose rule is at fault.
-        index, value: the first bad element of the output, or of the rule's result.
-        line: the `Line` of the program that ran the operation, None if it was not seen.
-        module: the path of the module that it ran in, "" outside of all.
-    """
-
-    operation: str
-    phase: str
-    argument: str | None
-    index: tuple[int, ...]
-    value: float
-    line: Line | None
-    module: str
+    """A NaN or an infinity appeared; the message says where, and what went in."""
 
 
-def floats_in(value: Any) -> list[Any]:
-    """The floating arrays and numbers in an argument: itself, or its parts."""
-    if isinstance(value, TensorBase):
-        value = value._data
+def _parts(value: Any) -> list[Any]:
+    """What an argument is made of: itself, or its parts; tensors as arrays."""
     if isinstance(value, (tuple, list)):
-        return [part for one in value for part in floats_in(one)]
-    if is_array(value):
-        return [value] if value.dtype.kind == "f" else []
-    return [value] if isinstance(value, (float, np.floating)) else []
+        return [part for one in value for part in _parts(one)]
+    return [value._data if isinstance(value, TensorBase) else value]
+
+
+def _is_floating(value: Any) -> bool:
+    return value.dtype.kind == "f" if is_array(value) else isinstance(value, (float, np.floating))
 
 
 def holds(value: Any, kind: str) -> bool:
@@ -88,51 +69,39 @@ class _Place(NamedTuple):
         return f"it was run by {self.line.describe()}{inner}" + (f"\nin {self.module}" if self.module else "")
 
 
-class _Firing(threading.local):
-    """The operations whose rules run in a thread, the innermost last."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-
 class _Detector(ModuleWatcher):
     """Looks at everything that is computed, and remembers which line made each node."""
 
     buffers = False  # in a sum, a bad value of one gradient looks like one of the next
 
-    def __init__(self, forward: bool, infinities: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._forward, self._infinities = forward, infinities
         self._places: weakref.WeakKeyDictionary[Node, _Place] = weakref.WeakKeyDictionary()
-        self._saved = SavedValues()
-        self._firing = _Firing()
+        self._checksums: weakref.WeakKeyDictionary[Node, list[int]] = weakref.WeakKeyDictionary()
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         output = proceed(operands)
         if output is None:  # of a checkpoint that has nothing to be computed again
             return None
-        call = self.calls.current
-        place = _Place(current_line(), "" if call is None else call.path)
+        place = _Place(current_line(), self.calls.path)
         if output._node is not None:
             self._places[output._node] = place
-            self._saved.remember(output._node)
-        if op.recomputes:  # what runs in it has been checked
-            if output._node is not None:
-                self.calls.keep(output._node)
-        elif self._forward:
+            self._checksums[output._node] = [_checksum(array) for _, array in _saved_arrays(output._node)]
+        if not op.recomputes:
             self._check_output(op, operands.args, output._data, place)
+        elif output._node is not None:  # what runs in it has been checked
+            self.calls.keep(output._node)
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
-        changed = self._saved.changed(node)
-        if changed is not None:
-            raise RuntimeError(f"{changed}\n    {self._places[node].describe()}")
-        self._firing.names.append(node.primitive.name)
-        try:
-            with self.calls.inside(node):
-                gradients = proceed(g)
-        finally:
-            self._firing.names.pop()
+        for (name, array), before in zip(_saved_arrays(node), self._checksums.get(node, ()), strict=False):
+            if _checksum(array) != before:
+                raise RuntimeError(
+                    f"{node.primitive.name}: {name}, of shape {shape_text(array.shape)}, has changed since the "
+                    "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or give "
+                    f"a raw array as Tensor(array), which copies it\n    {self._places[node].describe()}")
+        with self.calls.inside(node):
+            gradients = proceed(g)
         if not node.primitive.recomputes and is_finite(_raw(g)):
             for name, gradient in zip(node.plan.names, gradients, strict=True):
                 if gradient is not None:
@@ -142,36 +111,48 @@ class _Detector(ModuleWatcher):
     def _check_output(self, op: Primitive, args: Sequence[Any], data: Array, place: _Place) -> None:
         if data.dtype.kind != "f" or is_finite(data):
             return
-        operands = [part for argument in args for part in floats_in(argument)]
-        for kind in ("nan", "inf") if self._infinities else ("nan",):
+        operands = [part for part in _parts(args) if _is_floating(part)]
+        for kind in ("nan", "inf"):
             if holds(data, kind) and not any(holds(operand, kind) for operand in operands):
-                self._report_forward(op, args, data, kind, place)
+                index, found = _first(data, kind)
+                named = dict(zip(op.parameters, args, strict=True))
+                raise _error(f"{op.name}: {_a(kind)} in its output, and none in what it was given", found,
+                             place.describe(), *_operands(named, index, data.shape))
 
     def _check_gradient(self, node: Node, name: str, gradient: Array) -> None:
         if is_finite(gradient):
             return
         kind = "nan" if holds(gradient, "nan") else "inf"
-        if kind == "inf" and not self._infinities:
-            return
-        index, value, counted = _first(gradient, kind)
         place = self._places.get(node)
         made = place.describe() if place is not None else (
             "the operation ran outside of detect_anomaly(); have the forward inside, too, to see its line")
-        saved = dict(zip(names_of_saved(node), node.saved, strict=True))
-        _raise(node.primitive.name, "backward", name, index, value, place or _Place(None, ""), [
-            f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
-            f"first at index {index} of shape {shape_text(gradient.shape)}: {value} ({counted})", made,
-            *_operands(saved)])
+        saved = dict(zip(_names_of_saved(node), node.saved, strict=True))
+        raise _error(f"{node.primitive.name}: its gradient rule for {name!r} made {_a(kind)} of a finite gradient",
+                     _first(gradient, kind)[1], made, *_operands(saved))
 
-    def _report_forward(self, op: Primitive, args: Sequence[Any], data: Array, kind: str, place: _Place) -> None:
-        index, value, counted = _first(data, kind)
-        lines = [f"{op.name}: {_a(kind)} in its output, and none in what it was given",
-                 f"first at index {index} of shape {shape_text(data.shape)}: {value} ({counted})"]
-        if self._firing.names:
-            lines.append(f"it ran in the gradient rule of {self._firing.names[-1]}, under create_graph")
-        named = dict(zip(op.parameters, args, strict=True))
-        _raise(op.name, "forward", None, index, value, place,
-               [*lines, place.describe(), *_operands(named, index, data.shape)])
+
+def _saved_arrays(node: Node) -> list[tuple[str, Array]]:
+    """The operands and the output that `node` has saved, and what they are called in an error.
+
+    Of a checkpoint, which is computed again, they are the arrays among its arguments.
+    """
+    if node.primitive.recomputes:
+        segment = node.saved[0]
+        given = [value for value in (*segment.args, *segment.kwargs.values()) if not isinstance(value, TensorBase)]
+        return [("an argument", part) for part in _parts(given) if is_array(part)]
+    return [("the output" if kind == "out" else f"the operand {name!r}", part)
+            for (kind, _), name, value in zip(node.plan.keep, _names_of_saved(node), node.saved, strict=True)
+            if kind in ("value", "out") for part in _parts(value) if is_array(part)]
+
+
+def _names_of_saved(node: Node) -> list[str]:
+    """What each saved value of `node` is: the name of an operand, "out", "shape" and the like."""
+    parameters = node.primitive.parameters
+    return [parameters[position] if kind == "value" else kind for kind, position in node.plan.keep]
+
+
+def _checksum(array: Array) -> int:
+    return zlib.crc32(to_numpy(array).tobytes())
 
 
 def _raw(gradient: Array | TensorBase) -> Array:
@@ -182,29 +163,30 @@ def _a(kind: str) -> str:
     return "a NaN" if kind == "nan" else "an infinity"
 
 
-def _first(data: Array, kind: str) -> tuple[tuple[int, ...], float, str]:
-    """The first bad element: its index, its value, and how many there are of how many."""
+def _first(data: Array, kind: str) -> tuple[tuple[int, ...], str]:
+    """The index of the first bad element; and in words, with its value, and how many there are of how many."""
     host = to_numpy(data)
     bad = np.isnan(host) if kind == "nan" else np.isinf(host)
     index = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
-    return index, float(host[index]), f"{int(bad.sum())} of {bad.size}"
+    return index, (f"first at index {index} of shape {shape_text(host.shape)}: {float(host[index])} "
+                   f"({int(bad.sum())} of {bad.size})")
+
+
+def _error(*parts: str) -> AnomalyError:
+    return AnomalyError("\n".join(parts).replace("\n", "\n    "))
 
 
 def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
               shape: tuple[int, ...] = ()) -> Iterator[str]:
     """A line for each argument: its dtype, shape and range, and its value at `index` if it broadcasts to `shape`."""
     for name, value in named.items():
-        several = isinstance(value, (tuple, list)) and any(floats_in(part) for part in value)
-        for i, part in enumerate(value if several else [value]):
-            label = f"{name}[{i}]" if several else name
-            if isinstance(part, (int, float, bool, str)):
-                yield f"{label}: {part}"
+        for part in _parts(value):
+            if isinstance(part, (int, float)):
+                yield f"{name}: {part}"
+            if not is_array(part):
                 continue
-            raw = part._data if isinstance(part, TensorBase) else part
-            if not is_array(raw):
-                continue
-            host = to_numpy(raw)
-            text = f"{label}: {host.dtype} {shape_text(host.shape)}"
+            host = to_numpy(part)
+            text = f"{name}: {host.dtype} {shape_text(host.shape)}"
             finite = host[np.isfinite(host)] if host.dtype.kind == "f" else host
             if finite.size and host.dtype.kind != "b":
                 text += f", from {finite.min()} to {finite.max()}"
@@ -215,51 +197,15 @@ def _operands(named: dict[str, Any], index: tuple[int, ...] | None = None,
             yield text
 
 
-def _raise(operation: str, phase: str, argument: str | None, index: tuple[int, ...], value: float,
-           place: _Place, parts: list[str]) -> None:
-    error = AnomalyError("\n".join(parts).replace("\n", "\n    "))
-    error.operation, error.phase, error.argument = operation, phase, argument
-    error.index, error.value, error.line, error.module = index, value, place.line, place.module
-    raise error
-
-
-class detect_anomaly:
+@contextlib.contextmanager
+def detect_anomaly() -> Iterator[None]:
     """``with detect_anomaly(): …`` stops at the first NaN or infinity that a computation makes, with `AnomalyError`.
 
     A RuntimeError names the operation, in the backward pass, if what it saved has changed without the tape's notice: a
     raw array that was an operand, or the ``.data`` of a tensor, was written to. The gradient would be wrong.
 
-    A decorator, too. Local to the current thread or task. Every value is looked at, which takes about as long again as
-    the computation, and on a GPU waits for it after each operation: for debugging alone.
-
-    Args:
-        forward: look at the outputs of operations. False remembers their lines and looks at gradients alone, as
-            PyTorch does.
-        infinities: look for infinities, not for NaN alone.
+    Local to the current thread or task. Every value is looked at, which takes about as long again as the computation,
+    and on a GPU waits for it after each operation: for debugging alone.
     """
-
-    def __init__(self, forward: bool = True, infinities: bool = True) -> None:
-        self._options = forward, infinities
-        self._blocks: list[Any] = []
-
-    def __enter__(self) -> None:
-        block = interpreting(_Detector(*self._options))
-        block.__enter__()
-        self._blocks.append(block)
-
-    def __exit__(self, *exception: Any) -> None:
-        self._blocks.pop().__exit__(*exception)
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate `function`; TypeError for one that yields or awaits, which is left and entered on the way."""
-        if any(kind(function) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction,
-                                           inspect.isasyncgenfunction)):
-            raise TypeError(f"detect_anomaly: {function.__name__} yields or awaits and cannot be decorated; use the "
-                            "context manager inside it, around code that does neither")
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with interpreting(_Detector(*self._options)):
-                return function(*args, **kwargs)
-
-        return call
+    with interpreting(_Detector()):
+        yield

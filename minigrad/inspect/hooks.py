@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,31 +23,19 @@ class Event:
             the gradient of the output, alone.
         output: forward: the output, None before it is there and if the operation raised; backward: None.
         gradients: backward: ``(argument, gradient)`` for each input that has one, once the rules have run; arrays, or
-            tensors under ``create_graph``; empty with ``gradients=False``.
+            tensors under ``create_graph``.
         node: what was recorded: in the forward from `after` on, None if nothing was; in the backward always.
-        module: the dotted path of the module that it belongs to, "" outside of all; "checkpoint (computed again)" for
-            what a checkpointed function itself runs the second time.
-        parent: the event during which this one happens: a rule whose operations run under ``create_graph``, or a
-            checkpoint, in its first run or computed again.
+        module: the dotted path of the module that it belongs to, from the class of the outermost module that was
+            called, "" outside of all; "checkpoint (computed again)" for what a checkpointed function itself runs the
+            second time.
 
     A hook may put attributes of its own on it. Arrays must not be written to.
     """
 
-    def __init__(self, operation: Primitive, phase: str, inputs: tuple[Any, ...], module: str,
-                 parent: Event | None) -> None:
-        self.operation, self.name, self.phase, self.inputs = operation, operation.name, phase, inputs
-        self.module, self.parent = module, parent
+    def __init__(self, name: str, phase: str, inputs: tuple[Any, ...], module: str, node: Node | None = None) -> None:
+        self.name, self.phase, self.inputs, self.module, self.node = name, phase, inputs, module, node
         self.output: Any = None
-        self.node: Node | None = None
         self.gradients: list[tuple[str, Any]] = []
-
-    @property
-    def transient(self) -> bool:
-        """Whether it happens in the first run of a checkpoint, of which the tape keeps nothing."""
-        event = self.parent
-        while event is not None and not (event.operation.recomputes and event.phase == "forward"):
-            event = event.parent
-        return event is not None
 
     def __repr__(self) -> str:
         return f"<{self.phase} of {self.name}{' in ' + self.module if self.module else ''}>"
@@ -60,25 +47,20 @@ Hook = Callable[[Event], Any]
 class _Hooks(ModuleWatcher):
     """Makes an event of each operation, and of the rules of each."""
 
-    def __init__(self, before: Hook | None, after: Hook | None, model: Any, gradients: bool) -> None:
-        super().__init__(model)
-        self._before, self._after, self._gradients, self.buffers = before, after, gradients, not gradients
+    buffers = False  # a hook sees the gradient of each rule, not sums of several
+
+    def __init__(self, before: Hook | None, after: Hook | None) -> None:
+        super().__init__()
+        self._before, self._after = before, after
         self._modules: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
-        self._local = threading.local()
 
     @contextlib.contextmanager
-    def _event(self, op: Primitive, phase: str, inputs: tuple[Any, ...], module: str,
-               node: Node | None = None) -> Iterator[Event]:
+    def _around(self, event: Event) -> Iterator[None]:
         """A block in which the event happens, with the hooks before and after it."""
-        running: list[Event] = vars(self._local).setdefault("events", [])
-        event = Event(op, phase, inputs, module, running[-1] if running else None)
-        event.node = node
         self._call(self._before, event)
-        running.append(event)
         try:
-            yield event
+            yield
         finally:
-            running.pop()
             self._call(self._after, event)
 
     def _call(self, hook: Hook | None, event: Event) -> None:
@@ -87,8 +69,8 @@ class _Hooks(ModuleWatcher):
                 hook(event)
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        call = self.calls.current
-        with self._event(op, "forward", operands.args, call.path if call else "") as event:
+        event = Event(op.name, "forward", operands.args, self.calls.path)
+        with self._around(event):
             event.output = output = proceed(operands)
             if output is not None and output._node is not None:
                 event.node = output._node
@@ -98,18 +80,17 @@ class _Hooks(ModuleWatcher):
         return output
 
     def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
-        with self.calls.inside(node), self._event(node.primitive, "backward", (g,), self._modules.get(node, ""),
-                                                  node) as event:
+        event = Event(node.primitive.name, "backward", (g,), self._modules.get(node, ""), node)
+        with self.calls.inside(node), self._around(event):
             gradients = proceed(g)
-            if self._gradients and node.plan.names:
+            if node.plan.names:
                 event.gradients = [(name, gradient) for name, gradient in zip(node.plan.names, gradients, strict=True)
                                    if gradient is not None]
         return gradients
 
 
 @contextlib.contextmanager
-def op_hook(before: Hook | None = None, after: Hook | None = None, *, model: Any = None,
-            gradients: bool = True) -> Iterator[None]:
+def op_hook(before: Hook | None = None, after: Hook | None = None) -> Iterator[None]:
     """Call ``before(event)`` and ``after(event)`` around every operation inside the block, forward and backward.
 
     Local to the current thread or task, and to threads that run in a copy of its context, which call the hooks at the
@@ -118,11 +99,8 @@ def op_hook(before: Hook | None = None, after: Hook | None = None, *, model: Any
     Args:
         before: called before the operation, or the rules of one, run.
         after: called when they have run, or raised.
-        model: a module, from which ``event.module`` counts the dotted names.
-        gradients: whether ``event.gradients`` is filled. False leaves rules that add into the engine's own buffers
-            (indexing) as they are: use it where time or memory is measured.
     """
     if before is None and after is None:
         raise ValueError("op_hook: give before, after or both")
-    with interpreting(_Hooks(before, after, model, gradients)):
+    with interpreting(_Hooks(before, after)):
         yield

@@ -7,16 +7,19 @@ import functools
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from minigrad.device import is_array
-from minigrad.engine.node import FREED, Node, Saved, TensorBase
+from minigrad.engine.interpreters import Operands, interpreting
+from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase
+from minigrad.engine.primitive import Primitive
 from minigrad.func.checkpointing import Segment
-from minigrad.inspect.hooks import Event, op_hook
+from minigrad.inspect.modules import ModuleWatcher
 from minigrad.inspect.table import percent, size, table
 
 Place = tuple[str, str]  # an operation's name and the path of a module
+SHOWN = 20  # rows of a table
 
 
 def owner(array: Any) -> Any:
@@ -45,25 +48,22 @@ class MemoryMeter:
     """What `memory_meter` counts. ``print`` shows it at its peak, by operation and by module.
 
     Memory is counted once, whole, however many saved values look at it, for the operation that saved it first. That of
-    leaves, which are parameters and inputs, exists anyway and is counted apart; raw arrays, such as masks, are not.
-    What a checkpoint saves in its first run is thrown away at once and not counted; what it saves when it is computed
-    again is.
+    leaves, which are parameters and inputs, exists anyway and is not counted. What a checkpoint saves in its first run
+    is thrown away at once and not counted; what it saves when it is computed again is.
 
     Attributes:
         peak: the most bytes that the tape kept at a time.
         peak_by_place: those bytes, by the operation's name and the path of the module.
-        peak_given: the bytes of leaves that rules referred to then.
     """
 
     def __init__(self) -> None:
-        self.peak = self.peak_given = 0
+        self.peak = 0
         self.peak_by_place: Counter[Place] = Counter()
         self._now: Counter[Place] = Counter()
-        self._current = self._given_bytes = 0
+        self._current = 0
         self._held: dict[int, list[Any]] = {}  # by owner's id: how often it is held, its bytes, its place or None
         self._nodes: dict[int, tuple[weakref.ref[Node], list[int]]] = {}  # what each node holds, by node's number
         self._leaf_ticks: dict[int, list[int]] = {}  # the change ticks of leaves, which views of them share
-        self._last = threading.local()  # its `node`: a weak reference to that whose rules a thread ran last
         self._lock = threading.RLock()  # threads share leaves; and a node may die at any moment
 
     @property
@@ -73,44 +73,28 @@ class MemoryMeter:
         return self._current
 
     @property
-    def given(self) -> int:
-        """The bytes of leaves that rules refer to now."""
-        self._release(list(self._nodes))
-        return self._given_bytes
-
-    @property
     def by_place(self) -> dict[Place, int]:
         """What `current` is made of, by the operation's name and the path of the module."""
         self._release(list(self._nodes))
         return dict(self._now)
 
-    def _after(self, event: Event) -> None:
-        last = getattr(self._last, "node", None)
-        last = None if last is None else last()
-        if last is not None:
-            self._release([last.number])
-        if event.phase == "backward":
-            self._last.node = weakref.ref(event.node) if event.node is not None else None  # freed only after this event
-        elif event.node is not None and not event.transient:
-            with self._lock:
-                self._hold(event.node, event.inputs, event.module)
-
     def _hold(self, node: Node, inputs: Iterable[Any], module: str) -> None:
-        given = self._owners_given(inputs)
-        held = []
-        for array in arrays_in(node.saved):
-            whole = owner(array)
-            entry = self._held.get(id(whole))
-            if entry is None:
-                place = None if id(whole) in given else (node.primitive.name, module)
-                entry = self._held[id(whole)] = [0, int(whole.nbytes), place]
-                self._count(entry, +1)
-            entry[0] += 1
-            held.append(id(whole))
-        died = functools.partial(_died, weakref.ref(self), node.number)
-        self._nodes[node.number] = weakref.ref(node, died), held
-        if (self._current, self._given_bytes) > (self.peak, self.peak_given):
-            self.peak, self.peak_given, self.peak_by_place = self._current, self._given_bytes, self._now.copy()
+        with self._lock:
+            given = self._owners_given(inputs)
+            held = []
+            for array in arrays_in(node.saved):
+                whole = owner(array)
+                entry = self._held.get(id(whole))
+                if entry is None:
+                    place = None if id(whole) in given else (node.primitive.name, module)
+                    entry = self._held[id(whole)] = [0, int(whole.nbytes), place]
+                    self._count(entry, +1)
+                entry[0] += 1
+                held.append(id(whole))
+            died = functools.partial(_died, weakref.ref(self), node.number)
+            self._nodes[node.number] = weakref.ref(node, died), held
+            if self._current > self.peak:
+                self.peak, self.peak_by_place = self._current, self._now.copy()
 
     def _owners_given(self, values: Iterable[Any]) -> set[int]:
         """The ids of the owners of memory that leaves among `values`, and views of leaves, look at."""
@@ -127,13 +111,11 @@ class MemoryMeter:
 
     def _count(self, entry: list[Any], sign: int) -> None:
         _, count, place = entry
-        if place is None:
-            self._given_bytes += sign * count
-            return
-        self._current += sign * count
-        self._now[place] += sign * count
-        if not self._now[place]:
-            del self._now[place]
+        if place is not None:
+            self._current += sign * count
+            self._now[place] += sign * count
+            if not self._now[place]:
+                del self._now[place]
 
     def _release(self, numbers: Iterable[int], dead: bool = False) -> None:
         """Let go of what the nodes of these numbers held, if a backward freed them or they are gone."""
@@ -150,25 +132,16 @@ class MemoryMeter:
                     if not entry[0]:
                         self._count(self._held.pop(key), -1)
 
-    def text(self, count: int | None = 20) -> str:
-        """The tables, with the `count` largest operations and modules, and the sum of the rest; None for all."""
-        lines = [f"the tape kept {size(self.peak)} at its peak, and keeps {size(self.current)} now",
-                 f"parameters and inputs that its rules refer to: {size(self.peak_given)} then, {size(self.given)} now"]
+    def __str__(self) -> str:
+        lines = [f"the tape kept {size(self.peak)} at its peak, and keeps {size(self.current)} now"]
         for title, part in (("operation", 0), ("module", 1)):
             at_peak, now = _summed(self.peak_by_place, part), _summed(self._now, part)
-            largest = at_peak.most_common(count)
-            rows = [(name, bytes_, now[name]) for name, bytes_ in largest]
-            if len(largest) < len(at_peak):
-                rest = set(at_peak) - {name for name, _ in largest}
-                more = f"… {len(rest)} more"
-                rows.append((more, sum(at_peak[name] for name in rest), sum(now[name] for name in rest)))
             if title == "operation" or set(at_peak) != {"(no module)"}:
-                cells = [(name, size(peak), percent(peak, self.peak), size(left)) for name, peak, left in rows]
-                lines += ["", table((title, "at the peak", "share", "now"), cells, right=(1, 2, 3))]
+                cells = [(name, size(peak), percent(peak, self.peak), size(now[name]))
+                         for name, peak in at_peak.most_common(SHOWN)]
+                more = [f"… {len(at_peak) - SHOWN} more"] if len(at_peak) > SHOWN else []
+                lines += ["", table((title, "at the peak", "share", "now"), [*cells, *more], right=(1, 2, 3))]
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text()
 
     def __repr__(self) -> str:
         return f"<MemoryMeter of at most {self.peak:,} bytes; print() shows it>"
@@ -188,17 +161,56 @@ def _died(meter: weakref.ref[MemoryMeter], number: int, _: Any) -> None:
         alive._release([number], dead=True)
 
 
+class _Running(threading.local):
+    """What runs in a thread."""
+
+    def __init__(self) -> None:
+        self.first_runs = 0  # of checkpoints: what they record is thrown away
+        self.last: weakref.ref[Node] | None = None  # that whose rules ran last: it is freed only after them
+
+
+class _Watcher(ModuleWatcher):
+    """Tells a meter what is recorded, and when it may have been freed."""
+
+    def __init__(self, meter: MemoryMeter) -> None:
+        super().__init__()
+        self._meter, self._running = meter, _Running()
+
+    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+        self._running.first_runs += op.recomputes
+        try:
+            output = proceed(operands)
+        finally:
+            self._running.first_runs -= op.recomputes
+            self._release_last()
+        node = None if output is None else output._node
+        if node is not None and op.recomputes:
+            self.calls.keep(node)
+        if node is not None and not self._running.first_runs:
+            self._meter._hold(node, operands.args, self.calls.path)
+        return output
+
+    def rules(self, node: Node, g: Array | TensorBase, proceed: Callable[[Any], list[Any]]) -> list[Any]:
+        try:
+            with self.calls.inside(node):
+                return proceed(g)
+        finally:
+            self._release_last()
+            self._running.last = weakref.ref(node)
+
+    def _release_last(self) -> None:
+        last = None if self._running.last is None else self._running.last()
+        if last is not None:
+            self._meter._release([last.number])
+
+
 @contextlib.contextmanager
-def memory_meter(model: Any = None) -> Iterator[MemoryMeter]:
+def memory_meter() -> Iterator[MemoryMeter]:
     """Count the bytes that the tape keeps: ``with memory_meter() as memory: …``, then ``print(memory)``.
 
     What is recorded inside the block is followed until it is freed, after the block too. Gradients, and what an
     operation needs only while it runs, are not on the tape and are not counted.
-
-    Args:
-        model: a module, from which the dotted names of modules are counted; by default from the outermost that is
-            called, under the name of its class.
     """
     meter = MemoryMeter()
-    with op_hook(after=meter._after, model=model, gradients=False):
+    with interpreting(_Watcher(meter)):
         yield meter

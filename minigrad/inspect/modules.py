@@ -87,6 +87,11 @@ class ModuleCalls:
         """The innermost call that is under way."""
         return self._open.calls[-1][1] if self._open.calls else None
 
+    @property
+    def path(self) -> str:
+        """That of `current`, "" outside of all modules."""
+        return "" if self.current is None else self.current.path
+
     def begin(self, module: Any) -> ModuleCall:
         """A call of `module` begins."""
         kind = type(module).__name__

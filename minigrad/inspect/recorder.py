@@ -1,4 +1,4 @@
-"""The tape, written down: while it is recorded (`record_tape`), or from a tensor that was recorded before (`tape`).
+"""The tape, written down while it is recorded: `record_tape`.
 
 What the tape tells of an operation is read from its node at once, so that no array is kept alive. As text it is a table
 with a line for each recorded operation, in the order in which a backward fires them.
@@ -10,34 +10,34 @@ import contextlib
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import Operands, interpreting
-from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase, gradient_target
+from minigrad.engine.node import FREED, Array, Node, Saved, TensorBase
 from minigrad.engine.primitive import Primitive
-from minigrad.inspect.lines import Line, current_line, short_names, shorten_lines
+from minigrad.inspect.lines import Line, current_line
 from minigrad.inspect.memory import arrays_in
 from minigrad.inspect.modules import RECOMPUTED, ModuleCall, ModuleCalls, ModuleWatcher
-from minigrad.inspect.table import shape_text, size, table
+from minigrad.inspect.table import shape_text, shorten, size, table
+
+SHOWN = 200  # operations, and leaves, that are printed
 
 # ------------------------------------------------------------------- one operation
 
 
-@dataclass
-class Kept:
-    """A value that the tape keeps: its name, its shape and bytes if it is an array, and the rules that ask for it.
+class Kept(NamedTuple):
+    """Arrays that the tape keeps: their name, their bytes, and the rules that ask for them.
 
-    `rules` are the arguments whose gradient needs it; without any, the composition that stands for the operation under
-    ``create_graph`` does.
+    `rules` are the arguments whose gradient needs them; without any, the composition that stands for the operation
+    under ``create_graph`` does.
     """
 
     name: str
-    shape: tuple[int, ...] | None
     nbytes: int
     rules: tuple[str, ...]
 
@@ -50,16 +50,15 @@ class Entry:
         number: counts what was recorded; a backward goes from large to small.
         name, shape, dtype: of the operation, and of its output.
         inputs: ``(argument, shape)`` of the tensors and arrays that went in; only of those that require a gradient if
-            the operation ran outside of a `record_tape` block.
+            the operation ran before the `record_tape` block.
         parents: ``(argument, number)`` for each input that requires a gradient: of an entry, or of a leaf (negative).
-        kept: what it saved; None if a backward had freed it already.
-        line: the line of the program that ran it; None outside of a block.
+        kept: the arrays that it saved; None if a backward had freed it already.
+        line: the line of the program that ran it; None of one that ran before the block.
         call: the call of a module that it ran in.
         inside: the number of the entry whose rule recorded it, under ``create_graph``, or in whose place it was
             recorded: a checkpoint that was computed again, a fused operation under ``create_graph``.
         expansions: the number of what gets its gradient, for each time that something was recorded in its place.
         fired: its place in the order of the backward, once its rules have run.
-        times: how often they have run.
     """
 
     number: int
@@ -73,7 +72,6 @@ class Entry:
     call: ModuleCall | None = None
     inside: int | None = None
     fired: int | None = None
-    times: int = 0
     expansions: list[int] = field(default_factory=list)
     _norm: Any = None
 
@@ -93,7 +91,6 @@ class Leaf:
     Attributes:
         name: its dotted name, None if it has none.
         tensor: the tensor, None once nobody else holds it: the tape does not.
-        times: how many backwards inside the block have reached it.
     """
 
     number: int
@@ -101,7 +98,6 @@ class Leaf:
     shape: tuple[int, ...]
     dtype: Any
     _reference: weakref.ref[TensorBase] = field(repr=False)
-    times: int = 0
     _norm: Any = field(default=None, repr=False)
 
     @property
@@ -115,19 +111,13 @@ class Leaf:
         return self._reference()
 
 
-def named_arguments(operation: Any, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """``(name, value)`` of the arguments of an operation; ``*xs`` one by one, as ``xs[0]``."""
-    for name, value in zip(operation.parameters, args, strict=True):
-        if operation.variadic and name == operation.parameters[0]:
-            yield from ((f"{name}[{i}]", part) for i, part in enumerate(value))
-        else:
-            yield name, value
-
-
 def read_inputs(operation: Any, args: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
-    """``(argument, shape)`` of the tensors and arrays among the arguments."""
-    return [(name, tuple(value.shape)) for name, value in named_arguments(operation, args)
-            if isinstance(value, TensorBase) or is_array(value)]
+    """``(argument, shape)`` of the tensors and arrays among the arguments; ``*xs`` one by one, as ``xs[0]``."""
+    named = [*zip(operation.parameters, args, strict=True)]
+    if operation.variadic:
+        name, parts = named.pop(0)
+        named = [*((f"{name}[{i}]", part) for i, part in enumerate(parts)), *named]
+    return [(name, tuple(value.shape)) for name, value in named if isinstance(value, TensorBase) or is_array(value)]
 
 
 def input_names(node: Node) -> list[str]:
@@ -139,36 +129,18 @@ def input_names(node: Node) -> list[str]:
 
 
 def read_kept(node: Node) -> list[Kept] | None:
-    """What `node` saved, the largest first, and which rule asked for it."""
+    """The arrays that `node` saved, the largest first, and which rule asked for them."""
     if node.saved is FREED:
         return None
     if node.primitive.recomputes:
-        arrays = [array for value in node.saved for array in arrays_in(value)]
-        return [Kept("arguments", None, sum(array.nbytes for array in arrays), ("input",))]
-    kept = []
-    asking = _askers(node)
+        return [Kept("arguments", sum(array.nbytes for array in arrays_in(node.saved)), ("input",))]
+    kept, asking = [], _askers(node)
     for source, value in zip(node.plan.keep, node.saved, strict=True):
-        rules = tuple(asking.get(source, ()))
-        for name, part in _parts(_name(node, source), value):
-            arrays = list(arrays_in(part))
-            shape = tuple(arrays[0].shape) if len(arrays) == 1 else None
-            kept.append(Kept(name, shape, sum(array.nbytes for array in arrays), rules))
-    return sorted(kept, key=lambda one: -one.nbytes)
-
-
-def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Saved):
-        yield from vars(value).items()
-    else:
-        yield name, value
-
-
-def _name(node: Node, source: tuple[str, int]) -> str:
-    kind, position = source
-    if kind in ("out", "saved"):
-        return kind
-    parameter: str = node.primitive.parameters[position]
-    return parameter if kind == "value" else f"{parameter}_{kind}"
+        kind, position = source
+        whole = node.primitive.parameters[position] if kind == "value" else kind
+        for name, part in vars(value).items() if isinstance(value, Saved) else [(whole, value)]:
+            kept.append(Kept(name, sum(array.nbytes for array in arrays_in(part)), tuple(asking.get(source, ()))))
+    return sorted([one for one in kept if one.nbytes], key=lambda one: -one.nbytes)
 
 
 def _askers(node: Node) -> dict[tuple[str, int], list[str]]:
@@ -192,13 +164,11 @@ class Tape:
     Attributes:
         entries: an `Entry` for each operation, by number.
         leaves: a `Leaf` for each leaf that an operation refers to, by its (negative) number.
-        watched: whether it comes from a `record_tape` block, which alone sees lines, modules and gradients.
     """
 
-    def __init__(self, watched: bool) -> None:
+    def __init__(self) -> None:
         self.entries: dict[int, Entry] = {}
         self.leaves: dict[int, Leaf] = {}
-        self.watched = watched
         self._leaf_numbers: dict[int, int] = {}  # by the id of a leaf that is alive
         self._lock = threading.Lock()  # several threads may come by one leaf
 
@@ -210,12 +180,8 @@ class Tape:
         return sorted(self.entries.values(),
                       key=lambda entry: (entry.fired is None, entry.fired or 0, -entry.number))
 
-    def text(self, count: int | None = 200, width: int = 120) -> str:
-        """The table, at most `width` columns wide; of more than `count` operations, those in the middle left out."""
-        return listing(self, count, width)
-
     def __str__(self) -> str:
-        return self.text()
+        return listing(self)
 
     def __repr__(self) -> str:
         return f"<Tape of {len(self.entries)} operations; print() shows them>"
@@ -264,8 +230,8 @@ class _Running(threading.local):
 class _Recorder(ModuleWatcher):
     """Writes a tape as operations are recorded, and as their rules run."""
 
-    def __init__(self, tape: Tape, model: Any) -> None:
-        super().__init__(model)
+    def __init__(self, tape: Tape) -> None:
+        super().__init__()
         self._tape, self._running, self._fired = tape, _Running(), itertools.count(1)
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
@@ -302,7 +268,7 @@ class _Recorder(ModuleWatcher):
                 return
             self._tape.add(node, self.calls)  # it was recorded before the block
         entry = entries[node.number]
-        entry.fired, entry.times, entry._norm = next(self._fired), entry.times + 1, gradient_norm(g)
+        entry.fired, entry._norm = next(self._fired), gradient_norm(g)
 
     def expanded(self, node: Node, target: Node | TensorBase) -> None:
         entry = self._tape.entries.get(node.number)
@@ -312,49 +278,20 @@ class _Recorder(ModuleWatcher):
     def leaf_reached(self, leaf: TensorBase, gradient: Array | TensorBase) -> None:
         if not self._running.first_runs:
             reached = self._tape.leaves[self._tape.number_of(leaf, self.calls)]
-            reached._norm, reached.times = gradient_norm(gradient), reached.times + 1
+            reached._norm = gradient_norm(gradient)
 
 
 @contextlib.contextmanager
-def record_tape(model: Any = None) -> Iterator[Tape]:
+def record_tape() -> Iterator[Tape]:
     """Write down all that is recorded inside, and the gradients that come by: ``with record_tape() as t: …; print(t)``.
 
     The values themselves are not kept. Local to the current thread or task. Of an operation or a leaf that several
-    backwards come by, it has the gradient of the last.
-
-    Args:
-        model: a module, from which dotted names are counted; by default from the outermost module that is called,
-            under the name of its class.
+    backwards come by, it has the gradient of the last. Dotted names begin at the outermost module that is called, under
+    the name of its class.
     """
-    tape = Tape(watched=True)
-    with interpreting(_Recorder(tape, model)):
+    tape = Tape()
+    with interpreting(_Recorder(tape)):
         yield tape
-
-
-def tape(tensor: Any, model: Any = None) -> Tape:
-    """The tape of what `tensor` was computed from, as its nodes tell it: no lines, modules and gradients.
-
-    Args:
-        tensor: the result of recorded operations.
-        model: a module whose parameters' names are shown.
-
-    Raises:
-        TypeError: not a tensor.
-        ValueError: nothing was recorded.
-    """
-    if not isinstance(tensor, TensorBase):
-        raise TypeError(f"tape: a tensor expected, got {type(tensor).__name__}")
-    if tensor._node is None:
-        raise ValueError(f"tape: nothing was recorded for this tensor of shape {tuple(tensor._data.shape)}: no "
-                         "operation made it from a tensor that requires a gradient")
-    found, calls = Tape(watched=False), ModuleCalls(model)
-    stack = [gradient_target(tensor)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Node) and node.number not in found.entries:
-            found.add(node, calls)
-            stack.extend(node.parents)
-    return found
 
 
 # ------------------------------------------------------------------------- as text
@@ -364,10 +301,8 @@ _READING = """\
 {count}, in the order in which {order}: what was recorded last comes first.
   made at    the line of the program that ran the operation, and the one in minigrad.functional that it led to
   shapes     its tensors and arrays → its output, and the dtype of that
-  saved      what is kept for the backward, and whose gradient needs it: x 640 B→∂weight; w 512 B→∂x
-  |gradient| the norm of the gradient of its output, when its rules ran; ×2: the last of two times"""
-_UNWATCHED = """\
-Lines, modules and gradients are seen inside a block alone: with inspect.record_tape() as t: …, backward too."""
+  saved      the arrays kept for the backward, and whose gradient needs them: x 640 B→∂weight; w 512 B→∂x
+  |gradient| the norm of the gradient of its output, when its rules ran last"""
 
 
 def dtype_text(dtype: Any) -> str:
@@ -377,21 +312,11 @@ def dtype_text(dtype: Any) -> str:
 
 
 def kept_text(entry: Entry) -> str:
-    """What an operation saved and for which rules: ``y 704 B, x_shape→∂x; x 512 B, y_shape→∂y``."""
+    """The arrays that an operation saved, and for which rules: ``y 704 B→∂x; x 512 B→∂y``."""
     if entry.kept is None:
         return "freed"
-    known = {"out", *(name for name, _ in entry.inputs)}  # their shapes are in the row already
-    everything = {name for name, _ in entry.parents}
-    by_rules: dict[tuple[str, ...], list[str]] = {}
-    for kept in entry.kept:
-        shape = f" {shape_text(kept.shape)}" if kept.shape is not None and kept.name not in known else ""
-        text = f"{kept.name}{shape}{' ' + size(kept.nbytes) if kept.nbytes else ''}"
-        by_rules.setdefault(tuple(dict.fromkeys(kept.rules)), []).append(text)
-    texts = []
-    for rules, kept_for_them in by_rules.items():
-        whose = "∂all" if len(everything) > 1 and everything == set(rules) else "".join(f"∂{rule}" for rule in rules)
-        texts.append(f"{', '.join(kept_for_them)}→{whose or 'create_graph'}")
-    return "; ".join(texts)
+    return "; ".join(f"{one.name} {size(one.nbytes)}→{''.join(f'∂{rule}' for rule in dict.fromkeys(one.rules))}"
+                     for one in entry.kept)
 
 
 def norm_text(norm: float | None) -> str:
@@ -400,17 +325,14 @@ def norm_text(norm: float | None) -> str:
 
 
 def _status(one: Entry | Leaf, any_fired: bool) -> str:
-    norm = norm_text(one.gradient_norm)
-    if one.times > 1:
-        return f"{norm} ×{one.times}"
-    return norm or ("not reached" if any_fired else "")
+    return norm_text(one.gradient_norm) or ("not reached" if any_fired else "")
 
 
-def _row(place: int, entry: Entry, any_fired: bool, files: Mapping[str, str]) -> tuple[str, ...]:
+def _row(place: int, entry: Entry, any_fired: bool) -> tuple[str, ...]:
     shapes = " ".join(shape_text(shape) for _, shape in entry.inputs)
-    shapes += f" → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
-    return (str(place), entry.name, "" if entry.line is None else entry.line.text(files), shapes, kept_text(entry),
-            _status(entry, any_fired))
+    shapes = f"{shorten(shapes, 30)} → {shape_text(entry.shape)} {dtype_text(entry.dtype)}"
+    return (str(place), entry.name, "" if entry.line is None else str(entry.line), shapes,
+            shorten(kept_text(entry), 40), _status(entry, any_fired))
 
 
 def _heading(entry: Entry, tape: Tape) -> str:
@@ -426,51 +348,29 @@ def _heading(entry: Entry, tape: Tape) -> str:
     return ", ".join(part for part in (module, RECOMPUTED if RECOMPUTED in labels else "", by) if part)
 
 
-def listing(tape: Tape, count: int | None, width: int) -> str:
-    """The whole text: how to read it, the operations, the leaves."""
+def listing(tape: Tape) -> str:
+    """The whole text: how to read it, the operations, the leaves; of a long tape, those in the middle left out."""
     entries = tape.in_firing_order()
     any_fired = any(entry.fired is not None for entry in entries)
     order = "the backward fired them" if any_fired else "a backward will fire them"
     operations = "1 operation" if len(entries) == 1 else f"{len(entries)} operations"
-    lines = [_READING.format(count=operations, order=order), *([] if tape.watched else [_UNWATCHED]), ""]
-
-    left_out = 0 if count is None else max(0, len(entries) - count)
-    first = (len(entries) - left_out + 1) // 2
-    files = short_names(line for entry in entries if entry.line is not None for line in entry.line.shown)
     rows: list[tuple[str, ...] | str] = []
-    heading = ""
+    heading, left_out = "", range(SHOWN // 2, len(entries) - SHOWN // 2)
     for place, entry in enumerate(entries):
-        if first <= place < first + left_out:
-            if place == first:
-                rows.append(f"… {left_out} more: text(count=None) shows all …")
-                heading = ""
+        if place in left_out:
+            if place == left_out[0]:
+                rows.append(f"… {len(left_out)} more …")
             continue
         if _heading(entry, tape) != heading:
             heading = _heading(entry, tape)
             rows.append(f"── {heading or 'outside of modules'}")
-        rows.append(_row(place + 1, entry, any_fired, files))
-    header = ["#", "operation", "made at", "shapes", "saved", "|gradient|"]
-    used = {i for row in rows if not isinstance(row, str) for i, cell in enumerate(row) if cell}
-    keep = [i for i in range(len(header)) if i in used or i not in (2, 5)]
-    rows = [row if isinstance(row, str) else tuple(row[i] for i in keep) for row in rows]
-    flexible = {keep.index(i): weight for i, weight in ((2, 0.8), (3, 1.3), (4, 1.0)) if i in keep}
-    right = [keep.index(i) for i in (0, 5) if i in keep]
-    cut = {keep.index(2): shorten_lines} if 2 in keep else {}
-    lines.append(table([header[i] for i in keep], rows, right, width, flexible, cut))
-    if tape.leaves:
-        lines += ["", _leaves(tape, count, width, any_fired)]
-    return "\n".join(lines)
-
-
-def _leaves(tape: Tape, count: int | None, width: int, any_fired: bool) -> str:
+        rows.append(_row(place + 1, entry, any_fired))
+    text = [_READING.format(count=operations, order=order), "",
+            table(["#", "operation", "made at", "shapes", "saved", "|gradient|"], rows, right=(0, 5))]
     leaves = list(tape.leaves.values())
-    shown = leaves if count is None else leaves[:count]
-    rows: list[tuple[str, ...] | str] = [
-        (leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}", _status(leaf, any_fired))
-        for leaf in shown]
-    header = ["leaf", "shape", "|gradient|"]
-    if not any_fired:
-        rows, header = [row[:2] for row in rows], header[:2]
-    if len(shown) < len(leaves):
-        rows.append(f"… {len(leaves) - len(shown)} more")
-    return table(header, rows, right=(2,), width=width, flexible={0: 1.0})
+    if leaves:
+        more = [f"… {len(leaves) - SHOWN} more"] if len(leaves) > SHOWN else []
+        shown = [(leaf.name or "(no name)", f"{shape_text(leaf.shape)} {dtype_text(leaf.dtype)}",
+                  _status(leaf, any_fired)) for leaf in leaves[:SHOWN]]
+        text += ["", table(["leaf", "shape", "|gradient|"], [*shown, *more], right=(2,))]
+    return "\n".join(text)

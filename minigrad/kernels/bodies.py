@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.primitive import PLAIN, Primitive
-from minigrad.engine.rules import Body, Function, parameter_names
+from minigrad.engine.rules import Body, Function
 
 
 class FasterBody(Body):
@@ -23,15 +23,13 @@ class FasterBody(Body):
 
     def __init__(self, primitive: Any, forward: Function, suits: Callable[..., bool], kind: str = "fast",
                  fresh: bool = False) -> None:
-        if parameter_names(forward) != list(primitive.parameters):
-            raise TypeError(f"{primitive.name}: a body must have the parameters {', '.join(primitive.parameters)}")
         super().__init__(primitive, forward, fresh)
         self.suits, self.kind = suits, kind
         self.rules, self.adding = dict(primitive.rules), dict(primitive.adding)
         self.joint, self.has_saved = primitive.joint, primitive.has_saved
 
 
-def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "fast",
+def faster_body(primitive: Primitive, suits: Callable[..., bool],
                 fresh: bool = False) -> Callable[[Function], FasterBody]:
     """Decorate a forward that runs in place of the definition of `primitive`, where it suits.
 
@@ -40,13 +38,11 @@ def faster_body(primitive: Primitive, suits: Callable[..., bool], kind: str = "f
 
     Args:
         primitive: the operation; the decorated function has its parameters.
-        suits: whether the body takes these arguments, which are raw arrays and plain values, in order. The first
-            sentence of its docstring says it in words, for `minigrad.explain_path`.
-        kind: "fast" for a body that runs wherever it suits.
+        suits: whether the body takes these arguments, which are raw arrays and plain values, in order.
         fresh: each gradient that a rule returns is memory of its own; see `minigrad.primitive`.
     """
     def register(forward: Function) -> FasterBody:
-        body = FasterBody(primitive, forward, suits, kind, fresh)
+        body = FasterBody(primitive, forward, suits, "fast", fresh)
         primitive.add_body(body)
         return body
 

@@ -1,7 +1,6 @@
 """Neural-network modules, by PyTorch's names."""
 
 from minigrad.device.local import evaluating
-from minigrad.namespace import answer
 from minigrad.nn import init
 from minigrad.nn.containers import ModuleList, Sequential
 from minigrad.nn.init import no_init
@@ -15,5 +14,3 @@ __all__ = [
     "GELU", "Dropout", "Embedding", "Identity", "LayerNorm", "Linear", "Module", "ModuleList", "Parameter", "RMSNorm",
     "ReLU", "Sequential", "SiLU", "Sigmoid", "Tanh", "evaluating", "init", "no_init",
 ]
-
-answer("minigrad.nn", "minigrad.nn.init")

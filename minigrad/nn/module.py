@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from minigrad.arguments import numeric_dtype
 from minigrad.device import on_device_of, parse_device, to_device
 from minigrad.device.local import evaluation
 from minigrad.engine.interpreters import interpreters
-from minigrad.namespace import Answers
 from minigrad.nn.hooks import ModuleHooks
-from minigrad.nn.keywords import KeywordCheck, refuse_foreign
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
 from minigrad.tensor import Tensor
 from minigrad.tensor.hooks import RemovableHandle
 
 
-class Module(KeywordCheck):
+class Module:
     """Base of every layer and model; a subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     ```python
@@ -49,7 +47,7 @@ class Module(KeywordCheck):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
-        if kwargs or self._hooks is not None or interpreters():
+        if self._hooks is not None or interpreters():
             return in_place_of(self, _with_hooks, args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -78,15 +76,6 @@ class Module(KeywordCheck):
                 "by parameters(); use a ModuleList, or one attribute for each"
             )
         object.__setattr__(self, name, value)
-
-    if not TYPE_CHECKING:  # a type checker should find a missing name missing
-
-        def __getattr__(self, name):
-            """Say what a name from PyTorch is called here; runs only where there is no such attribute."""
-            told = None if hasattr(type(self), name) else Answers.missing_on_module(type(self).__name__, name)
-            if told is not None:
-                raise AttributeError(told, name=name, obj=self)
-            return object.__getattribute__(self, name)  # Python's own error, or that of a property that has failed
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` an attribute that moves with the module but is not learnt, as a table of positions is.
@@ -334,8 +323,7 @@ def _dotted(prefix: str, name: str) -> str:
 
 
 def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward of `module`, with its hooks around it; TypeError for an argument of PyTorch's that it lacks."""
-    refuse_foreign(type(module).__name__, module.forward, kwargs)
+    """The forward of `module`, with its hooks around it."""
     return module.forward(*args, **kwargs) if module._hooks is None else module._hooks.call(module, args, kwargs)
 
 

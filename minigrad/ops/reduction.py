@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.device.sums import sum_over
+from minigrad.device.sums import sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.exponential import exp
@@ -20,6 +20,8 @@ Axis = int | tuple[int, ...] | None
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
+    if x.dtype.char == "e":  # float16
+        return sum_over(x, axis_in(x, axis), keepdims)
     return x.sum(axis=axis_in(x, axis), keepdims=keepdims)
 
 
@@ -78,7 +80,7 @@ def mean(x, axis=None, keepdims=False):
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
-              expand_reduced(g / reduced_size(x_shape, axis), x_shape, axis, keepdims))
+              expand_reduced(widened(g) / reduced_size(x_shape, axis), x_shape, axis, keepdims))
 
 
 @primitive(fresh=True)
@@ -102,6 +104,7 @@ min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, ax
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
     attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
+    g = widened(g)
     ties = sum(attains.astype(g.dtype), axis, True)
     return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
 
@@ -112,15 +115,16 @@ def logsumexp(x, axis=None, keepdims=False):
 
     All -inf gives -inf, gradient 0, and so does an empty axis. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
     """
-    namespace, axis = xp(x), axis_in(x, axis)
+    namespace, axis, dtype = xp(x), axis_in(x, axis), x.dtype
     if not x.size:  # Σ eˣ over no elements is 0
         return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
+    x = widened(x)
     top = x.max(axis=axis, keepdims=True)
     top = namespace.where(namespace.isfinite(top), top, 0)
     total = sum_over(namespace.exp(x - top), axis, True)
     # log 0 = -inf is the answer for a row of -inf; it is written so that NumPy has nothing to warn of.
     logarithm = namespace.where(total == 0, -namespace.inf, namespace.log(namespace.where(total == 0, 1, total)))
-    out = logarithm + top
+    out = (logarithm + top).astype(dtype, copy=False)
     return out if keepdims else out.sum(axis=axis)  # over axes of length 1: only their removal
 
 

@@ -3,7 +3,6 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from minigrad.namespace import absent, answer
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_, clip_grad_value_
 from minigrad.optim.optimizer import Optimizer
@@ -25,15 +24,13 @@ __all__ = [
     "clip_grad_value_",
 ]
 
-answer("minigrad.optim")
-
 if TYPE_CHECKING:
-    from minigrad.precision.scaler import GradScaler
+    from minigrad.precision import GradScaler
 else:
 
     def __getattr__(name):
         """`GradScaler`, which stands with all that is mixed precision, is loaded when it is asked for."""
         if name == "GradScaler":
-            return importlib.import_module("minigrad.precision.scaler").GradScaler
-        raise absent("minigrad.optim", name)
+            return importlib.import_module("minigrad.precision").GradScaler
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 

@@ -1,7 +1,4 @@
-"""The methods of a Tensor that are operations under NumPy's or PyTorch's names: each calls the operation of its name.
-
-``dim`` and ``keepdim`` are understood wherever ``axis`` and ``keepdims`` are.
-"""
+"""The methods of a Tensor that are operations by NumPy's or PyTorch's names: each calls the operation of that name."""
 
 from __future__ import annotations
 

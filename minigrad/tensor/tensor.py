@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from minigrad.device import device_of, is_array, on_device_of, parse_device, to_
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import as_operand, numeric
-from minigrad.namespace import Answers
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
 from minigrad.tensor.hooks import RemovableHandle, add_hook
@@ -134,14 +133,6 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
-
-    if not TYPE_CHECKING:  # a type checker should find a missing name missing
-
-        def __getattr__(self, name):
-            """Say what a name from PyTorch or NumPy is called here; runs only where there is no such attribute."""
-            kind = type(self).__name__
-            told = None if name.startswith("_") else Answers.missing(kind, name)
-            raise AttributeError(told or f"{kind!r} object has no attribute {name!r}", name=name)
 
     # ----------------------------------------------------------------- operators
 

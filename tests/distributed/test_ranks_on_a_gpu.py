@@ -22,7 +22,7 @@ HALF = {"half": True, "scale": 2.0**17}
     pytest.param(4, {"shards": 3, "device": "cuda"}, marks=slow),
     pytest.param(2, {"shards": 4, "device": "cuda", **HALF}, marks=slow),
     pytest.param(2, {"shards": 4, "threads": 2}, marks=slow),
-    pytest.param(3, {"shards": 7, "threads": 2, **HALF}, marks=slow),
+    pytest.param(3, {"shards": 7, "device": "cuda", **HALF}, marks=slow),
 ], ids=str)
 def test_updates_have_the_bits_of_one_process(ranks, wanted):
     one = steps.of_one_process(**wanted)

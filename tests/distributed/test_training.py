@@ -23,7 +23,6 @@ def test_two_ranks_train_as_one_process(tmp_path):
     (2, ["--micro-batches", "3"]),
     (4, ["--shards", "8", "--batch-tokens", "30"]),  # batches of fewer sentences than shards
     (2, ["--shards", "1"]),
-    (2, ["--precision", "float16"]),
     (4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"]),
 ], ids=lambda value: value if isinstance(value, int) else value[0].strip("-"))
 def test_ranks_train_as_one_process_with_any_options(ranks, options, tmp_path):

@@ -72,7 +72,7 @@ def prepare(folder: Path) -> Base:
             Path(path).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     text = ["--train", *files[:2], "--valid", *files[2:], "--tokens", "characters", *MODEL, "--epochs", "2",
             "--valid-every", "2", "--valid-sentences", "1", "--batch-tokens", "600", "--schedule", "cosine", "--keep",
-            "1", "--precision", "float16", "--threads", "2", "--accumulate", "2", "--quiet"]
+            "1", "--threads", "2", "--accumulate", "2", "--quiet"]
     averaged = [*PLAIN, "--valid-every", "3", "--keep", "2", "--average", "3"]  # the last of each option holds
     variants = {"one": [*PLAIN, "--seed", "1"], "two": [*PLAIN, "--seed", "2"], "averaged": averaged, "text": text}
     trainings = [_trained(folder / name, options) for name, options in variants.items()]

@@ -1,20 +1,20 @@
-"""autocast: which operations run in float16 and which in float32, derivatives of any order, and attention's softmax."""
+"""autocast on a GPU: what runs in float16 and what in float32, derivatives of any order, attention's softmax."""
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, autocast, einsum, grad, nn
+from minigrad import DeviceError, Tensor, autocast, einsum, grad, nn
 from minigrad import functional as F
 from minigrad.device import to_numpy
 from minigrad.func import checkpoint
-from minigrad.precision.autocast import autocasting
+from minigrad.precision import autocasting
 
 HALF, SINGLE, DOUBLE = (np.dtype(name) for name in ("float16", "float32", "float64"))
 IDS, MASK = np.array([1, 0, 3]), np.array([[True, False, True], [False] * 3, [True] * 3])
 
 
-def tensors(*shapes, dtype=SINGLE, device="cpu", seed=0):
+def tensors(device, *shapes, dtype=SINGLE, seed=0):
     draw = np.random.default_rng(seed)
     return [Tensor(draw.standard_normal(shape).astype(dtype), device=device, requires_grad=True) for shape in shapes]
 
@@ -67,7 +67,7 @@ def check_that_it_casts(function, inputs, dtype, tolerance=0):
 
 
 @pytest.mark.parametrize(("precision", "expected"), [("float16", HALF), ("float32", SINGLE), (None, SINGLE)])
-def test_an_operation_runs_in_what_it_declares(precision, expected):
+def test_an_operation_runs_in_what_it_declares(precision, expected, gpu):
     """Its inputs are cast, what is no input is not; the output has that dtype, the gradient that of the tensor."""
     seen = []
 
@@ -77,7 +77,7 @@ def test_an_operation_runs_in_what_it_declares(precision, expected):
         return x * by
 
     scaled.gradient(x=lambda g, by: g * by, by=lambda g, x: g * x)
-    (x, by), factors = tensors((2,), (2,)), np.ones(2, np.float32)
+    (x, by), factors = tensors(gpu, (2,), (2,)), np.ones(2, np.float32)
     with autocast():
         out = scaled(x, by, factors)
     assert seen == [(expected, expected, SINGLE)]
@@ -88,41 +88,41 @@ def test_an_operation_runs_in_what_it_declares(precision, expected):
 
 @pytest.mark.parametrize("given", [HALF, SINGLE], ids=str)
 @every_case(PRODUCTS)
-def test_products_are_those_of_inputs_cast_to_float16(function, shapes, given, form, device, request):
+def test_products_are_those_of_inputs_cast_to_float16(function, shapes, given, form, gpu, request):
     case = request.node.callspec.id
     in_steps = "attention" in case and (not form or "broadcasts" in case)
     tolerance = 4e-3 if in_steps else 0  # between the steps, the weights of attention are float32 here
-    check_that_it_casts(function, tensors(*shapes, dtype=given, device=device), HALF, tolerance)
+    check_that_it_casts(function, tensors(gpu, *shapes, dtype=given), HALF, tolerance)
 
 
 @pytest.mark.parametrize("given", [HALF, SINGLE], ids=str)
 @every_case(WIDE)
-def test_softmax_norms_and_losses_are_those_of_inputs_cast_to_float32(function, shapes, given, form, device):
-    check_that_it_casts(function, tensors(*shapes, dtype=given, device=device), SINGLE)
+def test_softmax_norms_and_losses_are_those_of_inputs_cast_to_float32(function, shapes, given, form, gpu):
+    check_that_it_casts(function, tensors(gpu, *shapes, dtype=given), SINGLE)
 
 
 @every_case(PRODUCTS | WIDE)
-def test_float64_is_left_alone(function, shapes, form):
-    check_that_it_casts(function, tensors(*shapes, dtype=DOUBLE), DOUBLE)
+def test_float64_is_left_alone(function, shapes, form, gpu):
+    check_that_it_casts(function, tensors(gpu, *shapes, dtype=DOUBLE), DOUBLE)
 
 
-def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(form):
-    (x,), (wide,), (y,) = tensors((3, 4)), tensors((4, 5), dtype=DOUBLE), tensors((4, 5))
-    many = Tensor(np.full((4, 5), 70_000))  # inf in float16
+def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(form, gpu):
+    (x, y), (wide,) = tensors(gpu, (3, 4), (4, 5)), tensors(gpu, (4, 5), dtype=DOUBLE)
+    many = Tensor(np.full((4, 5), 70_000), device=gpu)  # inf in float16
     with autocast():
         assert (x @ wide).dtype == DOUBLE
         assert (x @ many).dtype == einsum("ij,jk->ik", x, many).dtype == F.linear(x, many.mT).dtype == SINGLE
         assert (x @ many.tolist()).dtype == SINGLE
-        np.testing.assert_array_equal((x @ many).data, x.data @ np.full((4, 5), 70_000, np.float32))
+        np.testing.assert_array_equal((x @ many).numpy(), x.numpy() @ np.full((4, 5), 70_000, np.float32))
         assert (x @ y.data).dtype == HALF
-        np.testing.assert_array_equal((x @ y.data).data, (x @ y).data)
+        np.testing.assert_array_equal((x @ y.data).numpy(), (x @ y).numpy())
 
 
 # --- The switch
 
 
-def test_it_can_be_switched_off_inside():
-    x, w = tensors((3, 4), (5, 4))
+def test_it_can_be_switched_off_inside(gpu):
+    x, w = tensors(gpu, (3, 4), (5, 4))
     with autocast():
         with autocast(enabled=False):
             assert F.linear(x, w).dtype == SINGLE
@@ -143,6 +143,13 @@ def test_no_other_dtype(dtype, error, named):
     assert not autocasting()
 
 
+@pytest.mark.parametrize("case", [*PRODUCTS.values(), *WIDE.values()], ids=[*PRODUCTS, *WIDE])
+def test_the_host_has_no_mixed_precision(case, form):
+    function, *shapes = case
+    with autocast(), pytest.raises(DeviceError, match=r"^autocast: mixed precision needs a GPU; "):
+        function(*tensors("cpu", *shapes))
+
+
 # --- With the rest of the engine
 
 
@@ -151,8 +158,8 @@ def check_same(found, expected):
         np.testing.assert_array_equal(to_numpy(g.data), to_numpy(other.data))
 
 
-def test_a_parameter_used_twice_receives_one_gradient_in_float32(device):
-    table, x = tensors((4, 4), (3, 4), device=device)
+def test_a_parameter_used_twice_receives_one_gradient_in_float32(gpu):
+    table, x = tensors(gpu, (4, 4), (3, 4))
     with autocast():
         hidden = F.embedding(IDS, table)
         loss = F.linear_cross_entropy(F.layer_norm(hidden + x), table, IDS)
@@ -164,8 +171,8 @@ def test_a_parameter_used_twice_receives_one_gradient_in_float32(device):
         np.testing.assert_allclose(to_numpy(t.grad.data), to_numpy(e.grad.data), rtol=0, atol=2e-3)
 
 
-def test_linear_cross_entropy_has_logits_in_float16_and_its_loss_in_float32(form, device):
-    x, w, b = inputs = tensors((3, 6), (4, 6), (4,), device=device)
+def test_linear_cross_entropy_has_logits_in_float16_and_its_loss_in_float32(form, gpu):
+    x, w, b = inputs = tensors(gpu, (3, 6), (4, 6), (4,))
     with autocast():
         loss = F.linear_cross_entropy(x, w, IDS, b, label_smoothing=0.1)
     by_hand = F.linear(*[t.astype(np.float16) for t in inputs])
@@ -175,9 +182,9 @@ def test_linear_cross_entropy_has_logits_in_float16_and_its_loss_in_float32(form
 
 
 @every_case(PRODUCTS | WIDE)
-def test_second_derivatives(function, shapes):
+def test_second_derivatives(function, shapes, gpu):
     """First ones that can be differentiated are those that cannot; second ones are near those of float32."""
-    inputs, (point,) = tensors(*shapes), tensors((1,), seed=3)
+    inputs, (point,) = tensors(gpu, *shapes), tensors(gpu, (1,), seed=3)
 
     def twice(cast):
         with autocast(enabled=cast):
@@ -188,17 +195,18 @@ def test_second_derivatives(function, shapes):
             again = grad(out, inputs, create_graph=True)
         for g, other in zip(first, again, strict=True):
             assert g.dtype == other.dtype == SINGLE
-            np.testing.assert_allclose(other.data, g.data, rtol=0, atol=0.01 * np.abs(g.data).max() + 1e-12)
+            np.testing.assert_allclose(other.numpy(), g.numpy(), rtol=0, atol=0.01 * np.abs(g.numpy()).max() + 1e-12)
         return grad(sum((g * g).sum() for g in again), inputs)
 
     for g, expected in zip(twice(True), twice(False), strict=True):
         assert g.dtype == SINGLE
-        np.testing.assert_allclose(g.data, expected.data, rtol=0, atol=0.02 * np.abs(expected.data).max() + 1e-12)
+        expected = expected.numpy()
+        np.testing.assert_allclose(g.numpy(), expected, rtol=0, atol=0.02 * np.abs(expected).max() + 1e-12)
 
 
-def test_what_is_recorded_by_a_backward_inside_is_not_cast():
+def test_what_is_recorded_by_a_backward_inside_is_not_cast(gpu):
     """The gradient of an operation in float32 is an operation in float32, wherever it runs."""
-    x, w = tensors((3, 4), (5, 4))
+    x, w = tensors(gpu, (3, 4), (5, 4))
     out = (F.linear(x, w) ** 2).sum()
     expected = grad(out, [x, w], create_graph=True)
     with autocast():
@@ -206,9 +214,10 @@ def test_what_is_recorded_by_a_backward_inside_is_not_cast():
     check_same(found, expected)
 
 
-def test_a_checkpoint_is_computed_again_as_it_was():
+def test_a_checkpoint_is_computed_again_as_it_was(gpu):
     mg.manual_seed(0)
-    model, (x,) = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 4)), tensors((3, 6))
+    model = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 4)).to(gpu)
+    (x,) = tensors(gpu, (3, 6))
     leaves = [x, *model.parameters()]
     with autocast():
         plain = F.cross_entropy(model(x), IDS)
@@ -224,9 +233,9 @@ def test_a_checkpoint_is_computed_again_as_it_was():
 # --- Attention in float16
 
 
-def test_masked_cells_count_for_nothing(form, device):
+def test_masked_cells_count_for_nothing(form, gpu):
     """Whatever they hold: as in float32. A row that may attend to nothing is zero, and so are its gradients."""
-    (q, k, v) = inputs = tensors(*[(2, 2, 3, 4)] * 3, device=device)
+    (q, k, v) = inputs = tensors(gpu, *[(2, 2, 3, 4)] * 3)
     with autocast():
         out, weights = F.scaled_dot_product_attention(q, k, v, MASK, return_weights=True)
         fused_out = F.scaled_dot_product_attention(q, k, v, MASK)
@@ -239,17 +248,17 @@ def test_masked_cells_count_for_nothing(form, device):
     np.testing.assert_array_equal(gradients[0][:, :, 1], 0)
     huge = to_numpy(k.data).copy()
     huge[:, :, 1] = 60_000  # scores are infinite in float16 where only row 2 may look
-    with autocast(), np.errstate(over="ignore", invalid="ignore"):
-        other = F.scaled_dot_product_attention(q, Tensor(huge, device=device), v, MASK)
+    with autocast():
+        other = F.scaled_dot_product_attention(q, Tensor(huge, device=gpu), v, MASK)
     np.testing.assert_array_equal(to_numpy(other.data)[:, :, :2], to_numpy(fused_out.data)[:, :, :2])
 
 
 @pytest.mark.parametrize(("length", "factor", "tolerance"), [(4096, 0.1, {"rtol": 2e-3}), (3, 40.0, {"atol": 0.02})])
-def test_the_softmax_between_the_products_is_that_of_float32(length, factor, tolerance, form):
+def test_the_softmax_between_the_products_is_that_of_float32(length, factor, tolerance, form, gpu):
     """Weights of 1/4096 sum to 1; scores may be in the thousands, while exp overflows float16 beyond 11."""
-    q, k, v = tensors((1, 2, 8), (1, length, 8), (1, length, 8))
+    q, k, v = tensors(gpu, (1, 2, 8), (1, length, 8), (1, length, 8))
     q, k, v = q * factor, k * max(factor, 1.0), v + 1.0
     with autocast():
         out = F.scaled_dot_product_attention(q, k, v)
     exact = F.scaled_dot_product_attention(*[t.astype(np.float16).astype(np.float64) for t in (q, k, v)])
-    np.testing.assert_allclose(out.data, exact.data, **tolerance)
+    np.testing.assert_allclose(out.numpy(), exact.numpy(), **tolerance)

@@ -99,36 +99,10 @@ class MemoryPool:
         return memory.held[current_device()]
 
 
-def get_cublas_handle() -> tuple[int, int]:
-    """The handle of cuBLAS, of which each thread has one for each device."""
-    return threading.get_ident(), current_device()
-
-
-class Cublas:
-    """``cupy.cuda.cublas``, as far as it is about the mode of products."""
-
-    CUBLAS_DEFAULT_MATH, CUBLAS_TENSOR_OP_MATH = 0, 1
-
-    def getMathMode(self, handle: tuple[int, int]) -> int:
-        return self._of(handle).get(handle, self.CUBLAS_DEFAULT_MATH)
-
-    def setMathMode(self, handle: tuple[int, int], mode: int) -> None:
-        self._of(handle)[handle] = int(mode)
-
-    def _of(self, handle: tuple[int, int]) -> dict[tuple[int, int], int]:
-        if handle[0] != threading.get_ident():
-            raise RuntimeError("a handle of cuBLAS belongs to the thread that asked for it")
-        if not hasattr(_thread, "math_modes"):
-            _thread.math_modes = {}
-        return _thread.math_modes
-
-
 runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: DEVICES)
 cuda = SimpleNamespace(
     Device=Device,
     MemoryPool=MemoryPool,
-    cublas=Cublas(),
-    get_cublas_handle=get_cublas_handle,
     is_available=lambda: True,
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=runtime,

@@ -74,13 +74,12 @@ def cuda() -> dict[str, str | None]:
     parts = {
         "Device": module.Device, "Event": module.Event, "MemoryPool": module.MemoryPool,
         "PinnedMemoryPool": module.PinnedMemoryPool, "Stream": module.Stream, "compiler": module.compiler,
-        "cublas": module.cublas, "memory": module.memory, "runtime": module.runtime,
+        "memory": module.memory, "runtime": module.runtime,
     }  # fmt: skip
     found = attributes(module) | {part: None for part in parts if part not in public(module)}
     for part, owner in parts.items():
         found |= {f"{part}.{name}": value for name, value in attributes(owner).items()}
-    # The flags of the runtime's own functions, and the BLAS itself, are not for use from Python.
-    unwanted = re.compile(r"runtime\.(cuda|CUDA_)|cublas\.(?!\w*Error|\w*MATH$|\w*MathMode$)")
+    unwanted = re.compile(r"runtime\.(cuda|CUDA_)")  # the flags of the runtime's own functions
     return {name: value for name, value in found.items() if not unwanted.match(name)}
 
 

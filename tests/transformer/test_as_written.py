@@ -183,18 +183,3 @@ def test_where_sentences_begin_with_padding_it_is_masked():
 def test_a_model_that_was_copied_is_known():
     """To copy an object leaves a note on its class, which changes none of its methods."""
     assert unknown_part(copy.deepcopy(tiny_model())) is None
-
-
-def test_explain_path_tells_which_way_was_taken_and_why():
-    model = replaced_in(tiny_model(), DecoderLayer)
-    training = minigrad.explain_path(packed_loss, model, SOURCE, LABELS).steps[0]
-    assert (training.operation, training.ran) == ("packed_loss", "Transformer.loss")
-    assert training.declined == (("transformer.training.packed", "decoder has a HalfDecoderLayer among its layers"),)
-    decoding = [step for step in minigrad.explain_path(greedy, model, SOURCE).steps if step.operation == "decoding"]
-    assert "decoder has a HalfDecoderLayer among its layers" in decoding[0].declined[0]
-    plain = [step for step in minigrad.explain_path(greedy, tiny_model(), SOURCE).steps if step.operation == "decoding"]
-    assert (plain[0].ran, plain[0].declined) == ("transformer.decode.next_token.OnArrays", ())
-    assert minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0].declined == ()
-    with minigrad.fused(False):
-        composed = minigrad.explain_path(packed_loss, tiny_model(), SOURCE, LABELS).steps[0]
-    assert composed.declined == (("transformer.training.packed", "compositions run"),)

@@ -9,9 +9,8 @@ import minigrad
 from minigrad import Tensor, nn
 from minigrad.device import to_numpy
 
-from transformer import Encoder, LanguageModel, MultiHeadAttention, Transformer, TransformerConfig
+from transformer import Encoder, MultiHeadAttention, Transformer, TransformerConfig
 from transformer.interop import (
-    HUGGING_FACE,
     Fused,
     ModelNames,
     load_pytorch,
@@ -248,24 +247,6 @@ def test_a_function_leads_from_their_names_to_those_here(name):
         load_pytorch(other, state, rename=FUNCTIONS[name])
     with pytest.raises(TypeError, match=r"rename: .* give a dictionary"):
         to_pytorch(module, rename=FUNCTIONS[name])
-
-
-def test_the_names_of_llama():
-    """Each tensor has values of its own; the published examples hold the other names of `HUGGING_FACE`."""
-    model = LanguageModel(7, 8, 4, 1, 6, num_kv_heads=2, positions="rotary", bias=False, tie_output=False)
-    here = {"model.embed_tokens": "table", "model.norm": "norm", "lm_head": "projection",
-            "model.layers.0.input_layernorm": "layers.0.self_attention_residual.norm",
-            "model.layers.0.post_attention_layernorm": "layers.0.feed_forward_residual.norm",
-            "model.layers.0.mlp.up": "layers.0.feed_forward.inner",
-            "model.layers.0.mlp.down": "layers.0.feed_forward.outer"}
-    here |= {f"model.layers.0.self_attn.{part}_proj": f"layers.0.self_attention.{name}"
-             for part, name in (("q", "query"), ("k", "key"), ("v", "value"), ("o", "output"))}
-    given = snapshot(fill(model, 1))
-    state = {f"{theirs}.weight": given[f"{ours}.weight"] for theirs, ours in here.items()}
-    more = [("^model.", ""), ("lm_head", "projection"), ("mlp.up", "feed_forward.inner"),
-            ("mlp.down", "feed_forward.outer")]
-    assert load_pytorch(fill(model, 2), state, rename=[*HUGGING_FACE, *more]) == ([], [])
-    assert same(snapshot(model), given)
 
 
 def test_what_the_map_says_has_no_counterpart():

@@ -109,15 +109,6 @@ def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
     assert minigrad.is_grad_enabled()
 
 
-def test_what_explain_path_says_of_the_way_taken():
-    model = peaked()
-    for each, ran, declined in ((model, "KeyValueCache", ()), (WithoutPast(model), "WithoutPast.forward", "past")):
-        step = next(step for step in minigrad.explain_path(generate, each, [[3]], 1).steps
-                    if step.operation == "generation")
-        assert step.ran == ran
-        assert bool(step.declined) is bool(declined)
-
-
 # --- Beam search ----------------------------------------------------------------------------------
 
 PENALTIES = [("gnmt", 0.6), ("mean", 0.0), ("none", 0.0)]

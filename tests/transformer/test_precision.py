@@ -1,4 +1,4 @@
-"""``precision``: float16 learns as float32 does, skips what overflows and recovers."""
+"""``precision``: on a GPU float16 learns as float32 does, skips what overflows and recovers; a CPU has none."""
 
 import functools
 import itertools
@@ -9,15 +9,17 @@ import pytest
 import minigrad
 from minigrad import optim
 
+from tests.conftest import DEVICES
 from tests.transformer import runs
 from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
 from transformer.training.loop import REPORT_EVERY, _read_losses
-from transformer.training.trainer import Trainer
+from transformer.training.run_folder import RunError
 
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
 SCALER = optim.GradScaler
+on_a_gpu = pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
 
 
 def losses(out):
@@ -35,35 +37,36 @@ def bits(trainer):
 # ----------------------------------------------------------------- float16
 
 
-def both(out, **changes):
+def both(out, device, **changes):
     """The training losses of a run in float32 and of one in float16; one differs, or nothing was in float16."""
     model = {"d_model": 32, "num_heads": 4, "d_ff": 64, "dropout": 0.0}
     options = {"valid_every": 20, "valid_sentences": 1, "label_smoothing": 0.0, "batch_tokens": 200, "accumulate": 1}
     for precision in ("float32", "float16"):
-        runs.run(out / precision, model=model, precision=precision, **{**options, **changes})
+        runs.run(out / precision, model=model, device=device, precision=precision, **{**options, **changes})
     single, half = losses(out / "float32"), losses(out / "float16")
     assert (half != single).any()
     return single, half
 
 
 @pytest.mark.slow
-def test_copying_is_learnt_as_in_float32(tmp_path):
+@on_a_gpu
+def test_copying_is_learnt_as_in_float32(device, tmp_path):
     """The first losses are within 1 % of float32's; rounding parts the runs later, and both learn the task."""
-    single, half = both(tmp_path, steps=100)
+    single, half = both(tmp_path, device, steps=100)
     assert len(single) == 5
     np.testing.assert_allclose(half[:2], single[:2], rtol=0.01)
     assert half[-1] < half[0] / 10
     assert single[-1] < single[0] / 10
 
 
-@pytest.mark.parametrize("changes", [{"threads": 2, "accumulate": 2}, {"micro_batches": 2, "clip_norm": None}])
-def test_batches_in_parts_have_the_losses_of_float32(changes, tmp_path, monkeypatch):
-    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
-    single, half = both(tmp_path, steps=10, valid_every=5, **changes)
+@pytest.mark.parametrize("changes", [{"shards": 2, "accumulate": 2}, {"micro_batches": 2, "clip_norm": None}])
+@on_a_gpu
+def test_batches_in_parts_have_the_losses_of_float32(changes, device, tmp_path):
+    single, half = both(tmp_path, device, steps=10, valid_every=5, **changes)
     np.testing.assert_allclose(half, single, rtol=0.005)
 
 
+@on_a_gpu
 def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, tmp_path, monkeypatch):
     """Parameters and the optimizer's state stay as they are, bit for bit; neither its loss nor its tokens count."""
     monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=TOO_LARGE))
@@ -89,11 +92,12 @@ def test_an_update_that_overflows_changes_nothing_and_training_recovers(device, 
     assert trainer.scheduler.last_step == 20
 
 
-def test_a_run_may_change_its_precision(tmp_path):
+@on_a_gpu
+def test_a_run_may_change_its_precision(device, tmp_path):
     """One that begins with float16 later has a new scale; one that leaves it keeps none."""
     out = tmp_path / "run"
     fresh = SCALER().state_dict()
-    options = {"schedule": "constant", "valid_every": 2}
+    options = {"schedule": "constant", "valid_every": 2, "device": device}
     runs.run(out, steps=2, **options)
     assert "scaler" not in load_run(out, "latest")[0].progress
     runs.run(out, resume=True, steps=4, **options, **HALF)
@@ -106,26 +110,13 @@ def test_a_run_may_change_its_precision(tmp_path):
     assert progress["step"] == 6
 
 
-# ----------------------------------------------------------------- modes of products on a GPU
-
-
-@pytest.mark.parametrize(("precision", "mode"), [("float32", 0), ("float16", 16)])
-def test_updates_alone_keep_sums_whole(precision, mode, stand_in, tmp_path, monkeypatch):
-    """Of float16 products; 16 is a value of cublasMath_t."""
-    cuda = stand_in.cupy.cuda
-    modes = {"update": set(), "validate": set()}
-    step, validate = optim.AdamW.step, Trainer.validate
-
-    def watched_step(optimizer, **arguments):
-        modes["update"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
-        return step(optimizer, **arguments)
-
-    def watched_validation(trainer):
-        modes["validate"].add(cuda.cublas.getMathMode(cuda.get_cublas_handle()))
-        return validate(trainer)
-
-    monkeypatch.setattr(optim.AdamW, "step", watched_step)
-    monkeypatch.setattr(Trainer, "validate", watched_validation)
-    runs.run(tmp_path, device="cuda", steps=2, valid_every=1, precision=precision)
-    assert modes == {"update": {mode}, "validate": {cuda.cublas.CUBLAS_DEFAULT_MATH}}
-    assert load_run(tmp_path, "latest")[0].training["precision"] == precision
+def test_a_cpu_has_no_mixed_precision(stand_in, tmp_path):
+    """A run that is refused leaves no folder; one that began on a GPU goes on in float32."""
+    out = tmp_path / "run"
+    with pytest.raises(RunError, match=r"^float16 is mixed precision, which needs a GPU: .* --precision float32$"):
+        runs.run(out, **HALF)
+    assert not out.exists()
+    runs.run(out, device="cuda", steps=2, schedule="constant", **HALF)
+    with pytest.raises(RunError, match="needs a GPU"):
+        runs.run(out, resume=True, steps=4, schedule="constant", **HALF)
+    assert runs.run(out, resume=True, steps=4, schedule="constant").progress.step == 4

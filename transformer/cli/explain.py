@@ -27,19 +27,6 @@ STDOUT, PAGE = Path("-"), Path("explain.html")
 SURE = 0.1  # a loss per token, in nats, at which the model gives its own translation 90 % a token
 
 
-class Cell(click.ParamType):
-    """``I,J``: a row and a column, counted from 0."""
-
-    name = "I,J"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Convert the text to two numbers; any other text is a usage error."""
-        parts = value.split(",")
-        if len(parts) != 2 or not all(part.strip().isdecimal() and len(part) < 20 for part in parts):
-            self.fail(f"{value!r} is no row and column, counted from 0, such as 2,1", param, ctx)
-        return int(parts[0]), int(parts[1])
-
-
 @click.command(cls=Command)
 @folder_argument
 @click.argument("source")
@@ -63,8 +50,6 @@ class Cell(click.ParamType):
         help="For --text: the sentence; 0 is SOURCE, the others are those of --also.  [default: 0]")
 @option("--step", metavar="NAME", section="What to show",
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
-@option("--cell", type=Cell(), section="What to show",
-        help="For --text --step: write out how this cell is computed, and check it by a finite difference.")
 @option("--story", "stories", metavar="FILE", multiple=True, section="What to show", type=click.Path(path_type=Path),
         help="For --html: a story of your own (JSON, see docs/stories.md) that the page tells, beside its own. The "
              "option may be repeated; the page opens with the first.")
@@ -72,7 +57,7 @@ class Cell(click.ParamType):
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
-            also: tuple[str, ...], head: int | None, item: int | None, step: str | None, cell: tuple[int, int] | None,
+            also: tuple[str, ...], head: int | None, item: int | None, step: str | None,
             stories: tuple[Path, ...], checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through the model in DIR, and through every attention of it.
 
@@ -82,7 +67,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
 
     \b
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
-    python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS --cell 6,0
+    python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS
     """
     _check_texts(source, target, *also)
     replaced = False
@@ -91,7 +76,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if replaced and not is_page(PAGE):
             raise click.UsageError(f"{PAGE} is there already, and is no page that this command wrote; name another "
                                    "file: --html FILE")
-    _check_options(html, text, attentions, head, item, step, cell)
+    _check_options(html, text, attentions, head, item, step)
     told = _read_stories(stories, html)
     translator = Translator.load(folder, device, checkpoint)
     try:
@@ -103,7 +88,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if text:
             colour, width = terminal(sys.stdout)
             name = attentions[0] if attentions else None
-            click.echo(explanation.text(name, item or 0, head or 0, step, cell, colour, width), color=colour)
+            click.echo(explanation.text(name, item or 0, head or 0, step, colour, width), color=colour)
         if html is not None:
             _write(explanation, html, attentions, told, replaced)
         if target is None and explanation.loss is not None and explanation.loss < SURE:
@@ -151,13 +136,11 @@ def _tell_unknown(translator: Translator, source: str, target: str | None, also:
 
 
 def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], head: int | None, item: int | None,
-                   step: str | None, cell: tuple[int, int] | None) -> None:
+                   step: str | None) -> None:
     """Raise a UsageError for options that no model allows, before the model is loaded."""
     for name, given in (("--head", head), ("--item", item)):
         if given is not None and not text:
             raise click.UsageError(f"{name} is of --text; the page has every head and every sentence")
-    if cell is not None and step is None:
-        raise click.UsageError("--cell belongs to a --step, such as --step dS")
     if step is not None and not text:
         raise click.UsageError("--step is of --text; the page shows every step")
     if text or html == STDOUT:

@@ -87,7 +87,7 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
 @option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
 @option("--precision", type=click.Choice(["float32", "float16"]), section="Machine",
-        help="Precision of updates: float16 computes products in float16, slowly on a CPU, with weights in float32.  "
+        help="Precision of updates: float16, on a GPU alone, computes products in float16, with weights in float32.  "
              "[default: float32]")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
@@ -101,6 +101,8 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value not in (None, ())}
+    if given.get("precision") == "float16" and device == "cpu":
+        raise click.UsageError("--precision float16 needs a GPU; add --device cuda")
     texts = {"train", "valid"}  # whose paths may be others on other machines
     ranks.compare(the_options=lambda: [resume, resume_from, {n: given[n] for n in sorted(given.keys() - texts)}])
     sources.check_readable((path for side in texts & given.keys() for path in given[side]), ranks)

@@ -22,7 +22,6 @@ from minigrad.engine.interpreters import interpreters
 from minigrad.engine.primitive import Primitive
 from minigrad.functional.attention import attention, split_heads
 from minigrad.functional.normalization import layer_norm
-from minigrad.kernels import PathWatcher, report_choice
 from minigrad.tensor import as_tensor
 
 from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
@@ -44,14 +43,9 @@ def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritte
         memory: the encoder's output, (B, S, D).
         memory_mask: which source tokens may be attended to, (B, 1, 1, S), or None.
     """
-    watched = any(not isinstance(entry, PathWatcher) for entry in interpreters())
-    declined = "an interpreter watches the operations" if watched else unknown_part(model, ("decoder", "projection"))
-    declined = declined or _unusual(model)
-    if declined is None:
-        report_choice("decoding", f"{__name__}.OnArrays")
-        return OnArrays(model, memory, memory_mask)
-    report_choice("decoding", "Transformer.decode", f"{__name__}.OnArrays", declined)
-    return AsWritten(model, memory, memory_mask)
+    if interpreters() or unknown_part(model, ("decoder", "projection")) is not None or _unusual(model) is not None:
+        return AsWritten(model, memory, memory_mask)
+    return OnArrays(model, memory, memory_mask)
 
 
 def _unusual(model: Transformer) -> str | None:
@@ -159,12 +153,7 @@ class Continuation(_Prefixes):
                  memory: Any = None) -> None:
         super().__init__(prompt[:, None, :-1])
         self.model, self.never, self.end, self.memory = model, set(never), end, memory
-        declined = projections(model)
-        self.cache = None if isinstance(declined, str) else KeyValueCache(model)
-        if isinstance(declined, str):
-            report_choice("generation", f"{type(model).__name__}.forward", "KeyValueCache", declined)
-        else:
-            report_choice("generation", "KeyValueCache")
+        self.cache = None if isinstance(projections(model), str) else KeyValueCache(model)
 
     def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
         """The logits of the token after each of `tokens`, see `AsWritten`."""

@@ -13,7 +13,7 @@
     page.py         the HTML, from the files in page/: docs/design.md says how these are made
     notebook.py     the page inside a notebook
     labels.py       the names of rows and columns, everywhere
-    text.py         the same in a terminal; its steps are in steps.py, the sum of a cell in worked.py
+    text.py         the same in a terminal; its steps are in steps.py
 
     plots/          plots: the curves of a run, attention weights, the gradient norm of each layer
 

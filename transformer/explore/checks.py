@@ -1,4 +1,4 @@
-"""Gradients compared with finite differences of the whole model's loss, tensor by tensor or cell by cell.
+"""Gradients compared with finite differences of the whole model's loss, tensor by tensor.
 
 A tensor T of the forward is moved along a direction, and everything after it is computed again:
 
@@ -21,7 +21,7 @@ from minigrad import functional as F
 from minigrad.device import asarray_on, on_device_of, to_numpy
 
 from transformer.explore.calls import Calls
-from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace, rows_of
+from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace
 from transformer.model import FeedForward
 
 Loss = Callable[[], Any]  # computes the loss of a trace's block again, from the start: a scalar Tensor
@@ -78,36 +78,6 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
     return found
 
 
-def measure_cell(trace: Calls, name: str, symbol: str, row: int, column: int, loss: Loss, item: int = 0,
-                 head: int = 0) -> Check:
-    """Compare the gradient of one cell of one matrix of a head with a difference.
-
-    Args:
-        trace, name, loss: as for `measure`.
-        symbol: the matrix or its gradient; both mean the same cell.
-        row, column: counted from 0; a bias is one row.
-        item, head: the batch item and the head of the attention.
-
-    Raises:
-        IndexError: there is no such item, head or cell.
-        ValueError: there is no such matrix.
-    """
-    attention, symbol = trace[name], symbol.removeprefix("d")
-    attention.head(item, head)  # raises if there is none
-    places, sums = _places(attention), _sums(attention)
-    paths = sums.get(symbol, (symbol,))
-    if not places.keys() >= set(paths):
-        raise ValueError(f"there is no {symbol!r} in {name}; there are {', '.join([*places, *sums])}")
-    direction = np.zeros(_tensor(attention, places[paths[0]]).shape)
-    matrix = _matrix(direction, symbol, attention, item, head)
-    if not (0 <= row < matrix.shape[0] and 0 <= column < matrix.shape[1]):
-        raise IndexError(f"{symbol} has {matrix.shape[0]} rows and {matrix.shape[1]} columns, counted from 0: there is "
-                         f"no cell {row},{column}")
-    matrix[row, column] = 1
-    with _differences(trace, name, loss) as differences:
-        return differences.sum_of(paths, [differences.along(places[path], direction) for path in paths])
-
-
 def replay(trace: Calls, loss: Loss) -> float:
     """The value of the loss, with the dropout masks of the trace's block."""
     with random.fork(), no_grad():
@@ -138,14 +108,6 @@ def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
 
 def _tensor(attention: AttentionTrace, place: str | nn.Parameter) -> Tensor:
     return attention.value(place) if isinstance(place, str) else place
-
-
-def _matrix(array: Host, symbol: str, attention: AttentionTrace, item: int, head: int) -> Host:
-    """The view of a whole tensor's array that is the matrix of one head."""
-    if symbol[0] not in "Wb":
-        return array[attention.place(TAPPED.get(symbol, INPUTS[0]), item, head)]
-    rows = rows_of(attention, symbol[1], head)
-    return array[rows].T if symbol[0] == "W" else array[None, rows]
 
 
 # --------------------------------------------------------------------------- differences

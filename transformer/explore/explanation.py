@@ -10,7 +10,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from transformer.explore.calls import NONE, Calls
-from transformer.explore.checks import Check, Loss, measure, measure_cell
+from transformer.explore.checks import Check, Loss, measure
 from transformer.explore.data import (
     Json,
     Snapshot,
@@ -27,8 +27,7 @@ from transformer.explore.notebook import frame
 from transformer.explore.page import embedded_json, page_html
 from transformer.explore.steps import step_named
 from transformer.explore.stories import Story, stories_of_page
-from transformer.explore.text import one_step, overview, printable
-from transformer.explore.worked import number, worked_cell
+from transformer.explore.text import number, one_step, overview, printable
 
 # The bytes of a page without a live model for a sentence of 12 tokens, and for each further token; attentions chosen by
 # name may take more.
@@ -120,12 +119,6 @@ class Explanation:
             self._checks[name] = {} if self.again is None else measure(self.trace, name, self.again)
         return self._checks[name]
 
-    def cell(self, name: str, symbol: str, row: int, column: int, item: int = 0, head: int = 0) -> Check:
-        """The finite difference of one cell; arguments and errors as of `measure_cell`, ValueError without a loss."""
-        if self.again is None:
-            raise ValueError("a finite difference needs the loss: give one that can be computed again")
-        return measure_cell(self.trace, name, symbol, row, column, self.again, item, head)
-
     # ------------------------------------------------------------------ page and text
 
     def page(self, attentions: Sequence[str] = (), limit: int | None = None, stories: Iterable[Story] = ()) -> Page:
@@ -173,42 +166,33 @@ class Explanation:
         return page.left_out
 
     def text(self, attention: str | None = None, item: int = 0, head: int = 0, step: str | None = None,
-             cell: tuple[int, int] | None = None, colour: bool = False, width: int = 120) -> str:
+             colour: bool = False, width: int = 120) -> str:
         """One head of one attention for a terminal: all its steps, or one of them as a matrix.
 
         Args:
             attention: its name; the first of `preferred` if None.
             item, head: the batch item and the head, counted from 0.
             step: a symbol such as "dS" (transformer/explore/steps.py), or a label such as "dW_Q"; None: all.
-            cell: row and column of a cell of that step, to work out and to compare with a finite difference.
             colour: whether to write ANSI colours.
             width: of the terminal, in columns.
 
         Raises:
-            ValueError: an unknown attention or step, several attentions, or a cell of no step.
-            IndexError: there is no such item, head or cell.
+            ValueError: an unknown attention or step, or several attentions.
+            IndexError: there is no such item or head.
         """
         names = self.preferred()[:1] if attention is None else self.matching([attention])
         if len(names) > 1:
             raise ValueError(f"{attention!r} names several attentions: {', '.join(names)}; choose one")
         [name] = names
-        if cell is not None and step is None:
-            raise ValueError("a cell belongs to a step: name one, such as dS")
         traced = self.trace[name]
         facts = identities(traced.head(item, head))
         symbol = None if step is None else step_named(traced, step).symbol
-        if symbol is not None and cell is not None:
-            worked_cell(traced, item, head, symbol, *cell)  # raises for a missing cell before the slow checks
         title = printable(" ".join(self.title.split()))
         lines = [title if self.loss is None else f"{title}    loss {number(self.loss)}"]
         if symbol is None:
             return "\n".join([*lines, overview(traced, item, head, self.checks(name), facts, colour)])
-        lines.append(one_step(traced, item, head, symbol, cell, *self.labels(name, item), self.checks(name), facts,
-                              colour, width))
-        if cell is not None and symbol.startswith("d") and self.again is not None:
-            measured = self.cell(name, symbol, *cell, item, head)
-            lines.append(f"that cell, moved alone: measured {number(measured.numeric)}, the gradient says "
-                         f"{number(measured.analytic)}: error {measured.error:.1e}")
+        lines.append(one_step(traced, item, head, symbol, *self.labels(name, item), self.checks(name), facts, colour,
+                              width))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

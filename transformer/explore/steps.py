@@ -1,4 +1,4 @@
-"""The steps of one head of attention, forward and backward: the name, the formula and the product of each.
+"""The steps of one head of attention, forward and backward: the name and the formula of each.
 
 Symbols are those of transformer/explore/traced.py; a gradient has a "d" before the symbol of its tensor. The
 derivations are in docs/backprop_through_attention.md.
@@ -20,17 +20,6 @@ Matrices = Mapping[str, Any]  # NumPy arrays by symbol; biases are 1-D
 
 
 @dataclass(frozen=True)
-class Product:
-    """``left @ right``, where either may be transposed, plus an optional bias on every row."""
-
-    left: str
-    right: str
-    bias: str | None = None
-    transpose_left: bool = False
-    transpose_right: bool = False
-
-
-@dataclass(frozen=True)
 class Step:
     """One matrix of the forward or of the backward.
 
@@ -41,7 +30,6 @@ class Step:
         formula: the formula; of a gradient, the consequence of `because`.
         because: of a gradient, the step of the forward that it comes from.
         rows, columns: the kind of row and column: "queries", "keys", "items" (of a sum over all), "features".
-        product: the matrix product, if the step is one.
     """
 
     symbol: str
@@ -51,7 +39,6 @@ class Step:
     because: str = ""
     rows: str = "queries"
     columns: str = "features"
-    product: Product | None = None
 
 
 def _table(*steps: Step) -> dict[str, Step]:
@@ -69,31 +56,27 @@ FORWARD = _table(
     Step("bK", "b_K", "the head's key bias", "a parameter", rows=""),
     Step("bV", "b_V", "the head's value bias", "a parameter", rows=""),
     Step("bO", "b_O", "the output bias", "a parameter", rows=""),
-    Step("Q", "Q", "queries", "Q = X·W_Q + b_Q", product=Product("X", "WQ", "bQ")),
-    Step("K", "K", "keys", "K = M·W_K + b_K", rows="keys", product=Product("M", "WK", "bK")),
-    Step("V", "V", "values", "V = M·W_V + b_V", rows="keys", product=Product("M", "WV", "bV")),
-    Step("R", "R", "scores", "R = Q·Kᵀ", columns="keys", product=Product("Q", "K", transpose_right=True)),
+    Step("Q", "Q", "queries", "Q = X·W_Q + b_Q"),
+    Step("K", "K", "keys", "K = M·W_K + b_K", rows="keys"),
+    Step("V", "V", "values", "V = M·W_V + b_V", rows="keys"),
+    Step("R", "R", "scores", "R = Q·Kᵀ", columns="keys"),
     Step("S", "S", "scaled scores", "S = R / √d_k", columns="keys"),
     Step("Sm", "S̄", "masked scores", "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
     Step("A", "A", "attention weights", "A = softmax(S̄), row by row", columns="keys"),
     Step("Ad", "A′", "weights after dropout", "A′ = A∘m / (1 − p)", columns="keys"),
-    Step("O", "O", "context of the head", "O = A′·V", product=Product("Ad", "V")),
+    Step("O", "O", "context of the head", "O = A′·V"),
     Step("C", "C", "the heads side by side", "C = [O₀ O₁ …]"),
-    Step("Y", "Y", "output", "Y = C·W_O + b_O", product=Product("C", "WO", "bO")),
+    Step("Y", "Y", "output", "Y = C·W_O + b_O"),
 )
 
 BACKWARD = _table(
     Step("dY", "dY", "gradient of the output", "dY, from the layers above"),
     Step("dbO", "db_O", "gradient of the output bias", "db_O = Σ rows of dY", "Y = C·W_O + b_O", rows=""),
-    Step("dWO", "dW_O", "gradient of the output weights", "dW_O = Cᵀ·dY", "Y = C·W_O + b_O", rows="features",
-         product=Product("C", "dY", transpose_left=True)),
-    Step("dC", "dC", "gradient of the heads side by side", "dC = dY·W_Oᵀ", "Y = C·W_O + b_O",
-         product=Product("dY", "WO", transpose_right=True)),
+    Step("dWO", "dW_O", "gradient of the output weights", "dW_O = Cᵀ·dY", "Y = C·W_O + b_O", rows="features"),
+    Step("dC", "dC", "gradient of the heads side by side", "dC = dY·W_Oᵀ", "Y = C·W_O + b_O"),
     Step("dO", "dO", "gradient of the context", "dO = the head's columns of dC", "C = [O₀ O₁ …]"),
-    Step("dV", "dV", "gradient of the values", "dV = A′ᵀ·dO", "O = A′·V", rows="keys",
-         product=Product("Ad", "dO", transpose_left=True)),
-    Step("dAd", "dA′", "gradient of the weights after dropout", "dA′ = dO·Vᵀ", "O = A′·V", columns="keys",
-         product=Product("dO", "V", transpose_right=True)),
+    Step("dV", "dV", "gradient of the values", "dV = A′ᵀ·dO", "O = A′·V", rows="keys"),
+    Step("dAd", "dA′", "gradient of the weights after dropout", "dA′ = dO·Vᵀ", "O = A′·V", columns="keys"),
     Step("dA", "dA", "gradient of the attention weights", "dA = dA′∘m / (1 − p)", "A′ = A∘m / (1 − p)",
          columns="keys"),
     Step("dSm", "dS̄", "gradient of the masked scores", "dS̄ = A∘(dA − D), D_i = Σⱼ A_ij·dA_ij", "A = softmax(S̄)",
@@ -101,18 +84,14 @@ BACKWARD = _table(
     Step("dS", "dS", "gradient of the scaled scores", "dS = dS̄ where the mask allows, 0 elsewhere",
          "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
     Step("dR", "dR", "gradient of the scores", "dR = dS / √d_k", "S = R / √d_k", columns="keys"),
-    Step("dQ", "dQ", "gradient of the queries", "dQ = dR·K", "R = Q·Kᵀ", product=Product("dR", "K")),
-    Step("dK", "dK", "gradient of the keys", "dK = dRᵀ·Q", "R = Q·Kᵀ", rows="keys",
-         product=Product("dR", "Q", transpose_left=True)),
+    Step("dQ", "dQ", "gradient of the queries", "dQ = dR·K", "R = Q·Kᵀ"),
+    Step("dK", "dK", "gradient of the keys", "dK = dRᵀ·Q", "R = Q·Kᵀ", rows="keys"),
     Step("dbQ", "db_Q", "gradient of the query bias", "db_Q = Σ rows of dQ", "Q = X·W_Q + b_Q", rows=""),
     Step("dbK", "db_K", "gradient of the key bias", "db_K = Σ rows of dK", "K = M·W_K + b_K", rows=""),
     Step("dbV", "db_V", "gradient of the value bias", "db_V = Σ rows of dV", "V = M·W_V + b_V", rows=""),
-    Step("dWQ", "dW_Q", "gradient of the query weights", "dW_Q = Xᵀ·dQ", "Q = X·W_Q + b_Q", rows="features",
-         product=Product("X", "dQ", transpose_left=True)),
-    Step("dWK", "dW_K", "gradient of the key weights", "dW_K = Mᵀ·dK", "K = M·W_K + b_K", rows="features",
-         product=Product("M", "dK", transpose_left=True)),
-    Step("dWV", "dW_V", "gradient of the value weights", "dW_V = Mᵀ·dV", "V = M·W_V + b_V", rows="features",
-         product=Product("M", "dV", transpose_left=True)),
+    Step("dWQ", "dW_Q", "gradient of the query weights", "dW_Q = Xᵀ·dQ", "Q = X·W_Q + b_Q", rows="features"),
+    Step("dWK", "dW_K", "gradient of the key weights", "dW_K = Mᵀ·dK", "K = M·W_K + b_K", rows="features"),
+    Step("dWV", "dW_V", "gradient of the value weights", "dW_V = Mᵀ·dV", "V = M·W_V + b_V", rows="features"),
     Step("dX", "dX", "gradient of the queries' input", "dX = Σ heads dQ·W_Qᵀ", "Q = X·W_Q + b_Q"),
     Step("dM", "dM", "gradient of the memory", "dM = Σ heads (dK·W_Kᵀ + dV·W_Vᵀ)", "K = M·W_K + b_K, V = M·W_V + b_V",
          rows="keys"),
@@ -202,8 +181,7 @@ def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
     if step.symbol in ("dQ", "dK", "dV") and len(attention.sharing(step.symbol[1:], 0)) > 1:
         formula = formula.replace("= ", "= Σ heads that share it ")
     title = "input of queries, keys and values" if step.symbol == "X" and attention.is_self else step.title
-    return replace(step, title=title, formula=plain(formula), because=plain(source.because),
-                   product=source.product)
+    return replace(step, title=title, formula=plain(formula), because=plain(source.because))
 
 
 def step_named(attention: AttentionTrace, name: str) -> Step:

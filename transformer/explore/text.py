@@ -19,7 +19,6 @@ from transformer.explore.identities import Identity
 from transformer.explore.labels import columns_of
 from transformer.explore.steps import Step, matrices, matrix, step_named, steps_of
 from transformer.explore.traced import AttentionTrace
-from transformer.explore.worked import number, worked_cell
 
 Checks = Mapping[str, Sequence[Check]]
 POSITIVE, NEGATIVE = "38;5;208", "38;5;33"
@@ -48,46 +47,44 @@ def overview(attention: AttentionTrace, item: int, head: int, checks: Checks, id
             rows.append([str(count) if numbered else "", step.label, _shape(values[step.symbol]),
                          _norm(values[step.symbol]), step.formula, _errors(measured)])
         lines += [*_table(rows, colour), ""]
-    row, column = _largest(values["dS"])
-    lines += [*_facts(identities), "", f"One of them: --step dS    one of its cells: --step dS --cell {row},{column}"]
+    lines += [*_facts(identities), "", "One of them: --step dS"]
     return "\n".join(lines)
 
 
-def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, cell: tuple[int, int] | None,
-             queries: Sequence[str], keys: Sequence[str], checks: Checks, identities: Sequence[Identity],
-             colour: bool = False, width: int = WIDTH) -> str:
-    """One step of one head: its formula, the matrix, one cell worked out, the identities, the check.
+def one_step(attention: AttentionTrace, item: int, head: int, symbol: str, queries: Sequence[str],
+             keys: Sequence[str], checks: Checks, identities: Sequence[Identity], colour: bool = False,
+             width: int = WIDTH) -> str:
+    """One step of one head: its formula, the matrix, the identities, the check.
 
     Args:
         attention, item, head, checks, identities, colour: as for `overview`.
         symbol: the symbol of the step, such as "dS" or "dWQ", or its label, "dW_Q".
-        cell: (row, column) of the cell to work out; by default the largest.
         queries, keys: the names of rows and columns (transformer/explore/labels.py).
         width: of the terminal, in columns; a wider matrix is written in several parts.
 
     Raises:
         ValueError: there is no such step.
-        IndexError: there is no such cell.
     """
     step, values = step_named(attention, symbol), matrices(attention.head(item, head))
     symbol = step.symbol
     shown = matrix(values, symbol)
-    row, column = _largest(shown) if cell is None else cell
-    worked = worked_cell(attention, item, head, symbol, row, column)
     labels = {"queries": queries, "keys": keys}
     finite = "" if np.isfinite(shown).all() else " without −∞"
     about = f"{step.label}: {step.title}, {_shape(values[symbol])}, norm {_norm(values[symbol])}{finite}"
     lines = [heading(attention, item, head), "", about]
     lines += [f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else [f"  {step.formula}"]
     lines += ["", *_matrix(step, shown, labels, _masked(attention, item, head, step), colour, width)]
-    where = _where(step, row, column, labels)
-    lines += ["", f"{'the largest' if cell is None else 'that'} cell{where}:", *(f"  {line}" for line in worked.lines)]
     measured = checks.get(symbol.removeprefix("d"), ())
     if measured and step.because:
         lines += ["", "finite differences of the whole loss along two random directions:"]
         lines += [f"  measured {number(check.numeric)}, the gradient says {number(check.analytic)}: "
                   f"error {check.error:.1e}" for check in measured]
     return "\n".join([*lines, "", *_facts(identities)])
+
+
+def number(value: float) -> str:
+    """Six digits, with a true minus sign."""
+    return f"{value:.6g}".replace("-", "−")
 
 
 def printable(text: str) -> str:
@@ -126,12 +123,6 @@ def _facts(identities: Sequence[Identity]) -> list[str]:
     return [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})" for fact in identities]
 
 
-def _largest(array: Any) -> tuple[int, int]:
-    finite = np.where(np.isfinite(array), abs(array), -1)
-    row, column = np.unravel_index(int(finite.argmax()), array.shape)
-    return int(row), int(column)
-
-
 def _masked(attention: AttentionTrace, item: int, head: int, step: Step) -> Any:
     """The cells of a queries × keys matrix that the mask forbids; None for another matrix, or without a mask."""
     if attention.mask is None or (step.rows, step.columns) != ("queries", "keys"):
@@ -165,17 +156,10 @@ def _matrix(step: Step, array: Any, labels: Mapping[str, Sequence[str]], masked:
 
 
 def _titles(labels: Sequence[str] | None, count: int) -> list[str]:
-    """The numbers of rows or columns, by which a cell is chosen, each with its name if there is one."""
+    """The numbers of rows or columns, each with its name if there is one."""
     if labels is None:
         return [str(number) for number in range(count)]
     return [f"{number}: {printable(label)}" for number, label in enumerate(labels)]
-
-
-def _where(step: Step, row: int, column: int, labels: Mapping[str, Sequence[str]]) -> str:
-    """The names of the row and the column of a cell, as far as they have names."""
-    places = (("row", step.rows, row), ("column", step.columns, column))
-    found = [f"{place} {printable(labels[kind][index])}" for place, kind, index in places if kind in labels]
-    return f" ({', '.join(found)})" if found else ""
 
 
 def _cell(value: float, unit: float, decimals: int, masked: bool) -> str:

@@ -4,10 +4,9 @@ Both libraries compute the same functions, so only names differ: see `names`, `r
 and docs/pytorch_weights.md.
 """
 
-from transformer.interop.hugging_face import HUGGING_FACE
 from transformer.interop.names import BARE, ModelNames, Pair, pytorch_names
 from transformer.interop.rename import Fused, transposed
 from transformer.interop.weights import load_pytorch, save_pytorch, to_pytorch
 
-__all__ = ["BARE", "HUGGING_FACE", "Fused", "ModelNames", "Pair", "load_pytorch", "pytorch_names", "save_pytorch",
-           "to_pytorch", "transposed"]
+__all__ = ["BARE", "Fused", "ModelNames", "Pair", "load_pytorch", "pytorch_names", "save_pytorch", "to_pytorch",
+           "transposed"]

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from minigrad import Tensor
-from minigrad.nn.keywords import refuse_foreign
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -179,7 +178,6 @@ def config_of(layer: object, config: Config | None, given: dict[str, Any], *opti
         TypeError: an unknown or a missing name; a configuration and a field of it; a `config` that is none.
     """
     name, options = type(layer).__name__, options or tuple(field.name for field in fields(LayerConfig))
-    refuse_foreign(name, LayerConfig.__init__, given)
     unknown = sorted(given.keys() - {*options})
     if unknown:
         raise TypeError(f"{name}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")

@@ -88,7 +88,7 @@ class Run:
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
-                   values["progress"], values.get("numerics", 1))
+                   values["progress"], values["numerics"])
 
 
 def run_json(values: dict[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from minigrad.device import to_numpy
 from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
@@ -25,7 +26,6 @@ from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, load_description, run_json
 from transformer.training.files import replace_file
 from transformer.training.lock import only_writer
-from transformer.training.loss_meter import read
 from transformer.training.memory import keep_freed_memory, require_memory
 from transformer.training.messages import Messages, note
 from transformer.training.options import TrainingOptions
@@ -195,19 +195,19 @@ def _read_losses(trainer: Trainer) -> float:
     A scale that is too large is halved until it fits. Gradients that overflow at a scale below 1 have another cause.
     """
     progress, losses = trainer.progress, trainer.losses
-    total, left_out, skipped, scale = read(losses.total, losses.left_out, losses.skipped, losses.scale)
+    total, scale = float(to_numpy(losses.total)), losses.scale
     if not math.isfinite(total):
         raise NotFinite(f"the loss became {total}")
-    if skipped >= REPORT_EVERY and scale < 1:
+    if losses.skipped >= REPORT_EVERY and scale < 1:
         resumable = _resumable(trainer)
         remedy = "go on with --resume --precision float32" if resumable else "begin anew with --precision float32"
-        if skipped < progress.step:  # else no update changed the parameters, and the rate had no effect
+        if losses.skipped < progress.step:  # else no update changed the parameters, and the rate had no effect
             remedy += f"{', or begin anew with' if resumable else ' or'} a lower learning rate"
-        raise TrainingError(f"the last {skipped:.0f} updates by step {progress.step} were skipped: their gradients are "
-                            f"not finite in float16, even at a loss scale of {scale:g}; {remedy}"
+        raise TrainingError(f"the last {losses.skipped} updates by step {progress.step} were skipped: their gradients "
+                            f"are not finite in float16, even at a loss scale of {scale:g}; {remedy}"
                             f"{_last_checkpoint(trainer.out, trainer.ranks)}")
-    progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - int(left_out), 0
-    progress.skipped = int(skipped)
+    progress.loss_sum, progress.loss_tokens, losses.left_out = total, progress.loss_tokens - losses.left_out, 0
+    progress.skipped = losses.skipped
     return scale
 
 
@@ -263,9 +263,10 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         The folder, a translator with the best weights, the best validation, and the progress.
 
     Raises:
-        RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
-            a pair is longer than the positions (`PairTooLong`); the vocabularies are too large to be saved; `resume`
-            with options or pairs that may not change, or from a checkpoint that cannot be used. Nothing was changed.
+        RunError: float16 on the host; `out` is a file; it holds a run and `resume` is False, or the reverse; another
+            training writes to it; a pair is longer than the positions (`PairTooLong`); the vocabularies are too large
+            to be saved; `resume` with options or pairs that may not change, or from a checkpoint that cannot be used.
+            Nothing was changed.
         ValueError: the vocabularies or the positions are more than a `Run` may have.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
@@ -277,6 +278,9 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     out = Path(out)
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
+    if options.precision == "float16" and device == "cpu":
+        raise RunError("float16 is mixed precision, which needs a GPU: train with --device cuda, or with --precision "
+                       "float32")
     which = resume if isinstance(resume, str) else "latest"
     with stopping_at_once(), only_writer(out, new=not resume) if ranks.rank == 0 else nullcontext():
         if resume:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from minigrad.device import is_host, on_device_of, to_numpy, xp
-
 
 class LossMeter:
     """The sum of the losses since the last validation, without skipped updates, whose losses need not be finite.
@@ -23,27 +19,14 @@ class LossMeter:
 
     def __init__(self, total: float = 0.0, skipped: int = 0) -> None:
         self.total: Any = total
-        self.left_out: Any = 0
-        self.skipped: Any = skipped
-        self.scale: Any = 1.0
+        self.left_out = 0
+        self.skipped = skipped
+        self.scale = 1.0
 
-    def add(self, loss: Any, tokens: int, skipped: Any, scale: Any = 1.0) -> None:
-        """Add the loss of an update, a raw number or 0-d array, unless `skipped`, a bool or 0-d array, is true."""
+    def add(self, loss: Any, tokens: int, skipped: bool, scale: float = 1.0) -> None:
+        """Add the loss of an update, a raw number or 0-d array, unless it was `skipped`."""
         self.scale = scale
-        if skipped is False:
+        if skipped:
+            self.left_out, self.skipped = self.left_out + tokens, self.skipped + 1
+        else:
             self.total, self.skipped = self.total + loss, 0
-            return
-        with on_device_of(loss):
-            self.total = self.total + xp(loss).where(skipped, 0.0, loss)
-            self.left_out = self.left_out + skipped * tokens
-            self.skipped = (self.skipped + 1) * skipped
-
-
-def read(*values: Any) -> list[float]:
-    """Raw numbers and 0-d arrays of one device, as numbers; a GPU is synchronised once."""
-    on_gpu = [value for value in values if not is_host(value)]
-    if len(on_gpu) < 2:
-        return [float(value) for value in values]
-    with on_device_of(on_gpu[0]):
-        module = xp(on_gpu[0])
-        return [float(x) for x in to_numpy(module.stack([module.asarray(value, np.float64) for value in values]))]

@@ -27,8 +27,8 @@ class TrainingOptions:
             model (see `shards_of`) share its matrix products instead. None: as many as the BLAS takes, for matrix
             products alone. No effect on a GPU.
         precision: of updates: "float32"; or "float16", mixed precision: products in float16, the loss under a scale
-            that skips updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`). Validation is in
-            float32.
+            that skips updates which overflow (`minigrad.autocast`, `minigrad.optim.GradScaler`), on a GPU alone.
+            Validation is in float32.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: the rate then: "inverse_sqrt" (the paper's); "cosine" or "linear" to 0 at the end; "constant"; or

@@ -20,7 +20,6 @@ from minigrad.device import is_host
 from minigrad.functional.compositions import composing
 from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.more.rows import gather_rows, scatter_rows
-from minigrad.kernels import report_choice
 from minigrad.nn.module import in_place_of
 
 from transformer.known import unknown_part
@@ -35,16 +34,13 @@ def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: f
     """``model.loss(source, labels, label_smoothing, reduction)``, up to rounding; dropout draws the same masks.
 
     A model with parts that are not those of `transformer.model` (see `transformer.known`) runs `Transformer.loss`, and
-    within ``minigrad.fused(False)`` every model does. `minigrad.explain_path` reports which function ran and why. On a
-    GPU the padding stays, since counting the tokens would synchronise.
+    within ``minigrad.fused(False)`` every model does. On a GPU the padding stays, since counting the tokens would
+    synchronise.
 
     Arguments are those of `Transformer.loss`.
     """
-    declined = "compositions run" if composing() else unknown_part(model)
-    if declined is not None:
-        report_choice("packed_loss", "Transformer.loss", __name__, declined)
+    if composing() or unknown_part(model) is not None:
         return model.loss(source, labels, label_smoothing, reduction)
-    report_choice("packed_loss", __name__)
     return in_place_of(model, _loss, source, labels, label_smoothing, reduction)
 
 

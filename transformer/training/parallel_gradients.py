@@ -20,7 +20,6 @@ from minigrad import Tensor, autocast, parallel, random
 from minigrad.arguments import whole_number
 from minigrad.device import on_device_of, to_device, to_numpy
 from minigrad.engine.backward import Receive
-from minigrad.precision.scaler import scale_loss
 from minigrad.tensor.gradients import backward
 
 from transformer.data.batches import trimmed
@@ -120,7 +119,7 @@ class ParallelGradients:
             self._stack = None
 
     def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1,
-                 scale: Any = None) -> Any:
+                 scale: float | None = None) -> Any:
         """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
 
         ``.grad`` changes after all shards have succeeded; an exception in one is raised after the others have ended,
@@ -131,8 +130,8 @@ class ParallelGradients:
             labels: ids (B, T), as for `Transformer.loss`.
             label_smoothing: ε of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
-            scale: the `factor` of a `minigrad.optim.GradScaler`, which multiplies the gradients; the forward then runs
-                in mixed precision (`minigrad.autocast`). None: the forward has the parameters' precision.
+            scale: that of a `minigrad.optim.GradScaler`, which multiplies the gradients; the forward then runs in mixed
+                precision (`minigrad.autocast`). None: the forward has the parameters' precision.
 
         Returns:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
@@ -151,7 +150,7 @@ class ParallelGradients:
         sent = [Shard(*(to_device(ids, self.model.device) for ids in shard)) for shard in shards[first:end]]
         return self.of(Part(sent, first, len(shards)), label_smoothing, denominator, scale)
 
-    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1, scale: Any = None) -> Any:
+    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1, scale: float | None = None) -> Any:
         """As a call, for a batch that is divided already, see `divided` and `own`, and on the model's device."""
         if self.shards == 1:
             loss = self._loss(part.shards[0], label_smoothing, scale)
@@ -181,7 +180,7 @@ class ParallelGradients:
         total.deliver()
         return losses
 
-    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: Any,
+    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: float | None,
                receive: Receive) -> Any:
         """Forward and backward of one shard; its gradients go to `receive`."""
         with random.fork(seed):
@@ -189,15 +188,15 @@ class ParallelGradients:
             backward(_objective(loss, denominator, scale), receive=receive)
             return _number(loss)
 
-    def _loss(self, shard: Shard, label_smoothing: float, scale: Any) -> Tensor:
+    def _loss(self, shard: Shard, label_smoothing: float, scale: float | None) -> Tensor:
         """The sum of the losses; with a scale, by a forward in mixed precision."""
         with nullcontext() if scale is None else autocast():
             return packed_loss(self.model, *shard, label_smoothing, reduction="sum")
 
 
-def _objective(loss: Tensor, denominator: float, scale: Any) -> Tensor:
+def _objective(loss: Tensor, denominator: float, scale: float | None) -> Tensor:
     """The scalar that is differentiated."""
-    return loss / denominator if scale is None else scale_loss(loss / denominator, scale)
+    return loss / denominator if scale is None else loss / denominator * scale
 
 
 def _number(loss: Tensor) -> Any:

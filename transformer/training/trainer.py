@@ -12,7 +12,6 @@ import math
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ import numpy as np
 import minigrad
 from minigrad import optim
 from minigrad.device import on_device
-from minigrad.precision.gpu import float32_sums
 
 from transformer.data.epochs import Epochs
 from transformer.data.extras import require
@@ -171,14 +169,14 @@ class Trainer:
         progress = self.progress
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
-        with on_device(self.model.device), self._precision(), unwarned():
+        with on_device(self.model.device), unwarned():
             loss = self._gradients(group)
             with memory_or(UpdateDoesNotFit()):
                 self.scaler.unscale_(self.optimizer)
                 if self.options.clip_norm is not None:
                     optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
                 self.scaler.step(self.optimizer)
-                self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.factor)
+                self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.get_scale())
                 self.scaler.update()
         progress.step += 1
         progress.learning_rate = self.scheduler.get_last_lr()[0]
@@ -190,16 +188,12 @@ class Trainer:
 
     def _gradients(self, group: Group) -> Any:
         """Compute the gradients, with float16 multiplied by the loss scale; returns the sum of the losses."""
-        scale = self.scaler.factor if self.scaler.is_enabled() else None
+        scale = self.scaler.get_scale() if self.scaler.is_enabled() else None
         total: Any = 0.0
         for part, sentences in zip(group.parts, group.sentences, strict=True):
             with memory_or(BatchDoesNotFit(*part.shape, sentences)):
                 total = total + self.gradients.of(part, self.options.label_smoothing, group.tokens, scale)
         return total
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        """A block in which updates have the precision of the options."""
-        return float32_sums(self.model.device) if self.options.precision == "float16" else nullcontext()
 
     # ----------------------------------------------------------------- checkpoints
 

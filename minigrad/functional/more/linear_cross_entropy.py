@@ -65,7 +65,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
 
     On the host, rows that do not count are left out before the product. On a GPU, where counting them would have to
     wait for it, and of float16, whose sums of losses soon reach its limit, this is the composition. So it is under
-    `minigrad.precision.autocast`: logits in float16, their loss in float32.
+    `minigrad.autocast`: logits in float16, their loss in float32.
 
     Args:
         input: (…, D)

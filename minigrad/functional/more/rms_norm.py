@@ -9,6 +9,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import number, public_in_precision
 from minigrad.device import xp
+from minigrad.device.sums import widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -27,9 +28,12 @@ def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
 @primitive(floating=True, composition=rms_norm_by_steps, fresh=True)
 def _rms_norm(input, weight, eps):
     check_shapes("rms_norm", input, weight)
-    scale = 1 / xp(input).sqrt((input * input).mean(axis=-1, keepdims=True) + eps)
-    out = input * scale  # x̂
-    return out if weight is None else out * weight, Saved(scale=scale)
+    wide = widened(input)
+    scale = 1 / xp(input).sqrt((wide * wide).mean(axis=-1, keepdims=True) + eps)
+    out = wide * scale  # x̂
+    if weight is not None:
+        out = out * weight
+    return out.astype(input.dtype, copy=False), Saved(scale=scale)
 
 
 @_rms_norm.joint_gradient("input", "weight")

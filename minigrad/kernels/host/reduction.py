@@ -1,4 +1,4 @@
-"""Sums, running sums, means and variances of many terms, in blocks; float16 adds up in float32.
+"""Sums, running sums, means and variances of many terms, in blocks.
 
 `minigrad.device.sums` says how. They are more precise than the definitions; so they run where a gradient is recorded,
 too.
@@ -19,8 +19,8 @@ from minigrad.ops.reduction import expand_reduced, mean, reduced_size, sum
 
 
 def suits(x, axis, keepdims):
-    """It takes float16 in host memory, and sums in which NumPy would add more than 2048 terms one after the other."""
-    return type(x) is np.ndarray and x.ndim > 0 and (x.dtype.char == "e" or (x.size > LONG and loses_digits(x, axis)))
+    """It takes sums in which NumPy would add more than 2048 terms one after the other."""
+    return type(x) is np.ndarray and x.size > LONG and loses_digits(x, axis)
 
 
 def mean_of(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -31,8 +31,9 @@ def mean_of(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def suits_var(x, axis, correction, keepdims):
-    """It takes sums in which NumPy would add more than 2048 terms one after the other."""
-    return isinstance(correction, int | float) and correction < LONG and loses_digits(x, axis)
+    """It takes float32 and float64, where NumPy would add more than 2048 terms one after the other."""
+    return (isinstance(correction, int | float) and correction < LONG and loses_digits(x, axis)
+            and x.dtype.char != "e")  # whose squares may be beyond its end
 
 
 def var_of(x: Any, axis: Any, correction: float, keepdims: bool) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import number, public
+from minigrad.device.sums import widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.exponential import power, sqrt
@@ -37,12 +38,13 @@ def var(x, axis=None, correction=0, keepdims=False):
     Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
     """
     correction = number(correction, "correction", "var")
-    return x.var(axis=axis_in(x, axis), ddof=correction, keepdims=keepdims)
+    variance = widened(x).var(axis=axis_in(x, axis), ddof=correction, keepdims=keepdims)
+    return variance.astype(x.dtype, copy=False)
 
 
 # d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
 def var_gradient(g, x, x_shape, axis, correction, keepdims):
-    degrees = reduced_size(x_shape, axis) - correction
+    x, degrees = widened(x), reduced_size(x_shape, axis) - correction
     slope = (x - mean(x, axis, True)) / (degrees / 2 if degrees > 0 else 0)
     return expand_reduced(g, x_shape, axis, keepdims) * slope
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad.arguments import public
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
@@ -14,6 +16,8 @@ from minigrad.ops.more.shape import flip
 
 @primitive(fresh=True)
 def _cumsum(x, axis):
+    if x.dtype.char == "e":  # float16
+        return x.cumsum(axis=axis, dtype=np.float32).astype(x.dtype)
     return x.cumsum(axis=axis)
 
 

@@ -31,10 +31,10 @@ def training_step(device="cpu"):
     return model, step
 
 
-def record(function, model=None):
+def record(function):
     """The tape of what a function does."""
     before = interpreters()
-    with inspect.record_tape(model) as tape:
+    with inspect.record_tape() as tape:
         function()
     assert interpreters() == before
     return tape
@@ -67,11 +67,6 @@ def expansion_tape():
     return record(run)
 
 
-def step_tape():
-    model, step = training_step()
-    return record(step, model)
-
-
 class Checkpointed(nn.Module):
     """A nested checkpoint, and a parameter that several modules share."""
 
@@ -86,6 +81,6 @@ class Checkpointed(nn.Module):
         return x
 
 
-def checkpoint_tape(named=False):
+def checkpoint_tape():
     module, x = Checkpointed(), leaf(2, 4, dtype=np.float32)
-    return record(lambda: module(x).sum().backward(), module if named else None)
+    return record(lambda: module(x).sum().backward())

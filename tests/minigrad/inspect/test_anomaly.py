@@ -21,33 +21,28 @@ def leaf(*values, device="cpu"):
     return Tensor(np.array(values), device=device, requires_grad=True)
 
 
-def caught(function, **options):
-    with pytest.raises(AnomalyError) as info, detect_anomaly(**options):
+def caught(function):
+    with pytest.raises(AnomalyError) as info, detect_anomaly():
         function()
     assert interpreters() == ()
-    return info.value
+    return str(info.value)
 
 
 def test_the_first_nan_of_a_forward(device):
     x = leaf([1.0, 2.0], [-3.0, 4.0], device=device)
     error = caught(lambda: mg.exp(mg.log(x) * 2))  # THE LINE
-    assert (error.operation, error.phase, error.argument, error.index) == ("log", "forward", None, (1, 0))
-    assert math.isnan(error.value)
-    assert error.line.file == __file__
-    for part in ("log: a NaN", "1 of 4", "THE LINE", "x: float64 (2,2), from -3.0 to 4.0", "there -3.0"):
-        assert part in str(error), part
+    for part in ("log: a NaN", "at index (1, 0)", "nan (1 of 4)", __file__, "THE LINE",
+                 "x: float64 (2,2), from -3.0 to 4.0", "there -3.0"):
+        assert part in error, part
 
 
 def test_infinities_are_caught_where_no_operand_has_one():
     x = leaf(math.inf, 1.0)
     for operation, function in (("log", lambda: mg.log(leaf(0.0))), ("mul", lambda: leaf(1e300) * 1e300),
                                 ("astype", lambda: leaf(1e5).astype(np.float16))):
-        assert caught(function).operation == operation
-        with detect_anomaly(infinities=False):
-            function()
-    assert caught(lambda: x - x).operation == "sub"
-    assert "losses.py" in str(caught(lambda: F.mse_loss(leaf(1e300), [0.0])))  # the line inside, too
-    assert caught(lambda: x * 0.0, infinities=False).operation == "mul"
+        assert caught(function).startswith(f"{operation}: an infinity")
+    assert caught(lambda: x - x).startswith("sub: a NaN")
+    assert "losses.py" in caught(lambda: F.mse_loss(leaf(1e300), [0.0]))  # the line inside, too
     with detect_anomaly():
         (leaf(math.nan, 1.0) * 2).sum()
         mg.concatenate([x, leaf(1.0)])
@@ -87,18 +82,11 @@ def test_the_rule_at_fault_in_a_backward(device):
         y = mg.sqrt(x)  # FORWARD
         (y * 3).sum().backward()
 
-    for options in ({}, {"forward": False}):
-        with detect_anomaly(**options, infinities=False):
-            run()
-        x.grad = None
-        error = caught(run, **options)
-        assert (error.operation, error.phase, error.argument, error.index) == ("sqrt", "backward", "x", (1,))
-        assert error.value == math.inf
-        assert "'x' made an infinity of a finite gradient" in str(error)
-        assert "FORWARD" in str(error)
-        assert x.grad is None  # no gradient half delivered
-    with detect_anomaly(forward=False):
-        mg.log(leaf(0.0))
+    error = caught(run)
+    assert error.startswith("sqrt: its gradient rule for 'x' made an infinity of a finite gradient")
+    assert "at index (1,) of shape (2): inf" in error
+    assert "FORWARD" in error
+    assert x.grad is None  # no gradient half delivered
 
 
 def test_gradients_of_a_forward_outside_of_the_block():
@@ -109,42 +97,24 @@ def test_gradients_of_a_forward_outside_of_the_block():
     trap.gradient(x=lambda g: g * math.nan)
     out = (trap(leaf(1.0, 2.0)) * 2).sum()
     error = caught(out.backward)
-    assert (error.operation, error.argument, error.index, error.line) == ("trap", "x", (0,), None)
-    assert math.isnan(error.value)
-    assert "outside of detect_anomaly()" in str(error)
+    assert error.startswith("trap: its gradient rule for 'x' made a NaN")
+    assert "outside of detect_anomaly()" in error
 
 
 def test_the_module_is_named():
     model, step = training_step()
     model.encoder.layers[0].feed_forward.inner.weight.copy_(np.float32(3e38))  # overflows
-    error = caught(step)
-    assert error.module == "Transformer.encoder.layers.0.feed_forward.inner"
+    assert "\n    in Transformer.encoder.layers.0.feed_forward.inner\n" in caught(step)
 
 
-def test_under_create_graph_the_rule_is_named():
+def test_under_create_graph_too():
     x = leaf(1e-200)
 
     def run():
         (first,) = mg.grad(mg.log(x).sum(), [x], create_graph=True)
         mg.grad(first.sum(), [x], create_graph=True)
 
-    assert "gradient rule" in str(caught(run))
-
-
-def test_as_a_decorator_and_entered_twice():
-    run, guard = detect_anomaly()(mg.log), detect_anomaly()
-    assert run(leaf(1.0)).tolist() == [0.0]
-    with pytest.raises(AnomalyError):
-        run(leaf(-1.0))
-    with guard, guard, pytest.raises(AnomalyError):
-        mg.log(leaf(-1.0))
-    assert interpreters() == ()
-
-    def numbers():
-        yield 1
-
-    with pytest.raises(TypeError, match="numbers"):
-        detect_anomaly()(numbers)
+    assert "an infinity" in caught(run)
 
 
 def test_a_checkpoint_passes_on_what_its_function_was_closed_over():

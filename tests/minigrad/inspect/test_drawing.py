@@ -1,6 +1,5 @@
-"""The picture of the graph: what is drawn, as data, as DOT that Graphviz reads, and as the SVG that it draws."""
+"""The picture of the graph: what is drawn as DOT that Graphviz reads, and as the SVG that it draws."""
 
-import itertools
 import platform
 import re
 import sys
@@ -31,121 +30,94 @@ def tooltips(svg):
     return [link.get("{http://www.w3.org/1999/xlink}title") for link in ET.fromstring(svg).iter(f"{SVG}a")]
 
 
-def name_of(box):
-    return f"n{box.number}" if box.number >= 0 else f"leaf{-box.number}"
+def name_of(number):
+    return f"n{number}" if number >= 0 else f"leaf{-number}"
+
+
+def edges(drawing):
+    """The edges of a drawing: from a box, into an input of a box."""
+    return [found.groups() for found in re.finditer(r"^  (\w+):s -> (\w+):(in\d+):n ", drawing.dot, re.MULTILINE)]
 
 
 def test_attention_is_drawn_with_its_modules_parameters_and_gradients():
     tape = programs.attention_tape()
-    picture = inspect.draw(tape).picture
-    assert sorted(frame.title for frame in picture.frames) == ["MultiHeadAttention", "key", "output", "query", "value"]
-    leaves = {box.tooltip: box for box in picture.boxes if box.kind == "leaf"}
-    query = next(frame for frame in picture.frames if frame.title == "query")
-    assert leaves["MultiHeadAttention.query.weight"] in query.boxes
-    assert leaves["a leaf"] in picture.root.boxes  # the input, which has no name
-    links = {(source, number, place) for number, entry in tape.entries.items()
-             for place, (_, source) in enumerate(entry.parents)}
-    assert {(edge.source.number, edge.target.number, edge.place) for edge in picture.edges} == links
-    for box in picture.boxes:
-        one = tape.entries.get(box.number) or tape.leaves[box.number]
-        assert box.norm == one.gradient_norm
-        assert box.details == [f"{shape_text(one.shape)} f32", *([f"|g| {one.gradient_norm:.2e}"] if box.norm else [])]
+    drawing = inspect.draw(tape)
+    assert sorted(re.findall(r"label=<<b>(\w+)</b>>", drawing.dot)) == [
+        "MultiHeadAttention", "key", "output", "query", "value"]
+    query = drawing.dot[drawing.dot.index("<b>query</b>"):].partition("}")[0]
+    assert 'tooltip="MultiHeadAttention.query.weight"' in query
+    assert re.search(r'^  leaf\d+ \[tooltip="a leaf"', drawing.dot, re.MULTILINE)  # the input, in no frame
+    assert sorted(edges(drawing)) == sorted(
+        (name_of(source), name_of(number), f"in{place}") for number, entry in tape.entries.items()
+        for place, (_, source) in enumerate(entry.parents))
+    for number, one in (tape.entries | tape.leaves).items():
+        (box,) = re.findall(rf"^ *{name_of(number)} \[(.*)", drawing.dot, re.MULTILINE)
+        norm = "" if one.gradient_norm is None else f"<br/>|g| {one.gradient_norm:.2e}"
+        assert f"{shape_text(one.shape)} f32{norm}</td>" in box
 
 
 def test_what_cannot_be_drawn(tmp_path):
-    tape, out = record(lambda: leaf(1) * 2), leaf(1) * 2
-    for error, wrong, depth, fact in ((TypeError, [1.0], None, "tensor"), (TypeError, tape, 1.0, "depth"),
-                                      (ValueError, record(list), None, "recorded"), (ValueError, tape, -1, "-1"),
-                                      (ValueError, out, 1, "tape")):
+    tape = record(lambda: leaf(1) * 2)
+    for error, wrong, fact in ((TypeError, leaf(1) * 2, "tape"), (ValueError, record(list), "recorded")):
         with pytest.raises(error, match=fact):
-            inspect.draw(wrong, depth=depth)
-    drawing = inspect.draw(out)  # of a tensor, without modules
-    assert sorted(box.title for box in drawing.picture.boxes) == ["leaf", "mul"]
+            inspect.draw(wrong)
     with pytest.raises(ValueError, match=r"graph\.png"):
-        drawing.save(tmp_path / "graph.png")
+        inspect.draw(tape).save(tmp_path / "graph.png")
 
 
 def test_what_a_checkpoint_computes_again_stands_between_its_input_and_itself():
-    drawn = inspect.draw(programs.checkpoint_tape()).picture
-    assert [frame.title for frame in drawn.frames].count("checkpoint (computed again)") == 4
-    points = [box for box in drawn.boxes if box.title == "checkpoint"]
+    tape = programs.checkpoint_tape()
+    drawing = inspect.draw(tape)
+    assert drawing.dot.count("label=<<b>checkpoint (computed again)</b>>") == 4
+    points = [number for number, entry in tape.entries.items() if entry.name == "checkpoint"]
     assert len(points) == 4
     for point in points:
-        (edge,) = [edge for edge in drawn.edges if edge.target is point]
-        assert point.inputs == ["computed again"]
-        assert edge.source.call.path == "checkpoint (computed again)"
-        assert edge.source.norm == pytest.approx(point.norm)
+        (source,) = [source for source, target, _ in edges(drawing) if target == name_of(point)]
+        entry = tape.entries[int(source[1:])]
+        assert entry.call.path == "checkpoint (computed again)"
+        assert entry.gradient_norm == pytest.approx(tape.entries[point].gradient_norm)
 
 
 def test_an_expanded_composition_is_connected_to_the_fused_operation():
-    drawn = inspect.draw(programs.expansion_tape()).picture
-    fused = next(box for box in drawn.boxes if box.title == "layer_norm")
-    assert fused.inputs[-1] == "composition"
-    assert len([edge for edge in drawn.edges if edge.target is fused]) == len(fused.inputs)
-
-
-def test_to_a_depth_modules_are_one_box_each():
-    tape = programs.step_tape()
-    drawn = inspect.draw(tape, depth=1)
-    boxes = {box.title: box for box in drawn.picture.boxes}
-    parts = ("encoder", "decoder", "projection")
-    assert {box.title for box in boxes.values() if box.kind == "module"} == set(parts)
-    entries = [entry for entry in tape.entries.values() if entry.call is not None]
-    ends = {name: max((entry for entry in entries if entry.call.path.startswith(name)), key=lambda e: e.number)
-            for name in parts}
-    for source, name in itertools.pairwise(parts):
-        assert boxes[name].norm == ends[name].gradient_norm
-        assert boxes[name].inputs == [shape_text(ends[source].shape)]
-        assert f"|g| in {ends[source].gradient_norm:.2e}" in boxes[name].details
-        assert f"|g| out {ends[name].gradient_norm:.2e}" in boxes[name].details
-        assert [edge.source.title for edge in drawn.picture.edges if edge.target is boxes[name]] == [source]
-    counted = [int(text.split()[0].replace(",", "")) for box in boxes.values() for text in box.details
-               if text.endswith("parameters")]
-    assert sum(counted) == programs.training_step()[0].num_parameters()
-    assert boxes["encoder"].details[0] == "Encoder"
-
-
-def test_a_tensor_that_enters_a_module_several_times_enters_its_box_once():
-    drawn = inspect.draw(programs.attention_tape(), depth=0).picture
-    (module,) = [box for box in drawn.boxes if box.kind == "module"]
-    assert module.inputs == ["(2,5,8)"]
-    assert [(edge.source.title, edge.target.title) for edge in drawn.edges] \
-        == [("leaf", "MultiHeadAttention"), ("MultiHeadAttention", "sum")]
+    tape = programs.expansion_tape()
+    drawing = inspect.draw(tape)
+    (fused,) = [name_of(number) for number, entry in tape.entries.items() if entry.name == "layer_norm"]
+    (box,) = re.findall(rf"^ *{fused} \[(.*)", drawing.dot, re.MULTILINE)
+    ports = re.findall(r'<td port="in\d">([^<]*)</td>', box)
+    assert ports[-1] == "composition"
+    assert len([edge for edge in edges(drawing) if edge[1] == fused]) == len(ports)
 
 
 @needs_graphviz
-@pytest.mark.parametrize(("make", "depth"), [(programs.attention_tape, None), (programs.checkpoint_tape, None),
-                                             (programs.step_tape, 1)])
-def test_graphviz_draws_every_box_edge_and_frame(make, depth, tmp_path):
+@pytest.mark.parametrize("make", [programs.attention_tape, programs.checkpoint_tape])
+def test_graphviz_draws_every_box_edge_and_frame(make, tmp_path):
     import pygraphviz
 
-    drawing = inspect.draw(make(), depth=depth)
-    picture, svg = drawing.picture, drawing.svg
+    tape = make()
+    drawing = inspect.draw(tape)
     drawing.save(tmp_path / "graph.svg")
-    assert (tmp_path / "graph.svg").read_text(encoding="utf-8") == drawing._repr_svg_() == svg
+    svg = (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    assert svg == drawing._repr_svg_() == drawing.svg
     assert svg.startswith("<svg")
     assert "href" not in svg.replace("xmlns:xlink", "").replace("xlink:title", "")  # it stands alone
-    assert {frame.title for frame in picture.frames} <= set(texts(svg))
     graph = pygraphviz.AGraph(string=drawing.dot)
-    read = [(edge[0], edge[1], edge.attr["headport"]) for edge in graph.edges()]
-    assert sorted(read) == sorted((name_of(e.source), name_of(e.target), f"in{e.place}:n") for e in picture.edges)
-    for box in picture.boxes:
-        assert {box.title, *box.details, *box.inputs} <= set(texts(svg))
-        assert box.tooltip.replace("  ", " \xa0") in tooltips(svg)  # of two blanks Graphviz writes one as a hard one
-        label = graph.get_node(name_of(box)).attr["label"]
-        assert re.findall(r'port="(\w+)"', label) == [f"in{i}" for i in range(len(box.inputs))]
+    read = [(edge[0], edge[1], edge.attr["headport"].removesuffix(":n")) for edge in graph.edges()]
+    assert sorted(read) == sorted(edges(drawing))
+    assert set(graph.nodes()) == {name_of(number) for number in (*tape.entries, *tape.leaves)}
+    calls = {call.number: call for entry in tape.entries.values() if entry.call for call in entry.call.chain}
+    assert {call.name for call in calls.values()} <= set(texts(svg))
 
-    def compare(part, frame):
-        """The clusters that Graphviz reads are the frames of the calls, each with what belongs to it."""
-        clusters = {one.name: one for one in part.subgraphs()}
-        within = {node for one in clusters.values() for node in one.nodes()}
-        assert set(part.nodes()) - within == set(map(name_of, frame.boxes))
-        assert len(clusters) == len(frame.frames)
-        for one in frame.frames:
-            assert one.call.outer is frame.call
-            compare(clusters[f"cluster_{one.call.number}"], one)
+    def check(part, outer, within):
+        """The clusters that Graphviz reads are the calls in each other, and their nodes what ran in them."""
+        for cluster in part.subgraphs():
+            call = calls.pop(int(cluster.name.removeprefix("cluster_")))
+            assert call.outer is outer
+            ran = {name_of(number) for number, entry in tape.entries.items() if entry.call and call in entry.call.chain}
+            assert {node for node in cluster.nodes() if node.startswith("n")} == ran <= within
+            check(cluster, call, ran)
 
-    compare(graph, picture.root)
+    check(graph, None, set(graph.nodes()))
+    assert calls == {}
 
 
 @needs_graphviz
@@ -170,17 +142,17 @@ def test_names_are_drawn_literally(name):
 
 def test_the_larger_the_gradient_the_stronger_the_colour():
     tape = record(lambda: ((mg.exp(leaf(3)) * 10.0) * 10.0).sum().backward())
-    drawing = inspect.draw(tape)
-    fills = dict(re.findall(r'^ *(\w+) \[.*bgcolor="#(\w+)"', drawing.dot, re.MULTILINE))
-    boxes = sorted(drawing.picture.boxes, key=lambda box: box.norm)
-    blues = [int(fills[name_of(box)][4:], 16) for box in boxes]  # white has all of it, orange hardly any
+    fills = dict(re.findall(r'^ *(\w+) \[.*bgcolor="#(\w+)"', inspect.draw(tape).dot, re.MULTILINE))
+    boxes = tape.entries | tape.leaves
+    ordered = sorted(boxes, key=lambda number: boxes[number].gradient_norm)
+    blues = [int(fills[name_of(number)][4:], 16) for number in ordered]  # white has all of it, orange hardly any
     assert blues == sorted(blues, reverse=True)
     assert blues[0] > blues[-1] + 50
 
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    drawing = inspect.draw(leaf(1) * 2)
+    drawing = inspect.draw(record(lambda: leaf(1) * 2))
     drawing.save(tmp_path / "graph.dot")
     assert (tmp_path / "graph.dot").read_text(encoding="utf-8") == drawing.dot
     with pytest.raises(ImportError, match=r"\[draw\]"):

@@ -1,4 +1,4 @@
-"""memory_meter: bytes by arithmetic; views and shared arrays once, leaves apart; nothing left afterwards."""
+"""memory_meter: bytes by arithmetic; views and shared arrays once, leaves not at all; nothing left afterwards."""
 
 import gc
 
@@ -48,19 +48,16 @@ def test_a_view_keeps_the_whole_of_its_base():
         del row
 
 
-def test_leaves_and_views_of_leaves_are_apart():
+def test_leaves_and_views_of_leaves_are_not_counted():
     x, w = leaf(4, 10), leaf(10, 3)
     with inspect.memory_meter() as memory:
         out = x @ w
-        assert (memory.current, memory.given) == (0, 320 + 240)
         other = mg.sin(w.T)
         joined = mg.concatenate([x, x]) * 1.0
-        assert (memory.current, memory.given) == (0, 320 + 240)
+        assert memory.current == 0
         del out, other, joined
-        assert (memory.current, memory.given) == (0, 0)
         mg.exp(mg.sin(x)).sum().backward()
-    assert (memory.given, memory.peak_given) == (0, 320)
-    assert "refer to: 320 B then, 0 B now" in str(memory)
+    assert memory.peak_by_place == {("exp", ""): 320}
 
 
 def test_checkpoints_keep_their_arguments_alone():
@@ -81,7 +78,7 @@ def test_checkpoints_keep_their_arguments_alone():
     assert memory.peak_by_place == {("checkpoint", ""): 800, ("tanh", again): 800, ("exp", again): 800}
 
 
-def test_long_tables_are_cut_and_the_rest_summed():
+def test_long_tables_are_cut():
     x, layers = leaf(10), nn.Sequential(*[nn.Tanh() for _ in range(30)])
     with inspect.memory_meter() as memory:
         layers(x).sum().backward()
@@ -89,5 +86,4 @@ def test_long_tables_are_cut_and_the_rest_summed():
 
     lines = str(memory).splitlines()
     assert sum(line.startswith("Sequential") for line in lines) == 20
-    assert lines[-1].split() == ["…", "10", "more", "800", "B", "33.3%", "0", "B"]
-    assert memory.text(count=None).count("Sequential") == 30
+    assert lines[-1] == "… 10 more"

@@ -61,14 +61,13 @@ slow.gradient(x=slow_gradient)
 def clock(monkeypatch):
     """The clock, at 0, in place of the machine's."""
     CLOCK.now = CLOCK.tick = 0
-    for module in ("profiler", "profile_report"):
-        monkeypatch.setattr(f"minigrad.inspect.{module}.perf_counter_ns", CLOCK)
+    monkeypatch.setattr("minigrad.inspect.profiler.perf_counter_ns", CLOCK)
     return CLOCK
 
 
 def ms(profile):
     """Operation -> (calls, ms) forward and backward; but for "gate", which bundles the results of a checkpoint."""
-    return {name: (row.forward_calls, round(row.forward * 1e3, 9), row.backward_calls, round(row.backward * 1e3, 9))
+    return {name: (row.calls, round(row.forward * 1e3, 9), row.backward_calls, round(row.backward * 1e3, 9))
             for name, row in profile.operations.items() if name != "gate"}
 
 
@@ -96,26 +95,24 @@ class WithinItself(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("program", "expected", "again"),
+    ("program", "expected"),
     [
         (lambda x: (slow(x) + slow(x)).sum().backward(),
-         {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0), "sum": (1, 0, 1, 0)}, 0),
-        (mg.no_grad()(slow), {"slow": (1, 20, 0, 0)}, 0),
+         {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0), "sum": (1, 0, 1, 0)}),
+        (mg.no_grad()(slow), {"slow": (1, 20, 0, 0)}),
         (lambda x: mg.grad(slow(x), x, mg.ones(3, np.float64), create_graph=True),
-         {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}, 0),  # what runs in a rule counts once
+         {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}),  # what runs in a rule counts once
         (lambda x: checkpoint(lambda y: checkpoint(slow, pause(y)), x).backward(np.ones(3)),
-         {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}, 50),
+         {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}),
     ],
     ids=["both-ways", "no-grad", "create-graph", "nested-checkpoints"],
 )
-def test_own_times_of_operations(program, expected, again):
+def test_own_times_of_operations(program, expected):
     with mg.profile() as profile:
         program(leaf(3))
     assert ms(profile) == expected
     total = sum(row[1] + row[3] for row in expected.values())
-    seconds = (profile.total, profile.elapsed, profile.recomputed)
-    assert [1e3 * one for one in seconds] == pytest.approx([total, total, again], abs=1e-9)
-    assert (f"; {again} for checkpoints, again" in str(profile)) is bool(again)
+    assert [1e3 * one for one in (profile.total, profile.elapsed)] == pytest.approx([total, total], abs=1e-9)
 
 
 def backward(model, x):
@@ -180,14 +177,13 @@ def test_watching_is_in_no_row(clock):
     assert 0 < watching < 1000
 
 
-@pytest.mark.parametrize(("synchronize", "waits"), [(True, 6), (False, 0)])
-def test_a_gpu_is_waited_for_around_each_span(stand_in, synchronize, waits):
+def test_a_gpu_is_waited_for_around_each_span(stand_in):
     x = leaf(3, device="cuda:0")
     start = mg.ones(3, device="cuda:0")
     stand_in.synchronizations.clear()
-    with mg.profile(synchronize=synchronize) as profile:
+    with mg.profile() as profile:
         slow(x).backward(start)
-    assert stand_in.synchronizations.total() == waits  # the operation, its rule, and the span "backward" around that
+    assert stand_in.synchronizations.total() == 6  # the operation, its rule, and the span "backward" around that
     assert ms(profile) == {"slow": (1, 20, 1, 30)}
 
 
@@ -203,8 +199,7 @@ def test_the_tables_of_a_training_step(device, clock):
              profile.watching)
     assert [float(n) for n in re.findall(r"[\d.]+", summary.splitlines()[0])] \
         == pytest.approx([1e3 * seconds for seconds in times], rel=1e-3)
-    size = inspect.table.size
-    assert f"\n{size(profile.bytes)} made by operations, at most {size(profile.peak_bytes)} of it" in summary
+    assert summary.endswith(f"\n{inspect.table.size(profile.bytes)} made by operations")
     shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]
     assert shares == sorted(shares, reverse=True)
     assert {"Transformer", "encoder", "decoder"} <= {line.split()[0] for line in modules.splitlines()}
@@ -213,18 +208,6 @@ def test_the_tables_of_a_training_step(device, clock):
         "backward": "1", "clip_grad_norm_": "1", "AdamW.step": "1"}
     for part in (operations, spans):
         assert len({len(line) for line in part.splitlines()}) == 1  # aligned
-
-
-def test_rows_that_are_not_shown_are_summed():
-    with mg.profile() as profile:
-        slow(leaf(3)).backward(np.ones(3))
-        pause(leaf(3))
-        mg.exp(leaf(3))
-    lines = profile.text(count=1).splitlines()
-    assert [line.split() for line in lines[4:6]] == [
-        ["slow", "1", "20", "24", "B", "1", "30", "24", "B", "50", "83.3%"],
-        ["…", "2", "more", "2", "10", "48", "B", "0", "0.000", "0", "B", "10", "16.7%"]]
-    assert "more" not in profile.text(count=None)
 
 
 def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():

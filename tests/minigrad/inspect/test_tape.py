@@ -1,6 +1,5 @@
 """The tape as data and as text: order, lines, shapes, what is saved for which rule, gradients, modules, checkpoints."""
 
-import re
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
 from minigrad.func import checkpoint
-from minigrad.inspect.lines import Line, short_names, shorten_lines
+from minigrad.inspect.lines import Line
 
 from tests.minigrad.inspect import programs
 from tests.minigrad.inspect.programs import leaf, record, training_step
@@ -57,10 +56,9 @@ def test_what_an_entry_tells():
     tape = record(run)
     (entry,) = tape.entries.values()
     assert (entry.line.file, entry.line.function) == (__file__, "run")
-    assert "THIS LINE" in entry.line.source
+    assert "THIS LINE" in entry.line.describe()
     assert (entry.inputs, entry.shape, entry.dtype) == ([("x", (2, 3)), ("y", (3, 4))], (2, 4), np.float64)
-    arrays = {kept.name: (kept.shape, kept.nbytes, kept.rules) for kept in entry.kept if kept.nbytes}
-    assert arrays == {"x": ((2, 3), 48, ("y",)), "y": ((3, 4), 96, ("x",))}
+    assert entry.kept == [("y", 96, ("x",)), ("x", 48, ("y",))]
     assert entry.gradient_norm == pytest.approx(2 * np.sqrt(8))
     assert [tape.leaves[number].tensor for _, number in entry.parents] == [x, w]
 
@@ -81,11 +79,9 @@ def test_joint_rules_and_their_saved_values():
     tape = record(lambda: F.scaled_dot_product_attention(x, x, Tensor(np.ones((2, 5, 4)))))
     (entry,) = tape.entries.values()
     kept = {one.name: one for one in entry.kept}
-    assert (kept["weights"].shape, kept["weights"].rules) == ((2, 5, 5), ("query", "key"))
-    assert kept["mask"].rules == ()  # for the composition, under create_graph
-    text = tape.text(width=400)
-    assert "weights (2,5,5) 400 B, query 320 B" in text
-    assert "→∂all; mask→create_graph" in text  # both: all of those that need one
+    assert (kept["weights"].nbytes, kept["weights"].rules) == (400, ("query", "key"))
+    assert kept["value"].nbytes == 320
+    assert " weights 400 B→∂query∂key; query 320 B→" in str(tape)
 
 
 def test_the_text_of_a_plain_program():
@@ -109,11 +105,9 @@ def test_the_text_of_a_plain_program():
 def test_what_rules_record_is_on_the_tape():
     tape = programs.second_order_tape()
     tanh = entry_of(tape, "tanh")
-    assert tanh.times == 2
     assert inside(tape, tanh)
     assert all(entry.fired is not None for entry in inside(tape, tanh))
     assert "recorded by the backward of tanh" in str(tape)
-    assert "×2" in str(tape)
     tape = programs.expansion_tape()  # of layer_norm, in the place of the fused operation
     assert {"sqrt", "div", "mean"} <= {entry.name for entry in inside(tape, entry_of(tape, "layer_norm"))}
 
@@ -122,54 +116,40 @@ def test_what_rules_record_is_on_the_tape():
 def test_a_training_step_grouped_by_module(device, fused):
     model, step = training_step(device)
     with mg.fused(fused):
-        tape = record(step, model)
+        tape = record(step)
     fired = [entry for entry in tape.entries.values() if entry.fired is not None]
     assert all(np.isfinite(entry.gradient_norm) for entry in fired)
-    assert {leaf.name for leaf in tape.leaves.values()} == {name for name, _ in model.named_parameters()}
-    text = tape.text(count=None, width=120)
-    assert {"── encoder.layers.0.self_attention.query (Linear)", "── projection (Linear)"} <= set(text.splitlines())
-    assert max(len(line) for line in text.splitlines()) <= 120
+    assert {leaf.name for leaf in tape.leaves.values()} == {
+        f"Transformer.{name}" for name, _ in model.named_parameters()}
+    text = str(tape)
+    assert "── Transformer.projection (Linear)" in text.splitlines()
+    assert max(len(line) for line in text.splitlines()) <= 160
     assert fused or "›softmax:" in text  # the line of the composition
 
 
 def test_a_long_tape_is_abbreviated():
-    leaves = [leaf(2) for _ in range(30)]
-    tape = record(lambda: mg.concatenate([x * 2 for x in leaves]).sum().backward())
-    text = tape.text(count=10)
-    assert [row[0] for row in rows(text)] == ["1", "2", "3", "4", "5", "28", "29", "30", "31", "32"]
-    assert "… 22 more" in text
-    assert text.endswith("\n… 20 more")  # leaves
-    assert len(rows(tape.text(count=None))) == 32
-    assert " more" not in tape.text(count=None)
+    leaves = [leaf(2) for _ in range(210)]
+    text = str(record(lambda: mg.concatenate([x * 2 for x in leaves]).sum().backward()))
+    assert [row[0] for row in rows(text)] == [str(n) for n in (*range(1, 101), *range(113, 213))]
+    assert "\n… 12 more …\n" in text
+    assert text.endswith("\n… 10 more")  # leaves
 
 
-def test_a_tensor_that_was_recorded_before():
-    model = nn.Linear(3, 2)
-    loss = mg.exp(model(Tensor(np.ones((1, 3), np.float32))) * 2).sum()
-    tape = inspect.tape(loss, model)
-    assert names(tape) == ["sum", "exp", "mul", "linear"]
-    assert {one.name for one in tape.leaves.values()} == {"weight", "bias"}
-    assert "record_tape()" in str(tape)  # how to see more
-    assert re.search(r"^ *# +operation +shapes +saved$", str(tape), re.MULTILINE)  # columns that have something to tell
+def test_what_was_recorded_before_is_told_of_as_far_as_its_nodes_know():
+    loss = mg.exp(nn.Linear(3, 2)(Tensor(np.ones((1, 3), np.float32))) * 2).sum()
     late = record(loss.backward)
     assert names(late) == ["sum", "exp", "mul", "linear"]
-    after = inspect.tape(loss)
-    assert all(entry.kept is None for entry in after.entries.values())
-    assert "freed" in str(after)
-    assert [one.gradient_norm for one in after.leaves.values()] == [None, None]  # .grad need not be from this graph
-    for error, wrong in ((TypeError, 1.0), (ValueError, Tensor([1.0]))):
-        with pytest.raises(error, match=r"float|nothing was recorded"):
-            inspect.tape(wrong)
+    assert {entry.line for entry in late.entries.values()} == {None}
 
 
 def test_recording_does_not_wait_for_the_device(stand_in):
-    model, step = training_step("cuda:0")
+    _, step = training_step("cuda:0")
     step()
     stand_in.synchronizations.clear()
     step()
     alone = dict(stand_in.synchronizations)
     stand_in.synchronizations.clear()
-    with inspect.record_tape(model), inspect.op_hook(after=lambda e: None), inspect.memory_meter():
+    with inspect.record_tape(), inspect.op_hook(after=lambda e: None), inspect.memory_meter():
         step()
     assert dict(stand_in.synchronizations) == alone
 
@@ -191,9 +171,8 @@ def test_a_checkpoint_is_on_the_tape_where_it_is_computed_again():
     assert "recorded by the backward of checkpoint" not in str(tape)
 
 
-@pytest.mark.parametrize(("named", "prefix"), [(True, ""), (False, "Checkpointed.")])
-def test_nested_checkpoints_in_modules_keep_their_paths(named, prefix):
-    tape = programs.checkpoint_tape(named)
+def test_nested_checkpoints_in_modules_keep_their_paths():
+    tape, prefix = programs.checkpoint_tape(), "Checkpointed."
     assert "not reached" not in str(tape)
     assert names(tape).count("checkpoint") == 4
     linears = [entry for entry in tape.entries.values() if entry.name == "linear"]
@@ -221,7 +200,6 @@ def test_what_a_first_run_of_a_checkpoint_does_is_not_on_the_tape():
     assert names(record(run)) == ["checkpoint", "sin"]
     tape = record(lambda: checkpoint(slope, x).sum().backward())
     assert names(tape).count("power") == 1
-    assert {entry.times for entry in tape.entries.values()} == {1}
 
 
 # --- Leaves and lines --------------------------------------------------------------------------------------
@@ -240,32 +218,13 @@ def test_a_leaf_has_the_gradient_of_the_last_backward_after_hooks_and_not_the_su
     tape = record(run)
     first, second = tape.leaves.values()
     assert first.gradient_norm == pytest.approx(10 * np.linalg.norm(w.numpy() + 1))
-    assert (first.times, second.times) == (2, 1)
-    assert [line[-2:] == "×2" for line in str(tape).splitlines()[-2:]] == [True, False]
     assert second.gradient_norm == pytest.approx(2 * np.sqrt(2))  # `grad` counts as well, though .grad is not touched
 
 
-def test_lines_keep_their_numbers_where_the_column_is_narrow():
+def test_a_line_has_the_line_of_the_composition_behind_it():
     q = leaf(2, 5, 4)
     with mg.fused(False):
         tape = record(lambda: F.scaled_dot_product_attention(q, q, q).sum().backward())
     line = entry_of(tape, "matmul").line
-    for width in (80, 300):
-        text = tape.text(width=width)
-        shown = [row[2] for row in rows(text) if row[1] == "matmul"]
-        assert any(re.fullmatch(rf"\S+:{line.number}›\S+:{line.inner.number}", cell) for cell in shown), (width, shown)
-        assert max(map(len, text.splitlines())) <= max(width, 115)
-        assert re.search(r"^ *# +operation +made at", text, re.MULTILINE)
-    assert f"test_tape:{line.number}›attention:{line.inner.number}" in text
-
-
-def test_files_of_one_name_are_told_apart():
-    lines = [Line("/home/ada/model/attention.py", 7, "f"), Line("/home/ada/train.py", 9, "h"),
-             Line("/lib/minigrad/functional/attention.py", 8, "g"), Line("/home/bob/model/attention.py", 10, "f"),
-             Line("<stdin>", 1, "f")]
-    assert list(short_names(lines).values()) == [
-        "ada/model/attention", "train", "functional/attention", "bob/model/attention", "<stdin>"]
-    assert str(lines[1]) == "train:9"
-    text = "model/attention:60›functional/attention:1033"
-    assert [shorten_lines(text, width) for width in (len(text), 30, 12, 3)] \
-        == [text, "model/att…:60›functional…:1033", "…:60›f…:1033", "…:60›…:1033"]
+    assert f" test_tape:{line.number}›attention:{line.inner.number} " in str(tape)
+    assert str(Line("/home/ada/train.py", 9, "h")) == "train:9"

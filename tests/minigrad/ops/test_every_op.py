@@ -215,7 +215,7 @@ def arrays_in(values):
 
 @every_differentiable_row
 def test_gradients_that_are_declared_fresh_are(row):
-    """Of bodies and definitions, and of float16, which has bodies of its own."""
+    """Of bodies and definitions, and of float16, which definitions widen."""
     for dtype, definitions in itertools.product((np.float64, np.float16), (False, True)):
         with interpreting(Ownership()), only_definitions() if definitions else contextlib.nullcontext():
             out = row.op(*row.tensors(dtype=dtype))

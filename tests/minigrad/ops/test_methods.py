@@ -118,24 +118,3 @@ def test_shapes_as_tuples_or_in_a_row():
         assert found.shape == (4, 2, 3)
     for found in (x[:1].expand(5, 3, 4), x[:1].expand((5, -1, -1))):
         assert found.shape == (5, 3, 4)
-
-
-def test_dim_is_understood():
-    """Names of arguments in PyTorch and NumPy, in methods and functions; never both spellings, never one unused."""
-    x = Tensor(X)
-    for found in (x.sum(dim=1, keepdim=True), mg.sum(x, dim=1, keepdim=True), mg.sum(x, 1, keepdim=True)):
-        np.testing.assert_array_equal(host(found), X.sum(1, keepdims=True))
-    taking_axis = [name for cls in (Tensor, Methods) for name, method in vars(cls).items()
-                   if callable(method) and "axis" in inspect.signature(method).parameters]
-    assert len(taking_axis) > 15
-    for name in taking_axis:
-        with pytest.raises(TypeError, match="dim is another name for axis"):
-            getattr(x, name)(dim=0, axis=0)
-    for name in mg.__all__:
-        function = getattr(mg, name)
-        if not isinstance(function, type) and callable(function) and "axis" in inspect.signature(function).parameters:
-            with pytest.raises(TypeError, match=r"^\w+: dim is another name for axis"):
-                function(x, dim=0, axis=0)
-    np.testing.assert_array_equal(host(mg.clip(x, a_min=0, a_max=1)), np.clip(X, 0, 1))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
-        mg.exp(x, dim=1)

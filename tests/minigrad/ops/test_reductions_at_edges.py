@@ -58,7 +58,7 @@ def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
 ], ids=["one", "as many as the correction", "fewer than the correction", "none"])
 def test_no_degree_of_freedom_divides_by_zero(array, correction, var, slopes, device):
     x = leaf(array, device)
-    out = mg.var(x, ddof=correction)  # NumPy's name for it
+    out = mg.var(x, correction=correction)
     np.testing.assert_array_equal(host(out), var)
     np.testing.assert_array_equal(host(mg.grad(out, x)), slopes)
     np.testing.assert_array_equal(host(mg.std(x, correction=correction)), var)

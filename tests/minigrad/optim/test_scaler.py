@@ -6,17 +6,17 @@ import re
 import numpy as np
 import pytest
 
-from minigrad import Tensor, autocast, optim
+from minigrad import DeviceError, Tensor, autocast, optim
 from minigrad import functional as F
-from minigrad.device import asarray_on, to_numpy
+from minigrad.device import to_numpy
 
 from tests.minigrad.optim.optimizers import ALL, bits, every_optimizer, make_params, run, set_gradients
 
 
-def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
+def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(gpu):
     """A scale of 2³⁰ makes gradients infinite; it is halved until they are not, and the weights change then only."""
-    x = Tensor(np.ones((2, 3), np.float32), device=device)
-    w = Tensor(np.ones((4, 3), np.float32), device=device, requires_grad=True)
+    x = Tensor(np.ones((2, 3), np.float32), device=gpu)
+    w = Tensor(np.ones((4, 3), np.float32), device=gpu, requires_grad=True)
     optimizer, scaler, scales = optim.Adam([w], lr=0.1), optim.GradScaler(2.0**30), []
     before = to_numpy(w.data).copy()
     while not optimizer.state_dict()["state"]:
@@ -25,7 +25,7 @@ def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
         optimizer.zero_grad()
         with autocast():
             loss = F.linear(x, w).sum().astype(np.float32)
-        scaler.scale(loss).backward()  # without a warning of NumPy's, which would be an error here
+        scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
     # The gradient of a weight is the sum of two that are as large as the scale, and float16 holds 2¹⁵, not 2¹⁶.
@@ -37,30 +37,30 @@ def test_an_overflow_of_float16_is_found_skipped_and_recovered_from(device):
 # --- The scale
 
 
-def scales(scaler, infinite, device):
+def scales(scaler, infinite, gpu):
     """The scale after each update; `infinite` says which of them overflow."""
-    p = Tensor(np.zeros(2, np.float32), device=device, requires_grad=True)
+    p = Tensor(np.zeros(2, np.float32), device=gpu, requires_grad=True)
     optimizer, found = optim.SGD([p], lr=0.1), []
     for overflow in infinite:
-        p.grad = Tensor(np.array([1.0, np.inf if overflow else 1.0], np.float32), device=device)
+        p.grad = Tensor(np.array([1.0, np.inf if overflow else 1.0], np.float32), device=gpu)
         scaler.step(optimizer)
         scaler.update()
         found.append(scaler.get_scale())
     return found
 
 
-def test_it_grows_after_an_interval_and_backs_off(device):
+def test_it_grows_after_an_interval_and_backs_off(gpu):
     scaler = optim.GradScaler(16.0, growth_factor=4.0, backoff_factor=0.25, growth_interval=3)
     infinite = [False, False, True, False, False, False, False, True, True, False, False, False]
-    assert scales(scaler, infinite, device) == [16, 16, 4, 4, 4, 16, 16, 4, 1, 1, 1, 4]
+    assert scales(scaler, infinite, gpu) == [16, 16, 4, 4, 4, 16, 16, 4, 1, 1, 1, 4]
     # It stays what float32 can hold.
-    assert scales(optim.GradScaler(2.0**126, growth_interval=1), [False] * 3, device) == [2.0**127] * 3
-    assert scales(optim.GradScaler(2.0**-125), [True] * 3, device) == [2.0**-126] * 3
+    assert scales(optim.GradScaler(2.0**126, growth_interval=1), [False] * 3, gpu) == [2.0**127] * 3
+    assert scales(optim.GradScaler(2.0**-125), [True] * 3, gpu) == [2.0**-126] * 3
 
 
-def test_state_goes_round(device):
+def test_state_goes_round(gpu):
     """Through JSON, in the middle of an interval, to a run that goes on bit for bit."""
-    *_, scaler = run(ALL["Adam"], device, overflows=(1,), steps=5, scaler=optim.GradScaler(2.0**10, 4.0, 0.25, 3))
+    *_, scaler = run(ALL["Adam"], gpu, overflows=(1,), steps=5, scaler=optim.GradScaler(2.0**10, 4.0, 0.25, 3))
     saved = json.loads(json.dumps(scaler.state_dict()))
     assert saved == {"scale": 2.0**10 * 0.25 * 4, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3,
                      "_growth_tracker": 1}
@@ -68,18 +68,17 @@ def test_state_goes_round(device):
     restored.load_state_dict(saved)
     assert restored.state_dict() == saved
     infinite = [False, False, True, False, False, False]
-    assert scales(restored, infinite, device) == scales(scaler, infinite, device)
+    assert scales(restored, infinite, gpu) == scales(scaler, infinite, gpu)
 
 
-def test_several_optimizers_share_a_scale(device):
-    (a, b, *_) = make_params(device)
+def test_several_optimizers_share_a_scale(gpu):
+    (a, b, *_) = make_params(gpu)
     first, second, scaler = optim.SGD([a], lr=0.1), optim.SGD([b], lr=0.1), optim.GradScaler()
     before = to_numpy(a.data).copy(), to_numpy(b.data).copy()
     set_gradients([a, b], 0, 65536.0)
     a.grad = a.grad * np.inf
-    with np.errstate(invalid="ignore"):
-        scaler.step(first)
-        scaler.step(second)
+    scaler.step(first)
+    scaler.step(second)
     scaler.update()
     np.testing.assert_array_equal(to_numpy(a.data), before[0])
     assert not np.array_equal(to_numpy(b.data), before[1])
@@ -101,11 +100,11 @@ def test_not_enabled_it_does_nothing(device):
     scaler.load_state_dict({})
 
 
-def test_what_is_scaled(device):
-    loss = Tensor(np.array(2.0, np.float16), device=device, requires_grad=True)
+def test_what_is_scaled(gpu):
+    loss = Tensor(np.array(2.0, np.float16), device=gpu, requires_grad=True)
     scaled = optim.GradScaler(2.0**20).scale(loss)
     assert (scaled.item(), scaled.dtype) == (2.0**21, np.float32)
-    (a, b, *_) = make_params(device)
+    (a, b, *_) = make_params(gpu)
     both = optim.GradScaler(8.0).scale([a.sum(), b.sum()])
     assert type(both) is list
     assert [t.item() for t in both] == [8 * a.sum().item(), 8 * b.sum().item()]
@@ -117,8 +116,8 @@ def test_what_is_scaled(device):
 # --- Mistakes
 
 
-def test_calls_in_the_wrong_order():
-    params = make_params("cpu")
+def test_calls_in_the_wrong_order(gpu):
+    params = make_params(gpu)
     optimizer, scaler = optim.SGD(params, lr=0.1), optim.GradScaler()
     with pytest.raises(RuntimeError, match=r"update: .*step\(optimizer\)"):
         scaler.update()
@@ -135,10 +134,18 @@ def test_calls_in_the_wrong_order():
         scaler.unscale_(optimizer)
     scaler.update()
     scaler.step(optimizer)
-    p = Tensor(np.ones(3, np.float16), requires_grad=True)
+    p = Tensor(np.ones(3, np.float16), device=gpu, requires_grad=True)
     p.sum().backward()
     with pytest.raises(ValueError, match="keep the parameters in float32"):
         scaler.unscale_(optim.SGD([p], lr=0.1))
+
+
+def test_the_host_has_no_mixed_precision():
+    (a, b, *_) = make_params("cpu")
+    for call in (lambda scaler: scaler.scale(a.sum()), lambda scaler: scaler.step(optim.SGD([a, b], lr=0.1))):
+        set_gradients([a, b], 0)
+        with pytest.raises(DeviceError, match=r"^GradScaler.*: mixed precision needs a GPU; "):
+            call(optim.GradScaler())
 
 
 @pytest.mark.parametrize(("options", "error"), [
@@ -163,11 +170,11 @@ def test_factors_out_of_range(options, error):
 @every_optimizer
 @pytest.mark.parametrize(("overflows", "spoil"), [((), None), ((0,), -np.inf), ((0, 0, 3), np.nan), ((2,), np.inf)])
 @pytest.mark.parametrize("clip", [False, True])
-def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, spoil, clip, device):
+def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, spoil, clip, gpu):
     """It is the run without a scaler, bit for bit: the first momentum, Adam's corrections by the number of updates."""
-    params, optimizer, scaler = run(make, device, overflows, clip=clip, inf=spoil)
+    params, optimizer, scaler = run(make, gpu, overflows, clip=clip, inf=spoil)
     assert scaler.get_scale() == 65536.0 / 2 ** len(overflows)
-    plain = make_params(device)
+    plain = make_params(gpu)
     alone = make(plain)
     for number in range(5):
         set_gradients(plain, number)
@@ -178,7 +185,7 @@ def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, s
 
 
 @every_optimizer
-def test_nothing_waits_for_a_gpu(make, stand_in):
+def test_an_update_waits_once_for_a_gpu(make, stand_in):
     params, scaler = make_params("cuda"), optim.GradScaler(growth_interval=2)
     optimizer = make(params)
     for number in range(6):
@@ -188,41 +195,6 @@ def test_nothing_waits_for_a_gpu(make, stand_in):
         optim.clip_grad_norm_(params, 1.0)
         scaler.step(optimizer)
         scaler.update()
-    assert not stand_in.synchronizations
-    assert (scaler.factor.shape, scaler.factor.dtype) == ((), np.float32)
+    assert sum(stand_in.synchronizations.values()) == 6
     assert scaler.get_scale() == 65536.0 * 2 / 2 * 2
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5] * 4
-
-
-# --- Two GPUs, and a host
-
-
-def test_host_and_gpu_in_one_optimizer_are_refused(stand_in):
-    a, b = make_params("cpu")[0], make_params("cuda")[1]
-    set_gradients([a, b], 0)
-    with pytest.raises(ValueError, match="cpu, cuda:0"):
-        optim.GradScaler().step(optim.SGD([a, b], lr=0.1))
-    flag = stand_in.cupy.zeros((), dtype=bool)
-    with pytest.raises(ValueError, match=r"cuda:0 .* cpu"):
-        optim.SGD([a, b], lr=0.1).step(skip=flag)
-
-
-# --- Optimizer.step(skip)
-
-
-@every_optimizer
-def test_skip_of_a_step(make, device):
-    params = make_params(device)
-    optimizer = make(params)
-    set_gradients(params, 0)
-    before = bits(params, optimizer)
-    for flag in (True, np.True_, np.array(True), *([] if device == "cpu" else [asarray_on(device, True)])):
-        optimizer.step(skip=flag)
-        assert bits(params, optimizer) == before
-    for flag in (None, False, np.array(False)):
-        optimizer.step(skip=flag)
-        assert bits(params, optimizer) != before
-        before = bits(params, optimizer)
-    for wrong in (1, np.array([True]), np.array(1.0)):
-        with pytest.raises(TypeError, match=r"step: skip must be a bool"):
-            optimizer.step(skip=wrong)

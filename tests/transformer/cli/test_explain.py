@@ -81,13 +81,12 @@ def test_a_model_that_is_sure_has_hardly_any_gradient(run):
     assert call("explain", run, "one", "一", "--text").stderr == ""
 
 
-def test_one_step_and_one_cell(run):
-    result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ",
-                  "--cell", "2,1")
+def test_one_step(run):
+    result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1].startswith(f"{NAMES[1]} (decoder self attention), item 0, head 3 of 4")
     measured, said = (float(number.replace("−", "-")) for number in re.search(
-        r"that cell, moved alone: measured (\S+), the gradient says (\S+):", result.stdout).groups())
+        r"  measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)
 
 
@@ -135,11 +134,8 @@ def test_colour_is_for_terminals(monkeypatch):
     (["one", "--text", "--item", 1], "there is no batch item 1 in"),
     (["one", "--text", "--head", 4], "there is no head 4 in"),
     (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
-    (["one", "--text", "--step", "dS", "--cell", "1"], "'1' is no row and column"),
-    (["one", "--text", "--step", "dS", "--cell", f"{'9' * 5000},1"], "is no row and column"),
     (["one", "一", "--text", "--also", "two", "--also", " "], "--also 2 is empty"),
     (["one", "一", "--text", "--also", "two " * 8], "source 2 has 9 tokens"),
-    (["one", "--text", "--cell", "1,0"], "--cell belongs to a --step"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
     (["one", "--html", "-", "--text"], "would both write to the standard output"),
     (["one \udcff", "--html", "page.html"], "SOURCE is not UTF-8"),

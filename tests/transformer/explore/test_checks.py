@@ -1,6 +1,5 @@
 """Every gradient held to differences of the whole loss: small errors where it is right, large ones where it is not."""
 
-import numpy as np
 import pytest
 
 import minigrad as mg
@@ -9,7 +8,7 @@ from minigrad import ops
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from tests.transformer.traces import made, traced
 from transformer import trace
-from transformer.explore.checks import measure, measure_cell, relative_error
+from transformer.explore.checks import measure, relative_error
 
 CROSS, DECODER = "decoder.layers.1.cross_attention", "decoder.layers.0.self_attention"
 ENCODER = "encoder.layers.0.self_attention"
@@ -31,27 +30,6 @@ def test_every_tensor_of_every_kind_of_attention(norm):
         assert all(len(found) == 2 for found in checks.values())
         assert worst(checks)[0] < 1e-6, name
         assert all(check.analytic != 0 for symbol, found in checks.items() if symbol != "bK" for check in found)
-
-
-@pytest.mark.parametrize(("symbol", "row", "column"), [
-    ("dS", 2, 1), ("C", 2, 7), ("X", 1, 6), ("Xv", 1, 6), ("dWK", 3, 2), ("bQ", 0, 3)])
-def test_a_cell(symbol, row, column):
-    """It is the entry of the head's matrix of gradients, and the difference agrees."""
-    t, loss = traced(made())
-    head = t[DECODER].head(item=1, head=1)
-    check = measure_cell(t, DECODER, symbol, row, column, loss, item=1, head=1)
-    if symbol == "Xv":
-        expected = t[DECODER].gradient("value_input").numpy()[1]
-    else:
-        expected = np.atleast_2d(head.gradients[symbol.removeprefix("d")])
-    assert check.analytic == pytest.approx(expected[row, column], rel=1e-12)
-    assert check.error < 1e-6
-
-
-def test_a_masked_cell_moves_nothing():
-    t, loss = traced(made())
-    assert measure_cell(t, DECODER, "S", 0, 2, loss) == (0, 0, 0)
-    assert measure_cell(t, DECODER, "Sm", 0, 2, loss) == (0, 0, 0)  # from −∞ it cannot be moved
 
 
 def test_the_model_is_as_it_was():
@@ -112,11 +90,6 @@ def test_wrong_use():
     t, loss = traced(made())
     with pytest.raises(KeyError, match="'decoder'"):
         measure(t, "decoder", loss)
-    with pytest.raises(ValueError, match="'Z'"):
-        measure_cell(t, CROSS, "Z", 0, 0, loss)
-    for row, head in ((4, 0), (0, 2)):
-        with pytest.raises(IndexError, match="there is no"):
-            measure_cell(t, CROSS, "S", row, 0, loss, head=head)
     model = tiny_model()
     with trace(model) as t:
         model.loss(SOURCE, LABELS)

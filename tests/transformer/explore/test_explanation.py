@@ -15,7 +15,6 @@ from transformer import MultiHeadAttention, Transformer, TransformerConfig, trac
 from transformer.explore.data import Snapshot
 from transformer.explore.explanation import Explanation, tokens_of
 from transformer.explore.identities import identities
-from transformer.explore.worked import worked_cell
 from transformer.training.recipes import RECIPES
 
 CROSS = "decoder.layers.1.cross_attention"
@@ -146,7 +145,7 @@ def test_every_repr_is_one_short_line(t):
     explained = Explanation(t, tokens_of(t), "a sentence " * 100, history=snapshots_of(t, [100]))
     attention = t[CROSS]
     shown = (t, attention, attention.head(), attention.residual, explained, explained.page([CROSS]), explained.tokens,
-             explained.history[0], worked_cell(attention, 0, 0, "dWQ", 0, 0), identities(attention.head())[0])
+             explained.history[0], identities(attention.head())[0])
     for found in map(repr, shown):
         assert len(found) < 150
         assert "\n" not in found
@@ -213,10 +212,7 @@ def test_what_is_named_is_shown_whatever_its_size():
 
 @pytest.mark.parametrize(("arguments", "error", "named"), [
     ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
-    ({"step": "dZ"}, ValueError, "dZ"), ({"step": "dS", "cell": (0, 9)}, IndexError, "cell 0,9"),
-    ({"cell": (0, 1)}, ValueError, "belongs to a step")])
+    ({"step": "dZ"}, ValueError, "dZ")])
 def test_wrong_use(t, arguments, error, named):
     with pytest.raises(error, match=re.escape(named)):
         Explanation(t, tokens_of(t), "").text(**arguments)
-    with pytest.raises(ValueError, match="needs the loss"):
-        Explanation(t, tokens_of(t), "").cell(CROSS, "S", 0, 0)

@@ -10,11 +10,10 @@ from minigrad.engine.interpreters import interpreters
 
 from tests.transformer.tiny import jitter, tiny_config
 from transformer import EncoderLayer, GroupedQueryAttention, LanguageModel, MultiHeadAttention, RotaryPositions, trace
-from transformer.explore.checks import measure, measure_cell
+from transformer.explore.checks import measure
 from transformer.explore.identities import identities
 from transformer.explore.steps import steps_of
 from transformer.explore.traced import INPUTS, PER_HEAD, TAPS
-from transformer.explore.worked import worked_cell
 from transformer.model import Residual
 
 ITEMS, HEADS, LENGTH, WIDTH = 2, 4, 3, 8
@@ -182,19 +181,14 @@ def test_on_every_device(device, kind):
 
 
 @pytest.mark.parametrize("kind", [Rotary, Fused, Joined, OneHead, Grouped, Multi])
-def test_every_cell_of_every_step_is_what_is_written_out(kind):
-    """By the numbers that it is computed from: Q, K and V are given, and so is the gradient where the core ends."""
+def test_the_ends_of_the_core_are_given(kind):
+    """Q, K and V, and the gradient where the core ends."""
     t, loss = traced(kind)
     attention = t[kind.__name__]
     steps = steps_of(attention)
     last = [symbol for symbol, step in steps.items() if step.formula.endswith("from the module")]
     assert last == ["Q", "K", "V", "dC" if kind in (Joined, Multi) else "dO"]
     head = attention.head(1, attention.num_heads - 1)
-    for symbol in steps:
-        expected = (head.gradients[symbol[1:]] if symbol.startswith("d") else head.values[symbol])
-        found = [[worked_cell(attention, 1, head.head, symbol, i, j).total for j in range(expected.shape[1])]
-                 for i in range(expected.shape[0])]
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-13, err_msg=symbol)
     text = t.explanation(loss=loss).text(head=head.head)
     assert "✗" not in text
     assert ("S = R · 0.3" in text) == (kind is Fused)
@@ -229,19 +223,16 @@ def test_what_a_subclass_projects_is_known_where_the_numbers_say_so():
 
 def test_the_projections_of_shared_heads():
     """Every head has the columns of the one head of keys."""
-    t, loss = traced(Multi)
+    t, _ = traced(Multi)
     attention = t["Multi"]
     assert (attention.projections.keys(), attention.is_self) == (set("QKVO"), True)
     head = attention.head(1, 3)
     np.testing.assert_array_equal(head.values["WK"], attention.module.key.weight.numpy().T)
-    for symbol in ("WK", "WQ", "X"):
-        check = measure_cell(t, "Multi", symbol, 2, 1, loss, item=1, head=3)
-        assert check.analytic == head.gradients[symbol][2, 1]
-        assert check.error < 1e-7
+    np.testing.assert_array_equal(head.gradients["WK"], attention.module.key.weight.grad.numpy().T)
 
 
 def test_heads_that_share_a_key_have_one_gradient_of_it():
-    t, loss = traced(Grouped)
+    t, _ = traced(Grouped)
     attention = t["Grouped"]
     assert (attention.queries.shape, attention.keys.shape) == ((2, 4, 3, 2), (2, 2, 3, 2))
     assert (attention.weights.shape, attention.mask.shape, attention.dropped.shape) == ((2, 4, 3, 3),) * 3
@@ -251,9 +242,6 @@ def test_heads_that_share_a_key_have_one_gradient_of_it():
         pair = [heads[other] for other in attention.sharing("K", one.head)]
         np.testing.assert_allclose(sum(head.gradients["R"].T @ head.values["Q"] for head in pair), one.gradients["K"],
                                    rtol=1e-9, atol=1e-13)
-    check = measure_cell(t, "Grouped", "dK", 2, 1, loss, item=1, head=3)
-    assert check.analytic == heads[3].gradients["K"][2, 1]
-    assert check.error < 1e-7
 
 
 def test_what_is_tapped_as_joined_heads_and_is_something_else():

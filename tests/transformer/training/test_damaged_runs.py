@@ -198,7 +198,7 @@ FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup
              "label_smoothing": 0.0, "clip_norm": None, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
 ALLOWED = {"steps": 8, "epochs": 9, "minutes": 5.0, "patience": 3, "keep": 2, "average": 2, "valid_every": 3,
-           "valid_sentences": 2, "micro_batches": 2, "threads": 2, "precision": "float16"}
+           "valid_sentences": 2, "micro_batches": 2, "threads": 2}
 
 
 def test_all_forbidden_changes_are_named_at_once(out):

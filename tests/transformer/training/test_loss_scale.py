@@ -9,8 +9,9 @@ import pytest
 
 import minigrad
 from minigrad import optim
-from minigrad.precision.autocast import autocasting
+from minigrad.precision import autocasting
 
+from tests.conftest import DEVICES
 from tests.transformer import runs
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_run
@@ -21,6 +22,7 @@ from transformer.training.run_folder import RunError
 HALF = {"precision": "float16"}
 TOO_LARGE = 2.0**24  # a loss scale at which gradients are not finite
 SCALER = optim.GradScaler
+on_a_gpu = pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
 
 
 def losses(out):
@@ -28,7 +30,8 @@ def losses(out):
     return np.array([float(row["objective"]) for row in Log(out / "log.csv").rows()])
 
 
-def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):
+@on_a_gpu
+def test_a_loss_that_is_not_finite_is_skipped_as_well(device, tmp_path, monkeypatch):
     """As long as it comes back: the mean of the others is logged."""
     inner = Transformer.loss
 
@@ -39,13 +42,14 @@ def test_a_loss_that_is_not_finite_is_skipped_as_well(tmp_path, monkeypatch):
 
     calls = []
     monkeypatch.setattr(Transformer, "loss", now_and_then)
-    result = runs.run(tmp_path, steps=12, valid_every=12, accumulate=1, **HALF)
+    result = runs.run(tmp_path, device=device, steps=12, valid_every=12, accumulate=1, **HALF)
     assert np.isfinite(losses(tmp_path)).all()
     assert result.progress.step == 12
     assert load_run(tmp_path)[0].progress["scaler"]["scale"] == SCALER().get_scale() / 2**4
 
 
-@pytest.mark.parametrize(("device", "every"), [("cpu", 1), ("stand-in", 100)], indirect=["device"])
+@pytest.mark.parametrize("every", [1, 100])
+@on_a_gpu
 @pytest.mark.parametrize("start", [0, 5])
 def test_a_run_that_overflows_at_every_update_ends(start, every, device, tmp_path, monkeypatch):
     """Once no scale is to blame any more; also if somebody looks after each update.
@@ -70,16 +74,14 @@ def test_a_run_that_overflows_at_every_update_ends(start, every, device, tmp_pat
     assert ("lower learning rate" in said) == (start > 0)
     assert np.isnan(losses(tmp_path)[start:]).all(), "there was no update to have a loss"
     if every == 1:
-        runs.run(tmp_path, resume=True, **{**options, "steps": 20 + start})
+        runs.run(tmp_path, resume=True, device=device, **{**options, "steps": 20 + start})
         assert np.isfinite(losses(tmp_path)[-1])
 
 
-def test_a_resumed_run_has_the_same_bits(tmp_path, monkeypatch):
+def test_a_resumed_run_has_the_same_bits(stand_in, tmp_path, monkeypatch):
     """The scale and the steps towards its growth go with the checkpoint: also between skipped updates."""
-    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     monkeypatch.setattr(optim, "GradScaler", functools.partial(SCALER, init_scale=TOO_LARGE))
-    changes = {"threads": 2, "micro_batches": 2, "valid_sentences": 1, "steps": 9, **HALF}
+    changes = {"device": "cuda", "shards": 2, "micro_batches": 2, "valid_sentences": 1, "steps": 9, **HALF}
     runs.run(tmp_path / "whole", **changes)
     out = tmp_path / "parts"
     runs.interrupted(out, 2, **changes)
@@ -90,8 +92,9 @@ def test_a_resumed_run_has_the_same_bits(tmp_path, monkeypatch):
     assert load_run(out, "latest")[0].progress["scaler"]["scale"] < TOO_LARGE / 4
 
 
-def test_a_damaged_scale_is_refused(tmp_path):
-    runs.run(tmp_path, steps=2, schedule="constant", **HALF)
+def test_a_damaged_scale_is_refused(stand_in, tmp_path):
+    options = {"device": "cuda", "schedule": "constant", **HALF}
+    runs.run(tmp_path, steps=2, **options)
     checkpoint = tmp_path / "checkpoints" / "00000002"
     for path in checkpoint.glob("*.safetensors"):  # without checksums, as another program may write them
         minigrad.checkpoint.save_tensors(path, minigrad.checkpoint.load_tensors(path)[0])
@@ -99,4 +102,4 @@ def test_a_damaged_scale_is_refused(tmp_path):
     for state in (5, {}, {"scale": "many"}):
         runs.edit_json(checkpoint / "run.json", progress=progress | {"scaler": state})
         with pytest.raises(RunError, match="the checkpoint 00000002 cannot be used: "):
-            runs.run(tmp_path, resume=True, steps=4, schedule="constant", **HALF)
+            runs.run(tmp_path, resume=True, steps=4, **options)

@@ -85,7 +85,8 @@ def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(changes, stand_in
     with pytest.raises(Ended):
         fit(trainer, show_progress=False)
     assert sorted(traffic) == list(range(1, 13))
-    assert all(not waits for waits, _ in traffic.values())
+    finite = changes.get("precision") == "float16"  # are its gradients: the loss scale waits for that at each update
+    assert all(sum(waits.values()) == finite for waits, _ in traffic.values())
     if not dropout:
         assert all(not uploads for step, (_, uploads) in traffic.items() if step > 1)
-    assert sum(stand_in.synchronizations.values()) == 2, stand_in.synchronizations
+    assert sum(stand_in.synchronizations.values()) == 2 + 12 * finite, stand_in.synchronizations
