@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from minigrad.arguments import LARGEST, number
 from minigrad.device import xp
-from minigrad.optim.optimizer import Optimizer, Parameters, require
-from minigrad.optim.storage.packing import Block
-from minigrad.optim.storage.skipping import Count
+from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update, require
 
 
 class Adam(Optimizer):
@@ -30,7 +28,6 @@ class Adam(Optimizer):
         weight_decay: λ of an L2 penalty, ``g ← g + λp``. It is rescaled with the gradient; see `AdamW`.
     """
 
-    bodies: ClassVar[list[Callable[..., bool]]] = []
     decoupled_weight_decay = False
 
     def __init__(self, params: Parameters, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -50,29 +47,38 @@ class Adam(Optimizer):
         """m and v, by PyTorch's names."""
         return ("exp_avg", "exp_avg_sq")
 
-    def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
+    def rule(self, step: int, options: dict[str, Any], constant: Callable[[float], Any]) -> Update:
         """The formulas above, with both corrections taken out of the arrays to save passes over them.
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
         """
-        p, g, (m, v) = block
         lr, eps, weight_decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = (float(beta) for beta in options["betas"])
-        sqrt = xp(p).sqrt
-        c: Any = math.sqrt(1 - beta2**step) if isinstance(step, int) else sqrt(1 - beta2**step)
-        epsilon, rate = c * eps, lr * c / (1 - beta1**step)
-        if not isinstance(step, int):  # a 0-d float64 array on a GPU; the arithmetic on arrays stays that of p
-            epsilon, rate = epsilon.astype(p.dtype), rate.astype(p.dtype)
+        c = math.sqrt(1 - beta2**step)
+        rate, epsilon, decay, kept = map(constant, (lr * c / (1 - beta1**step), c * eps, weight_decay,
+                                                    1 - lr * weight_decay))
+        old1, new1, old2, new2 = map(constant, (beta1, 1 - beta1, beta2, 1 - beta2))
 
-        if weight_decay and self.decoupled_weight_decay:
-            p *= 1 - lr * weight_decay
-        elif weight_decay:
-            g = g + weight_decay * p
-        m *= beta1
-        m += (1 - beta1) * g
-        v *= beta2
-        v += (1 - beta2) * (g * g)
-        p -= rate * (m / (sqrt(v) + epsilon))
+        def update(p: Array, g: Array, m: Array, v: Array) -> None:
+            namespace = xp(p)
+            if weight_decay and self.decoupled_weight_decay:
+                p *= kept
+            elif weight_decay:
+                g = g + decay * p
+            m *= old1
+            t = new1 * g
+            m += t
+            v *= old2
+            namespace.multiply(g, g, out=t)
+            t *= new2
+            v += t
+            namespace.sqrt(v, out=t)
+            t += epsilon
+            namespace.divide(m, t, out=t)
+            t *= rate
+            p -= t
+
+        return update
 
 
 class AdamW(Adam):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minigrad.arguments import LARGEST, number
-from minigrad.optim.optimizer import Optimizer, Parameters
-from minigrad.optim.storage.packing import Block
-from minigrad.optim.storage.skipping import Count, at_first
+from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update
 
 
 class SGD(Optimizer):
@@ -48,15 +47,19 @@ class SGD(Optimizer):
         """The momentum buffer b, if there is momentum."""
         return ("momentum_buffer",) if options["momentum"] else ()
 
-    def update(self, block: Block, step: Count, options: dict[str, Any]) -> None:
-        """One step of the formulas above on flat arrays."""
-        p, g, state = block
+    def rule(self, step: int, options: dict[str, Any], constant: Callable[[float], Any]) -> Update:
+        """The formulas above."""
         lr, momentum, weight_decay = (float(options[name]) for name in ("lr", "momentum", "weight_decay"))
-        if weight_decay:
-            g = g + weight_decay * p
-        if momentum:
-            (b,) = state
-            b *= momentum  # at the first update b is 0
-            b += at_first(step, 1.0, 1 - float(options["dampening"]), p.dtype) * g
-            g = g + momentum * b if options["nesterov"] else b
-        p -= lr * g
+        new = 1.0 if step == 1 else 1 - float(options["dampening"])  # at the first update b is 0
+        rate, kept, share, decay = map(constant, (lr, momentum, new, weight_decay))
+
+        def update(p: Array, g: Array, *state: Array) -> None:
+            if weight_decay:
+                g = g + decay * p
+            for b in state:
+                b *= kept
+                b += share * g
+                g = g + kept * b if options["nesterov"] else b
+            p -= rate * g
+
+        return update

@@ -14,7 +14,7 @@ ALL = {
     "AdamW": lambda params: optim.AdamW(params, lr=0.1),
 }
 every_optimizer = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
-SHAPES = [(3, 4), (4,), (), (90, 100)]  # on the host the last is updated alone, the others as one pack
+SHAPES = [(3, 4), (4,), (), (90, 100)]
 
 
 def make_params(device="cpu", shapes=SHAPES, dtype=np.float32):

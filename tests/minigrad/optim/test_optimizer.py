@@ -1,4 +1,4 @@
-"""What every optimizer promises: groups, errors, state in and out, and following the parameters."""
+"""What every optimizer promises: groups, errors, the step, state in and out, and following the parameters."""
 
 import json
 import math
@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from minigrad import Tensor, nn, optim
+from minigrad import Tensor, nn, optim, parallel
 from minigrad.device import to_numpy
+from minigrad.optim.optimizer import BLOCK
 
-from tests.minigrad.optim.optimizers import every_optimizer, make_params
+from tests.minigrad.optim.optimizers import every_optimizer, make_params, set_gradients
 
 
 def tensor(*shape, seed=0):
@@ -127,6 +128,125 @@ def test_a_group_may_join_later_and_one_that_is_refused_changes_nothing():
         other.step()
     np.testing.assert_array_equal(b.data, alone.data)
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [2, 2]
+
+
+# --- the step --------------------------------------------------------------------------------------------------
+
+
+def hand_over(gradients_of, params):
+    for p, q in zip(gradients_of, params, strict=True):
+        q.grad = None if p.grad is None else Tensor(p.grad)
+
+
+def check_same(params, others):
+    for p, q in zip(params, others, strict=True):
+        np.testing.assert_array_equal(p.data, q.data)
+
+
+def adam_by_the_paper(p, gradients, lr, weight_decay):
+    """Algorithm 1 with whole arrays and the correction written out; decoupled weight decay."""
+    m = v = np.zeros_like(p)
+    for t, g in enumerate(gradients, start=1):
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g * g
+        p = p - lr * weight_decay * p
+        p = p - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return p
+
+
+def test_adamw_is_the_papers_for_any_mixture_of_sizes(device):
+    params = make_params(device, [(40, 300), (2 * BLOCK + 3,), (), (0, 4), (BLOCK, 2), (1,), (2, 2)], np.float64)
+    start = [to_numpy(p.data).copy() for p in params]
+    optimizer, gradients = optim.AdamW(params, lr=0.1, weight_decay=0.2), []
+    for number in range(3):
+        set_gradients(params, number)
+        gradients.append([to_numpy(p.grad.data).copy() for p in params])
+        optimizer.step()
+    for i, p in enumerate(params):
+        expected = adam_by_the_paper(start[i], [g[i] for g in gradients], 0.1, 0.2)
+        np.testing.assert_allclose(to_numpy(p.data), expected, rtol=1e-12, atol=1e-13)
+
+
+@every_optimizer
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_order_of_memory_does_not_change_a_bit(make, dtype):
+    """All stay where they are, and gradients are only read."""
+    shapes = [(6,), (100, 50), (300, 400), (3,)]
+    params, others = make_params("cpu", shapes, dtype), make_params("cpu", shapes, dtype)
+    for p in others:
+        p.data = np.asfortranarray(p.data)
+    memory = [p.data for p in (*params, *others)]
+    optimizers = make(params), make(others)
+    for number in range(4):
+        set_gradients(params, number)
+        hand_over(params, others)
+        for p in others[number % 2:]:
+            p.grad.data = np.asfortranarray(p.grad.data)
+        for p in (*params, *others):
+            p.grad.data.flags.writeable = False
+        for optimizer in optimizers:
+            optimizer.step()
+    check_same(params, others)
+    assert all(p.data is array for p, array in zip((*params, *others), memory, strict=True))
+
+
+@every_optimizer
+def test_parameters_without_gradient_stay_and_count_no_step(make):
+    """One that joins late is updated as if it were new: its bias correction starts at its own first step."""
+    params = make_params("cpu", [(4,), (4,), (4,)])
+    late, before = params[1], params[1].data.copy()
+    optimizer = make(params)
+    for number in range(3):
+        set_gradients(params, number)
+        late.grad = None
+        optimizer.step()
+    np.testing.assert_array_equal(late.data, before)
+    assert sorted(optimizer.state_dict()["state"]) == [0, 2]
+
+    fresh = Tensor(before, requires_grad=True)
+    newcomer = make([fresh])
+    for number in range(2):
+        set_gradients(params, number)
+        fresh.grad = Tensor(late.grad)
+        optimizer.step()
+        newcomer.step()
+    check_same([late], [fresh])
+    assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5, 2, 5]
+
+
+def test_float16_is_updated_in_float32():
+    """In float16 the square of 1e-4 is 0, and the step would be lr·m̂/ε. NumPy's numbers as options widen nothing."""
+    p = Tensor(np.ones(3, np.float16), requires_grad=True)
+    optimizer = optim.Adam([p], lr=np.float64(0.25))
+    p.grad = Tensor(np.full(3, 1e-4, np.float16))
+    optimizer.step()
+    assert p.dtype == np.float16
+    np.testing.assert_array_equal(p.data, np.full(3, 0.75, np.float16))
+    assert optimizer.state_dict()["state"][0]["exp_avg_sq"].dtype == np.float32
+
+
+@every_optimizer
+def test_threads_do_not_change_a_bit(make, monkeypatch):
+    """They share blocks of large parameters, small ones, arrays in Fortran order and of float16."""
+    monkeypatch.setattr("minigrad.optim.optimizer.WORTH_A_THREAD", BLOCK)
+    shapes = [(3 * BLOCK + 5,), (40,), (BLOCK, 2), (7, 9), (), (0, 3)]
+    serial, shared = make_params("cpu", shapes), make_params("cpu", shapes)
+    for params in (serial, shared):
+        params[2].data = np.asfortranarray(params[2].data)
+        params.append(Tensor(params[0].numpy()[:2 * BLOCK], dtype=np.float16, requires_grad=True))
+    optimizers = make(serial), make(shared)
+    for number in range(2):
+        set_gradients(serial, number)
+        serial[1].grad = None
+        hand_over(serial, shared)
+        optimizers[0].step()
+        with parallel.threads(3):
+            optimizers[1].step()
+    check_same(serial, shared)
+    states = [optimizer.state_dict()["state"] for optimizer in optimizers]
+    assert states[0].keys() == states[1].keys() == {0, 2, 3, 4, 5, 6}
+    for i, entry in states[0].items():
+        assert all(np.array_equal(entry[name], states[1][i][name]) for name in entry)
 
 
 @every_optimizer

@@ -76,7 +76,7 @@ def test_what_is_said(error, changes, when, now, anew):
 @pytest.mark.parametrize(("place", "status", "what"), [
     ("transformer.training.parallel_gradients.packed_loss", "", "at step 1: a batch of .* did not fit"),
     ("transformer.model.Transformer.loss", "cudaErrorMemoryAllocation", "at step 1: a batch of .* did not fit"),
-    ("minigrad.optim.AdamW.update", "", "at step 1: the step of the optimizer did not fit"),
+    ("minigrad.optim.AdamW.rule", "", "at step 1: the step of the optimizer did not fit"),
     ("minigrad.optim.clip_grad_norm_", "CUDA_ERROR_OUT_OF_MEMORY", "at step 1: the step of the optimizer did not fit"),
     ("transformer.translator.packed_loss", "", "after step 4: the loss of the validation: a batch of 3 .* did not fit"),
     ("transformer.translator.beam_search", "", "after step 4: the validation, which decodes 3 .* did not fit"),
