@@ -4,9 +4,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 from minigrad.optim.adam import Adam, AdamW
-from minigrad.optim.clip import clip_grad_norm_, clip_grad_value_
+from minigrad.optim.clip import clip_grad_norm_
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.schedule import CosineLR, InverseSquareRootLR, LambdaLR, LinearLR, Scheduler
+from minigrad.optim.schedule import CosineLR, LambdaLR, LinearLR, Scheduler
 from minigrad.optim.sgd import SGD
 
 __all__ = [
@@ -15,13 +15,11 @@ __all__ = [
     "AdamW",
     "CosineLR",
     "GradScaler",
-    "InverseSquareRootLR",
     "LambdaLR",
     "LinearLR",
     "Optimizer",
     "Scheduler",
     "clip_grad_norm_",
-    "clip_grad_value_",
 ]
 
 if TYPE_CHECKING:

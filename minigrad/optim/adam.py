@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from minigrad.arguments import LARGEST, number
+from minigrad.arguments import number
 from minigrad.device import xp
-from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update, require
+from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update
 
 
 class Adam(Optimizer):
@@ -38,10 +38,9 @@ class Adam(Optimizer):
         """Raise ValueError if an option is out of range."""
         super().check_options(options)
         betas = options["betas"]
-        number(options["eps"], "eps", self._name, 0, LARGEST)
         pair = isinstance(betas, list | tuple) and len(betas) == 2
-        in_range = pair and all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas)
-        require(self._name, options, "betas", in_range, "two numbers in [0, 1)")
+        if not pair or not all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas):
+            raise ValueError(f"{self._name}: betas must be two numbers in [0, 1), got {betas!r}")
 
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
         """m and v, by PyTorch's names."""

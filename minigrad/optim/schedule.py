@@ -1,7 +1,7 @@
 """Learning-rate schedules: functions of the step, and the `Scheduler` that applies one to an optimizer.
 
 ```python
-scheduler = InverseSquareRootLR(optimizer, d_model=512, warmup_steps=4000)
+scheduler = CosineLR(optimizer, warmup_steps=100, total_steps=1000)
 for batch in batches:
     ...
     optimizer.step()
@@ -37,8 +37,6 @@ class Scheduler:
     """
 
     def __init__(self, optimizer: Optimizer, rate: Rate, name: str = "Scheduler") -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{name}: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         self.optimizer, self.last_step = optimizer, 0
         self._rate, self._name = rate, name
         self._apply()
@@ -81,21 +79,6 @@ def LambdaLR(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Schedul
     return Scheduler(optimizer, lambda step, initial_lr: initial_lr * lr_lambda(step), "LambdaLR")
 
 
-def InverseSquareRootLR(optimizer: Optimizer, d_model: int, warmup_steps: int = 4000, factor: float = 1.0) -> Scheduler:
-    """``lr = factor · d_model^−½ · min(n^−½, n · warmup_steps^−1½)`` for update n = 1, 2, ….
-
-    It rises linearly for `warmup_steps` updates, then falls with the square root of n: Vaswani et al.,
-    "Attention is all you need", 2017, equation 3. The rate is absolute: the groups' own rates do not enter.
-    """
-    _at_least("InverseSquareRootLR", d_model=(d_model, 1), warmup_steps=(warmup_steps, 1), factor=(factor, 0))
-
-    def rate(step: int, initial_lr: float) -> float:
-        n = step + 1
-        return float(factor * d_model**-0.5 * min(n**-0.5, n * warmup_steps**-1.5))
-
-    return Scheduler(optimizer, rate, "InverseSquareRootLR")
-
-
 def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
     """Linear warm-up to the initial rate, then half a cosine down to `min_ratio` of it.
 
@@ -104,13 +87,8 @@ def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, equation 5, without
     restarts.
     """
-    progress = _progress("CosineLR", warmup_steps, total_steps, min_ratio)
-
-    def rate(step: int, initial_lr: float) -> float:
-        warmup, decay = progress(step + 1)
-        return initial_lr * warmup * (min_ratio + (1 - min_ratio) * (1 + cos(pi * decay)) / 2)
-
-    return Scheduler(optimizer, rate, "CosineLR")
+    return _after_warmup("CosineLR", optimizer, warmup_steps, total_steps, min_ratio,
+                         lambda done: min_ratio + (1 - min_ratio) * (1 + cos(pi * done)) / 2)
 
 
 def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
@@ -119,28 +97,20 @@ def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     For update n = 1, 2, …, w = warmup_steps, T = total_steps, r = min_ratio:
     ``lr/initial_lr = n/w`` up to w, then ``1 − (1 − r)·(n − w)/(T − w)`` up to T, then r.
     """
-    progress = _progress("LinearLR", warmup_steps, total_steps, min_ratio)
+    return _after_warmup("LinearLR", optimizer, warmup_steps, total_steps, min_ratio,
+                         lambda done: 1 - (1 - min_ratio) * done)
+
+
+def _after_warmup(name: str, optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float,
+                  decay: Callable[[float], float]) -> Scheduler:
+    """A line up to the initial rate, then `decay`, a function of how much of the rest is done, from 0 to 1."""
+    number(warmup_steps, "warmup_steps", name, 0)
+    number(min_ratio, "min_ratio", name, 0)
+    number(total_steps, "total_steps", name, warmup_steps + 1)
 
     def rate(step: int, initial_lr: float) -> float:
-        warmup, decay = progress(step + 1)
-        return initial_lr * warmup * (1 - (1 - min_ratio) * decay)
-
-    return Scheduler(optimizer, rate, "LinearLR")
-
-
-def _progress(name: str, warmup_steps: int, total_steps: int, min_ratio: float) -> Callable[[int], tuple[float, float]]:
-    """How much of the warm-up and how much of the decay are done at update n, each from 0 to 1."""
-    _at_least(name, warmup_steps=(warmup_steps, 0), min_ratio=(min_ratio, 0))
-    _at_least(name, total_steps=(total_steps, warmup_steps + 1))
-
-    def progress(n: int) -> tuple[float, float]:
+        n = step + 1
         warmup = min(n / warmup_steps, 1.0) if warmup_steps else 1.0
-        decay = (n - warmup_steps) / (total_steps - warmup_steps)
-        return warmup, min(max(decay, 0.0), 1.0)
+        return initial_lr * warmup * decay(min(max((n - warmup_steps) / (total_steps - warmup_steps), 0.0), 1.0))
 
-    return progress
-
-
-def _at_least(name: str, **bounds: tuple[float, float]) -> None:
-    for option, (value, least) in bounds.items():
-        number(value, option, name, least)
+    return Scheduler(optimizer, rate, name)

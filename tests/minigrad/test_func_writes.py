@@ -46,7 +46,7 @@ def clip_itself(x):
     """As the gradient of another tensor."""
     other = Tensor(np.zeros(3), requires_grad=True, device=x.device)
     other.grad = x
-    optim.clip_grad_value_([other], 0.1)
+    optim.clip_grad_norm_([other], 0.1)
 
 
 def accumulate(x):

@@ -18,8 +18,6 @@ CASES = {
     "sgd": ("SGD", {"lr": 0.1}),
     "sgd_weight_decay": ("SGD", {"lr": 0.1, "weight_decay": 0.3}),
     "sgd_momentum": ("SGD", {"lr": 0.1, "momentum": 0.9}),
-    "sgd_dampening": ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.4, "weight_decay": 0.2}),
-    "sgd_nesterov": ("SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.2}),
     "adam": ("Adam", {"lr": 0.01}),
     "adam_weight_decay": ("Adam", {"lr": 0.01, "weight_decay": 0.3}),
     "adam_paper": ("Adam", {"lr": 0.02, "betas": [0.9, 0.98], "eps": 1e-9}),

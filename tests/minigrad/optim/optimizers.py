@@ -8,8 +8,7 @@ from minigrad.device import to_numpy
 
 ALL = {
     "SGD": lambda params: optim.SGD(params, lr=0.1, weight_decay=0.01),
-    "SGD with momentum": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, dampening=0.5),
-    "Nesterov": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True),
+    "SGD with momentum": lambda params: optim.SGD(params, lr=0.1, momentum=0.9),
     "Adam": lambda params: optim.Adam(params, lr=0.1, weight_decay=0.01),
     "AdamW": lambda params: optim.AdamW(params, lr=0.1),
 }

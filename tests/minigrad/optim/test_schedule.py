@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, optim
-from minigrad.optim import CosineLR, InverseSquareRootLR, LambdaLR, LinearLR
+from minigrad.optim import CosineLR, LambdaLR, LinearLR
 
 RATE = 0.25
 
@@ -31,10 +31,6 @@ def rates(optimizer, scheduler, updates):
     return used
 
 
-def equation_3(n, d_model, warmup):
-    return d_model**-0.5 * min(n**-0.5, n * warmup**-1.5)
-
-
 def cosine(n, warmup, total, least):
     if n <= warmup:
         return n / warmup
@@ -51,7 +47,6 @@ def linear(n, warmup, total, least):
 
 TABLE = {
     "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: RATE * 0.5 ** (n - 1)),
-    "paper": (lambda o: InverseSquareRootLR(o, 64, 5, factor=2.0), lambda n: 2 * equation_3(n, 64, 5)),
     "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: RATE * cosine(n, 4, 12, 0)),
     "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: RATE * cosine(n, 3, 9, 0.1)),
     "linear": (lambda o: LinearLR(o, 4, 12), lambda n: RATE * linear(n, 4, 12, 0)),
@@ -92,14 +87,12 @@ def test_a_group_that_joins_later_has_its_own_initial_rate():
 
 
 @pytest.mark.parametrize(("mistake", "named"), [
-    (lambda o: InverseSquareRootLR(o, 512, 0), "InverseSquareRootLR: warmup_steps .* 1, got 0"),
     (lambda o: CosineLR(o, 10, 10), "CosineLR: total_steps .* 11, got 10"),
     (lambda o: LinearLR(o, -1, 10), "LinearLR: warmup_steps .* 0"),
     (lambda o: LinearLR(o, 1, 10, -0.5), "min_ratio"),
     (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict({"last_step": -1}), "last_step"),
     (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict(None), "last_step"),
     (lambda o: LambdaLR(o, lambda step: math.nan), "LambdaLR: .* nan"),
-    (lambda o: InverseSquareRootLR(o, 512, factor="x"), "InverseSquareRootLR: factor .* 'x'"),
     (lambda o: CosineLR(o, "x", 10), "CosineLR: warmup_steps .* 'x'"),
     (lambda o: CosineLR(o, 1, math.nan), "CosineLR: total_steps .* nan"),
     (lambda o: LinearLR(o, 1, 10, None), "LinearLR: min_ratio .* None"),

@@ -76,7 +76,7 @@ def end(trainer):
     {}, {"clip_norm": None, "accumulate": 3, "micro_batches": 2}, {"precision": "float16", "dropout": 0.2},
 ], ids=str)
 def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(changes, stand_in, traffic, tmp_path, monkeypatch):
-    """12 updates: at the 10th, and the validation that ends the run; which is not counted here. Float16 waits in each."""
+    """12 updates: at the 10th, and the validation that ends the run; not counted here. Float16 waits in each."""
     monkeypatch.setattr(transformer.training.trainer.Trainer, "validate_and_save", end)
     options = {"steps": 12, "valid_every": 12, "accumulate": 1, "batch_tokens": 200, "dropout": 0.0, **changes}
     dropout = options.pop("dropout")
