@@ -182,23 +182,22 @@ class Optimizer:
 
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
         """
-        where = f"{self._name}.load_state_dict"
         try:
             saved = state_dict["param_groups"]
             sizes, saved_sizes = ([len(group["params"]) for group in groups] for groups in (self.param_groups, saved))
             if sizes != saved_sizes:
-                raise ValueError(f"{where}: the groups have {sizes} parameters here and {saved_sizes} in the saved "
-                                 "state; build the optimizer over the same model and groups")
+                raise ValueError(f"the groups have {sizes} parameters here and {saved_sizes} in the saved state; build "
+                                 "the optimizer over the same model and groups")
             groups = [self._checked_group({**own, **group, "params": own["params"]})
                       for own, group in zip(self.param_groups, saved, strict=True)]
             members = [(p, self.state_names(group)) for group in groups for p in group["params"]]
             state = [{"step": 0} for _ in members]
             for key, entry in state_dict["state"].items():
                 if not 0 <= int(key) < len(members):
-                    raise ValueError(f"{where}: state for parameter {key}, but there are {len(members)} parameters")
-                state[int(key)] = _checked_entry(entry, *members[int(key)], where, f"parameter {key}")
-        except (AttributeError, KeyError, TypeError) as error:  # values of other kinds
-            raise ValueError(f"{where}: not a state that it saved: {error}") from error
+                    raise ValueError(f"there is state for parameter {key}, but there are {len(members)} parameters")
+                state[int(key)] = _checked_entry(entry, *members[int(key)], f"parameter {key}")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {error}") from error
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update(group)
         self._state = state
@@ -228,16 +227,16 @@ def _run(work: Sequence[Work]) -> None:
         state["step"] += 1
 
 
-def _checked_entry(entry: Mapping[str, Any], p: Tensor, names: Sequence[str], where: str, whose: str) -> dict[str, Any]:
+def _checked_entry(entry: Mapping[str, Any], p: Tensor, names: Sequence[str], whose: str) -> dict[str, Any]:
     """The saved state of one parameter: its number of updates, and copies of its arrays."""
     shapes, checked = {"step": (), **dict.fromkeys(names, p.shape)}, dict[str, Any]()
     if not entry.keys() >= shapes.keys():
-        raise ValueError(f"{where}: {whose} needs {sorted(shapes)}, the saved state has {sorted(entry)}")
+        raise ValueError(f"{whose} needs {sorted(shapes)}, the saved state has {sorted(entry)}")
     for name, shape in shapes.items():
         array = np.array(entry[name], order="C")
         fits = array.shape == shape and array.dtype.kind in "iuf"
         if not fits or (name == "step" and not 0 <= array == array // 1):
             kind = "a number of updates" if name == "step" else f"floating, of shape {shape}"
-            raise ValueError(f"{where}: {name} of {whose} must be {kind}, got {shown(entry[name])}")
+            raise ValueError(f"{name} of {whose} must be {kind}, got {shown(entry[name])}")
         checked[name] = int(array) if name == "step" else array
     return checked
