@@ -29,7 +29,7 @@ help:
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
-	@echo "make bench       training, decoding, memory and overhead, ranks against PyTorch, JAX and others (about an hour)"
+	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
 	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"
 	@echo "make lint        ruff and mypy"
@@ -56,22 +56,9 @@ faults: $(VENV)/extra-test
 
 bench: $(VENV)/extra-bench $(VENV)/extra-mpi
 	$(BIN)/python benchmarks/training.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/training.py --peers gemm --dropout 0 --padding no $(BENCH_ARGS)
-	$(BIN)/python benchmarks/training.py --peers compile jax --padding no --rounds 5 $(BENCH_ARGS)
-	$(BIN)/python benchmarks/training.py --peers autograd --sizes toy --padding no $(BENCH_ARGS)
-	$(BIN)/python benchmarks/growth.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/memory.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/decoding.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/host.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/where.py $(filter --dry,$(BENCH_ARGS))
-	$(BIN)/python benchmarks/overhead.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/overhead.py --peer autograd $(BENCH_ARGS)
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/import_time.py --peer numpy $(BENCH_ARGS)
-	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/distributed.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python docs/images/distributed_scale.py
 
 site: lessons $(VENV)/extra-test
 	$(BIN)/python -m docs.site

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import overhead
 import resident
 import turns
 from workloads import FIRST, LEARNING_RATE, Workload
@@ -37,19 +35,15 @@ def origin(checkout: Path) -> dict[str, str]:
     return {"file": files[0]}
 
 
-def of(checkout: Path, name: str, before: str | None = None) -> Any:
-    """A module of ``transformer.training``, or of ``transformer`` in a checkout that has no such folder."""
-    has_folder = (checkout / "transformer/training").is_dir()
-    return importlib.import_module(f"transformer.training.{name}" if has_folder else f"transformer.{before or name}")
-
-
 def training(options: argparse.Namespace, answers: turns.Answers) -> None:
     """Let `transformer.training.loop.fit`, the loop of the command ``train``, make updates whenever there is a turn."""
     from transformer.data import Vocabulary, WordTokenizer
+    from transformer.training.checkpoints import Run
+    from transformer.training.loop import fit
+    from transformer.training.options import TrainingOptions
+    from transformer.training.threads import limit_threads
+    from transformer.training.trainer import Trainer
 
-    checkout = options.checkout
-    fit, Run = of(checkout, "loop", "train").fit, of(checkout, "checkpoints").Run
-    Trainer: Any = of(checkout, "trainer").Trainer
     imported, workload = resident.now(), options.workload
     laps = answers.laps()
 
@@ -79,7 +73,7 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
 
     losses: list[float] = []
     tokenizer = WordTokenizer(Vocabulary([str(i) for i in range(FIRST + 1, workload.vocabulary)]))  # FIRST is <unk>
-    chosen = of(checkout, "options").TrainingOptions(
+    chosen = TrainingOptions(
         steps=WITHOUT_END, valid_every=WITHOUT_END, batch_tokens=workload.batch * workload.length,
         learning_rate=LEARNING_RATE, schedule="constant", threads=options.threads)
     pairs = [(text(source), text(labels)) for batch in workload.batches(BATCHES)
@@ -88,7 +82,7 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
         trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, chosen.to_json()),
                         pairs, pairs[:1], "cpu")
         resident.forget_peak()
-        with of(checkout, "threads").limit_threads(1 if trainer.gradients.threads > 1 else options.threads):
+        with limit_threads(1 if trainer.gradients.threads > 1 else options.threads):
             fit(trainer, show_progress=False)
 
 
@@ -100,6 +94,7 @@ def text(ids: np.ndarray) -> str:
 def decoding(options: argparse.Namespace, answers: turns.Answers) -> None:
     """Translate the first batch greedily."""
     from transformer.decode import greedy
+    from transformer.training.threads import decoding_threads
 
     workload = options.workload
     model = workload.model(endless=True).eval()
@@ -108,22 +103,12 @@ def decoding(options: argparse.Namespace, answers: turns.Answers) -> None:
     def decode() -> list[list[int]]:
         return [best.ids for best in greedy(model, source, workload.length)]
 
-    with of(options.checkout, "threads").decoding_threads(model.config, options.threads):
+    with decoding_threads(model.config, options.threads):
         answers.give({"translations": decode(), **origin(options.checkout)})
         answers.serve(decode)
 
 
-def operations(options: argparse.Namespace, answers: turns.Answers) -> None:
-    """Run the programs of `overhead`, all of them in each turn."""
-    import minigrad
-
-    blocks = len(overhead.programs(minigrad)) * (overhead.BLOCKS + 1)
-    answers.give(origin(options.checkout))
-    for seconds in turns.turns():
-        answers.give(overhead.measured("minigrad", seconds / blocks))
-
-
-KINDS = {"training": training, "decoding": decoding, "overhead": operations}
+KINDS = {"training": training, "decoding": decoding}
 
 
 def main() -> None:

@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import contest
 import page
 import paired
 import turns
-from workloads import SIZES, Workload
+from workloads import DRY, SIZES, Workload
 
+TINY = replace(DRY, vocabulary=300, padded=True)
 WORKLOAD, TOKENS = replace(SIZES["small"], length=32, padded=True), 32
 MODULES = {"minigrad": "minigrad_decoding", "PyTorch": "torch_decoding"}
 ROWS = {1: "greedy", 4: "beam of 4"}
@@ -68,17 +68,19 @@ def decode(beam: int, names: Sequence[str], options: argparse.Namespace,
 
 def main() -> None:
     """Measure both ways of decoding, or be one of the measured processes."""
-    parser = contest.parser(__doc__, rounds=9)
+    parser = paired.parser(__doc__)
     parser.add_argument("--workload", type=Workload.from_json, default=WORKLOAD, help=argparse.SUPPRESS)
     parser.add_argument("--tokens", type=int, default=TOKENS, help=argparse.SUPPRESS)
     for hidden in ("--measure", "--weights"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     parser.add_argument("--device", default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--beam", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = paired.parsed(parser)
     if options.measure:
         measured(options)
         return
+    if options.dry:
+        options.workload, options.tokens = TINY, TINY.length
     paired.require(["torch"])
     for beam, title in ROWS.items():
         rounds = decode(beam, ["minigrad", "PyTorch"], options)

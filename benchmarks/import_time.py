@@ -1,7 +1,6 @@
-"""How long `import minigrad` and `import transformer` take: against `import torch`, and against NumPy, which they need.
+"""How long `import minigrad` and `import transformer` take, against `import torch`.
 
-    python benchmarks/import_time.py                    against PyTorch (pip install -e '.[bench]')
-    python benchmarks/import_time.py --peer numpy
+    python benchmarks/import_time.py
 
 What is timed is the import alone, without starting the interpreter, and with compiled bytecode in place, as after the
 first import of an installed package.
@@ -9,7 +8,6 @@ first import of an installed package.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 
@@ -27,12 +25,7 @@ print(json.dumps({{"import": 1000 * (time.perf_counter() - start)}}))
 
 def main() -> None:
     """Print the comparison, and publish it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", choices=["torch", "numpy"], default="torch")
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of processes (15)")
-    parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
-    options = parser.parse_args()
-    peer = options.peer
+    options, peer = paired.parsed(paired.parser(__doc__, rounds=15)), "torch"
     paired.require([peer])
     programs = {module: [sys.executable, "-c", CODE.format(module=module)] for module in (*OURS, peer)}
     with tempfile.TemporaryDirectory() as bytecode:  # the round that is not counted fills it
@@ -40,8 +33,8 @@ def main() -> None:
             **paired.ONE_THREAD, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""})
     results = {f"import {module}": paired.compare(
         [{"ours": pair[module], peer: pair[peer]} for pair in rounds], "ours", peer)["import"] for module in OURS}
-    page.publish(f"import_{peer}", paired.report("time of the import, in a fresh process", "ms", len(rounds), [peer],
-                                                 results), not options.dry)
+    page.publish("import_torch", paired.report("time of the import, in a fresh process", "ms", len(rounds), [peer],
+                                               results), not options.dry)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Two checkouts of this project against each other: what a change costs, or gains, in time and memory.
 
     python benchmarks/old_against_new.py ../old                          against the checkout that holds this file
-    python benchmarks/old_against_new.py ../old ../new --only training overhead --sizes toy --rounds 8     a first look
+    python benchmarks/old_against_new.py ../old ../new --only training import --sizes toy --rounds 8     a first look
     git worktree add ../old v0.1                                         gives a checkout of an earlier state
 
 Each checkout runs in processes of its own, with nothing but that checkout on PYTHONPATH. The two are alive at the same
@@ -13,9 +13,8 @@ other, in which old and new begin in turn. A checkout measured against itself sh
 
 What is measured:
 
-- training: an update in the training loop of the command ``train``, by sizes, dropout and padding of workloads.py;
+- training: an update in the training loop of the command ``train``, by sizes and dropout of workloads.py;
 - decoding: 64 sentences, greedily, as in decoding.py;
-- overhead: the programs of overhead.py, and the median of their ratios;
 - import: minigrad and transformer, in fresh processes;
 - memory: the peak of the first updates, beyond the import, in fresh processes.
 
@@ -27,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +76,7 @@ class Comparison:
 
     def training(self) -> None:
         """A step of the training loop, for every workload."""
-        for workload in self.workloads((0.0, 0.1), (False, True)):
+        for workload in self.workloads((0.0, 0.1)):
             title = f"training, {workload.title}"
             self.add_times(title, self.rounds(title, "training", workload))
 
@@ -87,16 +85,6 @@ class Comparison:
         title = "greedy decoding"
         workload = DRY if self.options.dry else WORKLOAD
         self.add_times(title, self.rounds(title, "decoding", workload))
-
-    def overhead(self) -> None:
-        """An operation on small arrays, for every program, and the median of them."""
-        rounds = self.rounds("overhead", "overhead")
-        for program, row in paired.compare(rounds, OLD, NEW).items():
-            self.add(f"overhead, {program}", "µs", row)
-        self.add("overhead, median", "µs", {
-            **{name: paired.spread(statistics.median(pair[name].values()) for pair in rounds) for name in (OLD, NEW)},
-            "ratio": paired.spread(statistics.median(pair[NEW][key] / pair[OLD][key] for key in pair[OLD])
-                                   for pair in rounds)})
 
     def imports(self) -> None:
         """The import of each package, with its bytecode compiled."""
@@ -116,7 +104,7 @@ class Comparison:
 
     def memory(self) -> None:
         """The peak of the first updates, for each size."""
-        for workload in self.workloads((0.1,), (False,)):
+        for workload in self.workloads((0.1,)):
             title, rounds = f"memory, {workload.title}", list[paired.Round]()
             for start in range(self.starts):
                 with self.started(start, "training", workload) as processes:
@@ -131,11 +119,10 @@ class Comparison:
         """How many pairs of processes a measure takes."""
         return min(STARTS, -(-self.options.rounds // LEAST_ROUNDS))
 
-    def workloads(self, dropouts: Sequence[float], paddings: Sequence[bool]) -> list[Workload]:
+    def workloads(self, dropouts: Sequence[float]) -> list[Workload]:
         """The sizes that were asked for, with these options."""
         sizes = [DRY] if self.options.dry else [SIZES[name] for name in self.options.sizes]
-        return [replace(size, dropout=dropout, padded=padded)
-                for size in sizes for dropout in dropouts for padded in paddings]
+        return [replace(size, dropout=dropout) for size in sizes for dropout in dropouts]
 
     def environment(self, name: str) -> dict[str, str]:
         """The changes of the environment in which one of the checkouts runs."""
@@ -243,8 +230,8 @@ def line(title: str, row: Row) -> str:
 
 
 MEASURES: dict[str, Callable[[Comparison], None]] = {
-    "training": Comparison.training, "decoding": Comparison.decoding, "overhead": Comparison.overhead,
-    "import": Comparison.imports, "memory": Comparison.memory}
+    "training": Comparison.training, "decoding": Comparison.decoding, "import": Comparison.imports,
+    "memory": Comparison.memory}
 
 
 def checkout(folder: str) -> Path:
@@ -257,19 +244,13 @@ def checkout(folder: str) -> Path:
 
 def main() -> None:
     """Measure, print the table, and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = paired.parser(__doc__, rounds=30, seconds=0.15, threads=1)
     parser.add_argument("old", type=checkout, metavar="OLD_CHECKOUT")
     parser.add_argument("new", type=checkout, metavar="NEW_CHECKOUT", nargs="?", default=str(paired.ROOT))
-    parser.add_argument("--rounds", type=int, default=30, help="pairs of turns of each measure (30)")
-    parser.add_argument("--seconds", type=float, default=0.15, help="length of a turn (0.15)")
-    parser.add_argument("--threads", type=int, default=1, help="threads of every process (1)")
     parser.add_argument("--only", nargs="+", choices=list(MEASURES), default=list(MEASURES), help="what to measure")
     parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=["toy", "small", "mid"])
     parser.add_argument("--out", type=Path, metavar="FILE.json", help="where to write the results")
-    parser.add_argument("--dry", action="store_true", help="one short round of everything, with a tiny model")
-    options = parser.parse_args()
-    if options.dry:
-        options.rounds, options.seconds = 1, 0.01
+    options = paired.parsed(parser)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     comparison = Comparison({OLD: options.old, NEW: options.new}, options)

@@ -1,13 +1,12 @@
-"""All that a GPU has to show, in one run of a few minutes: is it right, how fast, and where does the time go?
+"""All that a GPU has to show, in one run of a few minutes: is it right, and how fast?
 
     python benchmarks/on_a_card.py                       everything; figures in benchmarks/results/on_a_card.json
-    python benchmarks/on_a_card.py --parts ceilings steps --sizes toy base --dry
+    python benchmarks/on_a_card.py --parts copying steps --sizes toy base --dry
     python benchmarks/on_a_card.py --stand-in            try the script without a GPU: its numbers mean nothing
 
 Each part prints what it finds at once; one that fails does not keep the others from running, and ends the script with
-status 1. PyTorch eager is the faster, in each round, of ``nn.Transformer`` and a version written with
-``scaled_dot_product_attention``, in float32, on the same GPU. A turn begins and ends with an idle GPU, so it times what
-was computed, not what was asked for.
+status 1. PyTorch eager runs in float32 on the same GPU. A turn begins and ends with an idle GPU, so it times what was
+computed, not what was asked for.
 """
 
 from __future__ import annotations
@@ -26,20 +25,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import contest
 import decoding
 import page
 import paired
-import peers
-import where
-from peers.gemm_floor import operations as operations_of
+import training
+from training import THEM, US
 from workloads import DRY, PAPER, SIZES, Workload
 
 import minigrad.device
 
 RESULTS = page.RESULTS / "on_a_card.json"
 STAND_IN = paired.ROOT / "tests/strict_cupy/installed"
-US, THEM = "minigrad", "PyTorch eager"
 COPY = ("--task", "copy", "--steps", "200", "--valid-every", "20", "--dropout", "0")
 ROUNDING = 1e-4  # the greatest relative difference of losses of the first 20 updates
 
@@ -53,43 +49,31 @@ class Plan:
     Attributes:
         workloads: that are trained.
         decoded: what is translated.
-        side: of the matrices whose products and copies are the ceilings.
         batch: options of ``transformer train``: the model and the batches that every precision trains.
         theirs: the device of PyTorch.
     """
 
     workloads: list[Workload]
     decoded: Workload = decoding.WORKLOAD
-    side: int = 8192
     batch: tuple[str, ...] = ("--config", "base", "--batch-tokens", "16384")
     theirs: str = "cuda"
 
     @property
     def devices(self) -> dict[str, str]:
         """The device of each program."""
-        return dict.fromkeys((*peers.ON_A_GPU, "PyTorch"), self.theirs) | {US: "cuda"}
-
-    @property
-    def looked_into(self) -> list[Workload]:
-        """The workloads with dropout, as models are trained, of which it is told where the time goes."""
-        return [workload for workload in self.workloads if workload.dropout]
+        return {US: "cuda", THEM: self.theirs, "PyTorch": self.theirs}
 
 
-TRIED = Plan([DRY, replace(DRY, dropout=0.1)], replace(DRY, vocabulary=300, padded=True), 64, ("--batch-tokens", "64"),
-             "cpu")
+TRIED = Plan([DRY, replace(DRY, dropout=0.1)], decoding.TINY, ("--batch-tokens", "64"), "cpu")
 
 
 def main() -> None:
     """Run the parts, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = paired.parser(__doc__, rounds=5, seconds=0.5)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--sizes", nargs="+", choices=[*SIZES, PAPER.name], default=[*SIZES, PAPER.name])
-    parser.add_argument("--rounds", type=int, default=5, help="rounds in which each program has a turn (5)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (0.5)")
-    parser.add_argument("--threads", type=int, default=2, help="threads, and processors, of every program (2)")
     parser.add_argument("--stand-in", action="store_true", help="in place of CuPy; tiny models, PyTorch on the CPU")
-    parser.add_argument("--dry", action="store_true", help="print the results, and write nothing")
-    options = parser.parse_args()
+    options = paired.parsed(parser)
     if options.stand_in:
         os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (STAND_IN, paired.ROOT)))
         sys.path[:0] = [str(STAND_IN), str(paired.ROOT)]
@@ -129,13 +113,6 @@ def card() -> Report:
 # --------------------------------------------------------------------------- the parts
 
 
-def ceilings(plan: Plan, options: argparse.Namespace) -> Report:
-    """Rates of products and of copies."""
-    found = paired.measure([sys.executable, str(Path(__file__).with_name("ceilings.py")), "--side", str(plan.side)], {})
-    table(("", "10¹² operations/s, or GB/s"), [(name, f"{rate:.1f}") for name, rate in found.items()])
-    return found
-
-
 def trained(*arguments: str) -> list[dict[str, float]]:
     """The rows of log.csv of ``transformer train``."""
     with tempfile.TemporaryDirectory() as folder:
@@ -163,13 +140,9 @@ def steps(plan: Plan, options: argparse.Namespace) -> Report:
     """Time and memory of a step of training, against PyTorch eager."""
     found = {}
     for workload in plan.workloads:
-        rounds = contest.train(workload, [US, THEM], options, plan.devices)
-        row = {"ms": contest.row(rounds, THEM), "MiB": contest.row(rounds, THEM, "memory")}
-        for unit, compared in row.items():
-            print(page.table({workload.title: compared}, unit), flush=True)
-        rate = 1e-9 * operations_of(workload) / row["ms"][US]["median"]
-        print(f"products at {rate:.2f} · 10¹² operations a second", flush=True)
-        found[workload.title] = {**row, "10¹² operations a second": rate}
+        found[workload.title] = paired.compare(training.times(workload, options, plan.devices), US, THEM)
+        for key, unit in {"ms": "ms", "memory": "MiB"}.items():
+            print(page.table({workload.title: found[workload.title][key]}, unit), flush=True)
     return found
 
 
@@ -180,37 +153,6 @@ def decodings(plan: Plan, options: argparse.Namespace) -> Report:
         rounds = decoding.decode(beam, [US, "PyTorch"], options, plan.devices)
         found[title] = paired.compare(rounds, US, "PyTorch")["ms"]
         print(page.table({title: found[title]}, "ms"), flush=True)
-    return found
-
-
-def launches(plan: Plan, options: argparse.Namespace) -> Report:
-    """Kernels, copies and waits of a step, and how long the GPU is busy with it."""
-    found: Report = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for workload in plan.looked_into:
-            weights = Path(folder) / f"{workload.name}.safetensors"
-            workload.write_weights(weights)
-            for peer in peers.ON_A_GPU:
-                command = [sys.executable, str(Path(__file__).with_name("launches.py")), "--peer", peer,
-                           "--workload", workload.to_json(), "--weights", str(weights),
-                           "--threads", str(options.threads), "--device", plan.devices[peer]]
-                found[f"{workload.title}, {peer}"] = paired.measure(command, {})
-    asked = ("kernels", "copies", "waits", "busy")
-    table(("", *asked[:3], "busy (ms)"),
-          [(title, *(f"{row[name]:.1f}" for name in asked)) for title, row in found.items()])
-    for title, row in found.items():
-        if title.endswith(US):
-            table((title, "launches", "ms"),
-                  [(name, f"{count:.1f}", f"{ms:.3f}") for name, count, ms in row["longest"]])
-    return found
-
-
-def operations(plan: Plan, options: argparse.Namespace) -> Report:
-    """Where the time of a step goes, operation by operation: each is waited for, so that all together take longer."""
-    found = {}
-    for workload in plan.looked_into:
-        found[workload.title] = where.measured(workload, device="cuda")
-        print(where.table(workload.title, found[workload.title]), flush=True)
     return found
 
 
@@ -228,8 +170,7 @@ def precisions(plan: Plan, options: argparse.Namespace) -> Report:
 
 
 PARTS: dict[str, Callable[[Plan, argparse.Namespace], Report]] = {
-    "ceilings": ceilings, "copying": copying, "steps": steps, "decoding": decodings, "launches": launches,
-    "operations": operations, "precisions": precisions}
+    "copying": copying, "steps": steps, "decoding": decodings, "precisions": precisions}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

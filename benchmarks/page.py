@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,7 @@ def merged(earlier: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, A
     return {**report, "results": {**earlier["results"], **report["results"]}}
 
 
-def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path = PAGE,
-            table: Callable[[Mapping[str, Any], str], str] = table) -> None:
+def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path = PAGE) -> None:
     """Print the results of `report`; write them to RESULTS/name.json, and a table to `page` below ``<!-- name -->``.
 
     Rows of an earlier report from the same circumstances stay where this one has none. The line below the table
@@ -62,7 +61,6 @@ def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path 
         report: from `paired.report`.
         keep: False: print it, and write nothing.
         page: a file in Markdown.
-        table: makes the table from the results and the unit.
     """
     print(f"\n{report['what']} ({name})\n{table(report['results'], report['unit'])}", flush=True)
     if not keep:
@@ -72,15 +70,9 @@ def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path 
         report = merged(json.loads(file.read_text(encoding="utf-8")), report)
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    put(name, table(report["results"], report["unit"]), circumstances(report), page)
-
-
-def put(name: str, shown: str, below: str | None = None, page: Path = PAGE) -> None:
-    """Let the table `shown`, and a line in italics `below` it, be what `page` has below ``<!-- name -->``."""
-    text = page.read_text(encoding="utf-8")
-    new = shown if below is None else f"{shown}\n\n{below}"
-    text, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*\d.*\*\n)?",
-                           lambda match: f"{match[1]}{new}\n", text)
+    shown = f"{table(report['results'], report['unit'])}\n\n{circumstances(report)}\n"
+    text, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*\d.*\*\n)?", lambda match: match[1] + shown,
+                           page.read_text(encoding="utf-8"))
     if places != 1:
         raise ValueError(f"{page}: one place <!-- {name} --> expected, found {places}")
     page.write_text(text, encoding="utf-8")

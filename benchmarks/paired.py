@@ -11,6 +11,7 @@ Programs that need long to get ready are kept, and take turns: see `turns`.
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import importlib.util
 import json
@@ -18,8 +19,7 @@ import os
 import platform
 import statistics
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,25 @@ KEEP_FREED_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**3
 
 Numbers = dict[str, float]
 Round = dict[str, Numbers]  # what each program measured, by the program's name
+
+
+def parser(description: str | None, rounds: int = 9, seconds: float = 0.7,
+           threads: int = 2) -> argparse.ArgumentParser:
+    """A parser with the options of every driver; the numbers are defaults."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--rounds", type=int, default=rounds, help=f"rounds in which each has a turn ({rounds})")
+    made.add_argument("--seconds", type=float, default=seconds, help=f"length of a turn ({seconds:g})")
+    made.add_argument("--threads", type=int, default=threads, help=f"threads, and processors, of each ({threads})")
+    made.add_argument("--dry", action="store_true", help="one short round with a tiny model; write nothing")
+    return made
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of this command."""
+    options = parser.parse_args()
+    if options.dry:
+        options.rounds, options.seconds = 1, 0.01
+    return options
 
 
 def environment(changes: Mapping[str, str] = {}) -> dict[str, str]:
@@ -70,23 +89,6 @@ def alternate(programs: Mapping[str, Sequence[str]], rounds: int,
     for command in programs.values():
         measure(command, changes)
     return [{name: measure(command, changes) for name, command in programs.items()} for _ in range(rounds)]
-
-
-def fastest(rounds: Iterable[Round], names: Iterable[str], called: str) -> list[Round]:
-    """The rounds with one more program, `called`: of the programs `names`, the least number in each round."""
-    names = list(names)
-    return [{**pair, called: {key: min(pair[name][key] for name in names) for key in pair[names[0]]}}
-            for pair in rounds]
-
-
-def per_call(call: Callable[[], object], seconds: float) -> float:
-    """Microseconds that a call takes, in one turn of about so many `seconds`; the first call does not count."""
-    call()
-    calls, start = 0, time.perf_counter()
-    while not calls or time.perf_counter() - start < seconds:
-        call()
-        calls += 1
-    return 1e6 * (time.perf_counter() - start) / calls
 
 
 def spread(values: Iterable[float]) -> Numbers:

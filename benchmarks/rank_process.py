@@ -1,11 +1,10 @@
 """One process of a measured program whose steps several processes make together, whenever `turns` gives it a turn.
 
-    mpirun -n 2 python benchmarks/rank_process.py --peer minigrad-ranks --workload '{"name": …}' --weights FILE
-    python benchmarks/rank_process.py --peer torch-ddp …       starts its other ranks itself
+    mpirun -n 2 python benchmarks/rank_process.py --peer ranks --workload '{"name": …}' --weights FILE
+    python benchmarks/rank_process.py --peer 'PyTorch DDP' …     starts its other ranks itself
 
 Rank 0 has the input and gives the answers: when all are ready the losses, as train_process.py does; then, for each
-turn, milliseconds of a step, beside them what the peer says of its parts (the mean of the ranks), and "alone", the time
-in which as many gradients are exchanged when nothing else is done.
+turn, milliseconds of a step.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 
-import paired
 import peers
 import turns
 from train_process import BATCHES, CHECKED
@@ -46,17 +44,6 @@ def timed(ranks: peers.Group, laps: int, once: Callable[[], object]) -> float:
     return (time.perf_counter() - start) / laps
 
 
-def measured(ranked: peers.Ranked, laps: int, once: Callable[[], object]) -> paired.Numbers:
-    """What one turn of so many steps finds."""
-    ranks = ranked.group
-    ranked.parts()
-    found = {"ms": 1e3 * timed(ranks, laps, once)}
-    found |= {name: ranks.total(value) / ranks.size / laps for name, value in ranked.parts().items()}
-    if ranked.exchange is not None:
-        found["alone"] = 1e3 * timed(ranks, laps, ranked.exchange)
-    return found
-
-
 def main() -> None:
     """Build, take the first steps, answer; then measure until the input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,10 +68,9 @@ def main() -> None:
         if ranks.rank == 0:
             answers.give({"losses": losses})
         while laps := count(ranks, given, lap):
-            found = measured(ranked, laps, once)
-            lap = found["ms"] / 1e3
+            lap = timed(ranks, laps, once)
             if ranks.rank == 0:
-                answers.give(found)
+                answers.give({"ms": 1e3 * lap})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One measured process: it trains a workload with one peer, whenever `turns` gives it a turn.
 
-    python benchmarks/train_process.py --peer torch-sdpa --workload '{"name": …}' --weights start.safetensors
+    python benchmarks/train_process.py --peer minigrad --workload '{"name": …}' --weights start.safetensors
 
 When it is ready it answers with losses, which the driver compares between the peers: in evaluation mode on the first
 batch and, without dropout, those of the first steps. And with the memory that these steps needed: the greatest resident
@@ -28,18 +28,17 @@ def main() -> None:
     parser.add_argument("--workload", type=Workload.from_json, required=True)
     parser.add_argument("--weights", required=True, help="a safetensors file, from Workload.write_weights")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", default="cpu", help=f"another than cpu for {', '.join(peers.ON_A_GPU)}")
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     answers = turns.Answers()
     trainer = peers.module(options.peer).trainer  # imports the library
     imported = resident.now()
-    where = () if options.device == "cpu" else (options.device,)
-    with trainer(options.workload, options.weights, options.threads, *where) as training:
+    with trainer(options.workload, options.weights, options.threads, options.device) as training:
         batches = [training.prepare(*batch) for batch in options.workload.batches(BATCHES)]
-        losses = [] if training.loss is None else [training.loss(batches[0])]
+        losses = [training.loss(batches[0])]
         resident.forget_peak()
         stepped = [float(training.step(batch)) for batch in batches[:CHECKED]]
-        losses += stepped if losses and not options.workload.dropout else []
+        losses += [] if options.workload.dropout else stepped
         memory = resident.peak() - imported if training.memory is None else training.memory()
         answers.give({"losses": losses, "memory": memory})
         following = itertools.cycle(batches)

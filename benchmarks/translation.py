@@ -3,8 +3,8 @@
     python -m transformer train --train pairs.tsv --minutes 5 --out runs/fr
     python benchmarks/translation.py runs/fr
 
-PyTorch's model is the one of peers/torch_sdpa.py. It begins with the weights with which the run began, and the best of
-its weights are validated and scored by our own beam search, on the run's validation text.
+PyTorch's model is the one of peers/torch_training.py. It begins with the weights with which the run began, and the best
+of its weights are validated and scored by our own beam search, on the run's validation text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pathlib import Path
 
 import click
 import torch
-from peers.torch_sdpa import TransformerByHand
-from peers.torch_training import prepare
+from peers.torch_training import TransformerByHand, prepare
 from torch.nn import functional as F
 from workloads import POSITIONS, Workload
 

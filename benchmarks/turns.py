@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO
 
@@ -59,20 +59,13 @@ class Process:
 
 @contextmanager
 def started(programs: Mapping[str, Sequence[str]],
-            changes: Mapping[str, str] = paired.KEEP_FREED_MEMORY,
-            optional: Collection[str] = ()) -> Iterator[dict[str, Process]]:
-    """All `programs`, running and ready; they end with the block. An `optional` one that cannot start is left out."""
+            changes: Mapping[str, str] = paired.KEEP_FREED_MEMORY) -> Iterator[dict[str, Process]]:
+    """All `programs`, running and ready; they end with the block."""
     with ExitStack() as stack:
         processes = {}
         for name, command in programs.items():
-            try:
-                processes[name] = Process(name, command, changes)
-            except RuntimeError as error:
-                if name not in optional:
-                    raise
-                print(f"left out: {error}", file=sys.stderr)
-            else:
-                stack.callback(processes[name].close)
+            processes[name] = Process(name, command, changes)
+            stack.callback(processes[name].close)
         yield processes
 
 

@@ -31,7 +31,7 @@ class Workload:
         layers: of each of the two stacks.
         batch, length: sentences in a batch, and tokens of the longest, end-of-sentence included; both sides alike.
         dropout: on embeddings, attention weights, feed-forward activations and residuals.
-        padded: a third of the tokens is padding: lengths are spread evenly from a third of `length` to `length`.
+        padded: sentences have unequal lengths, spread evenly from a third of `length` to `length`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Workload:
     @property
     def title(self) -> str:
         """What its row in a table is called."""
-        return f"{self.name}, dropout {self.dropout:g}" + (", a third padding" if self.padded else "")
+        return f"{self.name}, dropout {self.dropout:g}"
 
     def to_json(self) -> str:
         """For the command line of a measured process."""
@@ -128,9 +128,7 @@ PAPER = Workload("paper", vocabulary=37000, d_model=512, heads=8, d_ff=2048, lay
 DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, batch=6, length=9)
 
 
-def variations(names: Iterable[str], dropouts: Iterable[float] = (0.0, 0.1),
-               paddings: Iterable[bool] = (False, True)) -> list[Workload]:
-    """The sizes of these names, each with every dropout, and each of those with every kind of padding."""
-    dropouts, paddings = list(dropouts), list(paddings)
-    return [replace(SIZES[name], dropout=dropout, padded=padded)
-            for name in names for dropout in dropouts for padded in paddings]
+def variations(names: Iterable[str], dropouts: Iterable[float] = (0.0, 0.1)) -> list[Workload]:
+    """The sizes of these names, each with every dropout."""
+    dropouts = list(dropouts)
+    return [replace(SIZES[name], dropout=dropout) for name in names for dropout in dropouts]

@@ -4,8 +4,8 @@ A module of a peer imports its library when it is imported, and has a context ma
 
     trainer(workload, weights, threads) -> Training
 
-whose `weights` is the path of a file from `Workload.write_weights`. Those of `ON_A_GPU` take a fourth argument, the
-name of a device.
+whose `weights` is the path of a file from `Workload.write_weights`. Those of `PEERS` take a fourth argument, the name
+of a device.
 """
 
 from __future__ import annotations
@@ -18,24 +18,10 @@ from typing import Any
 
 import numpy as np
 
-#: The name of a peer -> its module here, and the package whose version a report names.
-PEERS = {
-    "minigrad": ("minigrad_training", "numpy"),
-    "torch-transformer": ("torch_transformer", "torch"),
-    "torch-sdpa": ("torch_sdpa", "torch"),
-    "torch-compile": ("torch_compile", "torch"),
-    "jax": ("jax_jit", "jax"),
-    "autograd": ("hips_autograd", "autograd"),
-    "gemm": ("gemm_floor", "numpy"),
-}
-ON_A_GPU = ("minigrad", "torch-transformer", "torch-sdpa")
+#: What a table calls a program of train_process.py -> its module here.
+PEERS = {"minigrad": "minigrad_training", "PyTorch eager": "torch_training"}
 #: The same for programs of rank_process.py, whose steps are made by several processes, or to be compared with those.
-RANKED = {
-    "minigrad-process": ("minigrad_process", "numpy"),
-    "minigrad-ranks": ("minigrad_ranks", "mpi4py"),
-    "torch-ddp": ("torch_ddp", "torch"),
-    "torch-ddp-transformer": ("torch_ddp_transformer", "torch"),
-}
+RANKED = {"process": "minigrad_process", "ranks": "minigrad_ranks", "PyTorch DDP": "torch_ddp"}
 
 
 @dataclass(frozen=True)
@@ -46,14 +32,14 @@ class Training:
         prepare: source and labels, each (batch, length), as what the two functions below take: done before timing.
         step: forward, cross-entropy over the real target tokens, backward, AdamW; returns the loss before the update,
             a number or what `float` makes one of: on a GPU a step waits for nothing.
-        loss: the same loss in evaluation mode; None if nothing is computed that could be compared.
+        loss: the same loss in evaluation mode.
         settle: waits until the device has computed what it was asked for.
         memory: MiB that the library has taken from the GPU until now; None on the host.
     """
 
     prepare: Callable[[np.ndarray, np.ndarray], Any]
     step: Callable[[Any], Any]
-    loss: Callable[[Any], float] | None
+    loss: Callable[[Any], float]
     settle: Callable[[], None] = lambda: None
     memory: Callable[[], float] | None = None
 
@@ -83,16 +69,12 @@ class Ranked:
     Attributes:
         group: the processes.
         training: its losses are this rank's part of the loss of the whole batch: the parts add up to it.
-        parts: what this rank's steps since the last call consist of, added up, by name: milliseconds, or MiB.
-        exchange: exchanges as many gradients as a step does, without a step; None: there is nothing to measure.
     """
 
     group: Group
     training: Training
-    parts: Callable[[], dict[str, float]]
-    exchange: Callable[[], None] | None = None
 
 
 def module(name: str) -> ModuleType:
     """The module of the peer of this name."""
-    return importlib.import_module(f"peers.{(PEERS | RANKED)[name][0]}")
+    return importlib.import_module(f"peers.{(PEERS | RANKED)[name]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,7 +40,6 @@ class Steps:
     def __init__(self, model: Transformer, gradients: Callable[..., Any], ranks: int = 1) -> None:
         self.model, self.gradients, self.ranks = model, gradients, ranks
         self.optimizer = optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0)
-        self._updating = 0.0  # seconds, since `updates` was called
 
     def step(self, batch: Batch) -> float:
         """One step; see `Training`."""
@@ -49,10 +47,8 @@ class Steps:
         tokens = int((labels != PAD).sum())
         self.optimizer.zero_grad()
         total = self.gradients(source, labels, label_smoothing=0.0, denominator=tokens)
-        start = time.perf_counter()
         optim.clip_grad_norm_(self.model.parameters(), CLIP_NORM)
         self.optimizer.step()
-        self._updating += time.perf_counter() - start
         return float(total) / tokens / self.ranks
 
     def loss(self, batch: Batch) -> float:
@@ -62,11 +58,6 @@ class Steps:
             value = self.model.loss(*batch).item()
         self.model.train()
         return value / self.ranks
-
-    def updates(self) -> float:
-        """Milliseconds that clipping and AdamW took since the last call."""
-        taken, self._updating = self._updating, 0.0
-        return 1e3 * taken
 
     def training(self) -> Training:
         """The same as `peers` has it."""
@@ -78,5 +69,4 @@ def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Ranked]:
     """See `peers`."""
     model = model_of(workload, weights)
     with limit_threads(1), ParallelGradients(model, threads) as gradients:
-        steps = Steps(model, gradients)
-        yield Ranked(Group(), steps.training(), lambda: {"update": steps.updates()})
+        yield Ranked(Group(), Steps(model, gradients).training())

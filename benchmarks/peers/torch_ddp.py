@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -18,11 +18,10 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
-from workloads import BETAS, CLIP_NORM, EPSILON, LEARNING_RATE, PAD, Workload
+from workloads import CLIP_NORM, PAD, Workload
 
 from peers import Group, Ranked, Training
-from peers.torch_sdpa import TransformerByHand
-from peers.torch_training import Embedded, loaded, prepare
+from peers.torch_training import adamw, loaded, prepare
 
 RANK, STORE = "BENCHMARK_RANK", "BENCHMARK_STORE"  # in the environment of the processes that rank 0 starts
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
@@ -73,8 +72,7 @@ def group(size: int, store: str) -> Iterator[Group]:
 def training(model: nn.Module, ranks: Group) -> Training:
     """How `model` is trained, with one gradient for all ranks."""
     replica = DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, weight_decay=0.0,
-                                  fused=True)
+    optimizer = adamw(model)
 
     def dealt_out(source: np.ndarray, labels: np.ndarray) -> Batch:
         rows = slice(ranks.rank, None, ranks.size)
@@ -104,14 +102,7 @@ def training(model: nn.Module, ranks: Group) -> Training:
 
 
 @contextmanager
-def replicas(make: Callable[[Workload], Embedded], workload: Workload, weights: str, size: int) -> Iterator[Ranked]:
-    """Of the model that `make` makes, one on each rank."""
-    with group(size, f"{weights}.{os.getpid()}") as ranks:
-        yield Ranked(ranks, training(loaded(make(workload), weights, threads=1), ranks), dict[str, float])
-
-
-@contextmanager
 def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Ranked]:
     """See `peers`; `threads` is the number of ranks."""
-    with replicas(TransformerByHand, workload, weights, threads) as ranked:
-        yield ranked
+    with group(threads, f"{weights}.{os.getpid()}") as ranks:
+        yield Ranked(ranks, training(loaded(workload, weights, threads=1), ranks))

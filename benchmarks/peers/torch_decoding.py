@@ -1,4 +1,4 @@
-"""Greedy decoding and beam search in PyTorch, with a key-value cache by hand around the layers of `torch_sdpa`.
+"""Greedy decoding and beam search in PyTorch, with a key-value cache by hand around the layers of `torch_training`.
 
 The cache has its full size from the start, and each step writes one column; the memory's keys and values are computed
 once. Beam search keeps a row for each beam, and moves the rows of the cache when beams change places.
@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from workloads import BOS, PAD, Workload
 
-from peers.torch_sdpa import Attention, DecoderLayer, TransformerByHand
-from peers.torch_training import loaded
+from peers.torch_training import Attention, DecoderLayer, TransformerByHand, loaded
 
 NEVER = [PAD, BOS]  # tokens that no translation contains
 
@@ -101,7 +100,7 @@ def beam_search(model: TransformerByHand, source: Tensor, tokens: int, beam: int
 def decoder(workload: Workload, weights: str, threads: int, beam: int, tokens: int,
             device: str = "cpu") -> Iterator[Callable[[np.ndarray], list[list[int]]]]:
     """See `minigrad_decoding`."""
-    model = loaded(TransformerByHand(workload), weights, threads, device)
+    model = loaded(workload, weights, threads, device)
     model.eval()
 
     def decode(source: np.ndarray) -> list[list[int]]:
