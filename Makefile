@@ -3,7 +3,7 @@
 #
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
-#   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill disk" for any other argument
+#   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill" for any other argument
 #   make site SITE_URL=https://…/     where the site will be, for its sitemap and its page for wrong addresses
 #   make site PYODIDE=build/pyodide   with cells that run in the reader's browser: see docs/releasing.md
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
@@ -28,7 +28,7 @@ help:
 	@echo "make test        the tests (about 5 minutes on two cores)"
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
-	@echo "make faults      COUNT=1000 kills, full disks, damaged files, odd commands of each kind: is anything lost? (about 30 minutes)"
+	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about 40 minutes)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
 	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"

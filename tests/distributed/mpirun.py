@@ -86,6 +86,23 @@ def mpirun(ranks: int, *arguments: object, timeout: float = 60,
         return running.wait(timeout)
 
 
+def ranks_of(launcher: int) -> list[int]:
+    """The processes that a launcher has started."""
+    try:
+        tasks = list(Path(f"/proc/{launcher}/task").iterdir())
+        return [int(number) for task in tasks for number in (task / "children").read_text(encoding="ascii").split()]
+    except OSError:  # it has ended
+        return []
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there, and is not one that has ended and that nobody has asked about."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
 def no_mpi() -> str | None:
     """Why no test can start ranks here, in one line; None if two ranks start and know their numbers."""
     if importlib.util.find_spec("mpi4py") is None:

@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from tests.distributed.mpirun import mpirun, started
+from tests.distributed.mpirun import mpirun, ranks_of, runs, started
 from tests.distributed.trainings import COMMAND, OPTIONS, disturbed, on_one, on_ranks
-from tests.faults.ranks import ranks_of, runs
 from tests.transformer.runs import contents
 from transformer.training.checkpoints import load_run
 

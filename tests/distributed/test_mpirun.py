@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from tests.distributed.mpirun import mpirun
-from tests.faults.ranks import runs
+from tests.distributed.mpirun import mpirun, runs
 
 pytestmark = pytest.mark.usefixtures("mpi")
 

@@ -1,0 +1,17 @@
+"""A sample of the campaign of faults: `tests.faults` says what they are."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
+@pytest.mark.parametrize(("kind", "count"), [("kill", 25), ("flips", 100)])
+def test_no_fault_of_a_sample_loses_anything(kind, count):
+    """Each line of the output says how to repeat a fault."""
+    done = subprocess.run([sys.executable, "-m", "tests.faults", "--kinds", kind, "--count", str(count)],
+                          cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
