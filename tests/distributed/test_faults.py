@@ -41,15 +41,6 @@ def test_ranks_end_with_one_line(ranks, who, fault, status, line, tmp_path):
     assert load_run(out, "latest")[0].progress["step"] == 4
 
 
-@pytest.mark.parametrize("who", ["0", "1", "all"])
-def test_a_mistake_of_the_program_is_shown_once(who, tmp_path):
-    status, lines = disturbed(3, who, "divide@6", "train", *OPTIONS, "--out", tmp_path / "out")
-    named = "" if who == "all" else f"rank {who} ({HOST}): "
-    assert status == 2
-    assert [line.partition(" (the last")[0] for line in errors(lines)] == [
-        "Traceback (most recent call last):", f"Error: {named}ZeroDivisionError: integer division or modulo by zero"]
-
-
 @pytest.mark.parametrize("fault", ["SIGKILL@6", "leave@6", "SIGKILL"])
 def test_a_rank_that_vanishes_ends_all(fault, tmp_path):
     """The launcher names it, and may end the others before they do."""

@@ -4,8 +4,6 @@ import ast
 import contextlib
 import io
 import os
-import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -128,22 +126,6 @@ def test_as_a_program_from_any_folder_it_prints_prose_and_output_in_order(lesson
         told = story.readable(text, 72) if kind == "markdown" else text.partition("\n")[0]  # the tape below has times
         place = words.index(" ".join(told.split()), place)
     assert max(len(line) for line in done.stdout.splitlines() if line[:4].strip()) <= 72
-
-
-def test_as_a_program_it_shows_an_error_where_it_is_and_any_character_on_any_terminal(tmp_path):
-    (tmp_path / "01_wrong.py").write_text(PROGRAM, encoding="utf-8")
-    shutil.copy(story.__file__, tmp_path)
-    done = as_a_program(tmp_path / "01_wrong.py", tmp_path, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert done.stdout == "Title\n=====\n\n    A \\u2218 B\n\n    \\u5b66\n"
-    assert 'line 13, in <module>\n    1 / 0' in done.stderr
-    assert "story" not in done.stderr
-    assert done.returncode == 1
-
-
-def test_no_tex_is_left_in_a_terminal():
-    left = [(path.name, line) for path in PATHS for kind, _, text in story.cells(path) if kind == "markdown"
-            for line in story.readable(text, 100).splitlines() if re.search(r"[\\{}$]", line)]
-    assert left == []
 
 
 # --------------------------------------------------------------------------- as notebooks

@@ -39,21 +39,20 @@ class NoBrowserError(Exception):
     """There is no browser here, or none that can be driven; the message says why."""
 
 
-def find_browser(name: str = "Chromium or Chrome", candidates: tuple[str, ...] = CANDIDATES,
-                 variable: str = NAMED) -> str:
-    """The path of the browser: the one that the environment names in `variable`, or the first candidate there is.
+def find_browser() -> str:
+    """The path of the browser: the one that the environment names, or the first candidate there is.
 
     Raises:
         NoBrowserError: there is none.
         ValueError: the environment names one, and it is no program.
     """
-    named = os.environ.get(variable)
-    for program in [named] if named else candidates:
+    named = os.environ.get(NAMED)
+    for program in [named] if named else CANDIDATES:
         if found := shutil.which(program):
             return found
     if named:
-        raise ValueError(f"{variable}={named} is no program that can be run")
-    raise NoBrowserError(f"no {name} found")
+        raise ValueError(f"{NAMED}={named} is no program that can be run")
+    raise NoBrowserError("no Chromium or Chrome found")
 
 
 @contextmanager

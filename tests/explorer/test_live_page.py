@@ -68,33 +68,6 @@ def test_the_page_opens_at_the_loss(page):
     assert page.locator("#stage .worked").is_visible()
 
 
-def test_the_sentence_bar_tells_probabilities_and_the_models_own_choice(page):
-    run = page.evaluate("(({loss, probabilities, predicted}) => ({loss, probabilities, predicted}))(currentRun())")
-    assert page.inner_text(".loss-number") == page.evaluate("(loss) => formatNumber(loss, 4)", run["loss"])
-    tokens = page.evaluate("""[...document.querySelectorAll(".token.target")].map((token) => [
-        token.querySelector(".token-text").textContent, token.querySelector(".token-p").textContent,
-        token.querySelector(".token-own")?.textContent ?? null])""")
-    written = ["d", "e", "<eos>"]
-    assert [text for text, _, _ in tokens] == written
-    probabilities, choices = run["probabilities"][0], run["predicted"]
-    for (_, shown, own), p, choice, token in zip(tokens, probabilities, choices, written, strict=True):
-        assert shown == page.evaluate("percent", p)
-        expected = f"{choice['token']} {page.evaluate('percent', choice['probability'])}"
-        assert own == (None if choice["token"] == token else expected)
-
-
-def test_a_token_of_the_sentence_bar_chooses_its_row(page):
-    page.click("[data-key='token:2']")
-    assert (here(page), *state(page, "row")) == ("output", 2)
-    page.click("[data-key='source-token:1']")
-    assert (here(page), *state(page, "row")) == ("encoder.embedding", 1)
-    choose(page, place="encoder.layers.0.self_attention")
-    page.click("[data-key='source-token:3']")
-    assert (here(page), *state(page, "row")) == ("encoder.layers.0.self_attention", 3)
-    choose(page, place="decoder.layers.1.cross_attention", symbol="A")
-    assert state(page, "row", "cell") == [2, {"row": 2, "col": 3}]  # both tokens are still chosen
-
-
 # ------------------------------------------------------------------ typing
 
 
@@ -128,13 +101,6 @@ def test_of_a_typed_source_the_model_writes_the_target_but_for_one_that_was_type
     assert page.input_value("#text-target") == page.evaluate("session.greedy('f').text")
 
 
-def test_the_model_writes_token_by_token(path, open_page):
-    page = open_page(path)
-    page.click("#write")
-    page.wait_for_function("() => explorer.state.target === null")
-    assert page.input_value("#text-target") == page.evaluate("session.greedy('a b c').text")
-
-
 def test_a_text_that_the_model_cannot_read_is_a_line_and_changes_nothing(page):
     loss = page.inner_text(".loss-number")
     page.fill("#text-target", " ")
@@ -147,33 +113,6 @@ def test_a_text_that_the_model_cannot_read_is_a_line_and_changes_nothing(page):
     page.press("#text-target", "Enter")
     assert page.locator("#about-texts .refused").count() == 0
     assert "“zz”" in page.inner_text("#about-texts .unknown")
-
-
-def test_only_a_target_that_contradicts_the_model_is_wrong_on_purpose(page, tmp_path, open_page):
-    """Not the model's own translation, whatever its tokens, and not one of which a switch has changed its mind."""
-    hints = page.locator("#about-texts .hint")
-    assert hints.count() == 1
-    own = explain(Translator(tiny_model(num_encoder_layers=2, num_decoder_layers=2), WORDS, WORDS), "a b c")
-    own.again = None
-    own.to_html(tmp_path / "own.html")
-    page = open_page(tmp_path / "own.html", reduced_motion=True)
-    assert "<unk>" in page.input_value("#text-target")  # written by the model, and nothing that a reader typed
-    assert page.locator("#about-texts .unknown").count() == 0
-    target = page.input_value("#text-target")
-    for switched in ({}, {"scaling": False, "masking": False}):
-        choose(page, **switched)
-        said = page.locator("#about-texts .hint").all_inner_texts()
-        assert not any("purpose" in text for text in said), switched
-        assert state(page, "target") == [target]
-
-
-def test_a_switch_says_nothing_stays_in_a_model_that_is_computed_anew(page):
-    """The loss follows, and so does what arrives; S is compared with itself, not with that of another input."""
-    choose(page, place="decoder.layers.1.self_attention")
-    loss = page.inner_text(".loss-number")
-    choose(page, scaling=False)
-    assert page.inner_text(".loss-number") != loss
-    assert page.locator(".switched").count() == 1
 
 
 @pytest.mark.parametrize("broken", ["batch", "rowsum", "transpose", "mask"])
@@ -189,23 +128,6 @@ def test_a_mistake_marks_the_gradients_that_finite_differences_find_wrong(page, 
           return [[...marked], measured.map(({symbol}) => gradientOf(symbol))];
         }""")
         assert sorted(marked) == sorted(measured), place
-
-
-def test_a_place_before_the_mistake_does_not_call_it_harmless(page):
-    """The backward begins at the output, so nothing is wrong there; behind it, it is."""
-    choose(page, place="output", broken="rowsum")
-    assert page.locator(".verdict").count() == 1
-    assert page.locator(".verdict.good").count() == 0
-    assert "attention" in page.inner_text(".verdict")
-    choose(page, place="decoder.layers.1.cross_attention")
-    assert page.locator(".verdict.bad").count() == 1
-
-
-def test_percentages_tell_a_probability_from_0_and_from_1(page):
-    found = page.evaluate("[0, 1e-9, 0.003, 0.5, 0.9949, 0.996, 0.9994, 0.99999].map(percent)")
-    assert found[0] == "0%"
-    assert found[-1] == "100%"
-    assert not {"0%", "100%"} & set(found[1:-1])
 
 
 # ------------------------------------------------------------------ sharing
@@ -226,23 +148,6 @@ def test_the_address_holds_the_texts_typed_for_every_sentence(path, page, open_p
     assert again.evaluate("location.hash") == address
     again.evaluate("() => { location.hash = 'place=output&source.1=%20'; }")
     again.wait_for_function("(loss) => currentRun().loss === loss", arg=first)
-
-
-def test_what_was_measured_with_other_weights_is_gone(path, open_page):
-    page = open_page(path, reduced_motion=True)  # of its own: a step stays in the page
-    choose(page, symbol="Z")
-    page.click("[data-key=nudge]")
-    assert page.locator(".nudged").count() == 1
-    page.evaluate("takeSteps(1)")
-    assert page.locator(".nudged").count() == 0
-
-
-@pytest.mark.parametrize("word", ["constructor", "__proto__", "toString", "true", ""])
-def test_an_address_that_names_no_state_of_a_switch_leaves_it_on(page, word):
-    fields = ("scaling", "masking", "place", "symbol", "cell")
-    page.evaluate("(address) => { location.hash = address; }", "&".join(f"{field}={word}" for field in fields))
-    page.wait_for_function("() => !location.hash.includes('scaling')")  # the page has written its own
-    assert state(page, "scaling", "masking") == [True, True]
 
 
 CHOICES = [
@@ -276,12 +181,6 @@ def test_an_address_that_makes_no_sense_is_ignored(page, garbage):
     assert here(page) == "output"
     assert state(page, "broken", "scaling", "story", "stop") == [None, True, None, 0]
     assert page.locator("#stage .worked").is_visible()
-
-
-def test_a_link_is_copied(page):
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.click("#copy-link")
-    assert page.evaluate("navigator.clipboard.readText()") == page.evaluate("location.href")
 
 
 @pytest.mark.parametrize("part", ["map", "strip", "stage", "panel"])
@@ -321,31 +220,6 @@ def test_every_text_is_legible(path, open_page, dark):
         .filter(([element]) => parseFloat(getComputedStyle(element).fontSize) < 12 && !element.closest("sub, sup"))
         .map(([element, text]) => `${text} in ${pathOf(element)}`)"""
     assert page.evaluate(f"({ALL_PLACES})(() => [...{contrast}, ...{small}])") == []
-
-
-def test_all_text_is_in_a_landmark(page):
-    outside = """shownTexts().filter(([element]) => !element.closest("header, main, nav, aside, footer, #said"))
-        .map(([, text]) => text)"""
-    assert measured(page).evaluate(outside) == []
-
-
-# ------------------------------------------------------------------ tokens and history
-
-
-def test_the_tokens_of_the_sentence_bar_light_up_with_those_of_the_stage(page):
-    choose(page, place="decoder.layers.1.cross_attention", symbol="A")
-    for side, label in (("source", "thead th"), ("target", "tbody th")):
-        page.locator(f"#stage .grid[data-name=A] {label}").nth(1).hover()
-        lit = page.eval_on_selector_all(".token.lit-token", "all => all.map(({dataset}) => dataset.token)")
-        assert lit == [f"{side}:1"]
-
-
-def test_a_typed_text_has_no_history(page):
-    """The checkpoints have read another."""
-    choose(page, source="a b")
-    assert page.evaluate("hasOtherTexts(currentView())")
-    page.evaluate("const [back] = historyOfOtherTexts(currentView()).slice(-1); back.click()")
-    assert not page.evaluate("hasOtherTexts(currentView())")
 
 
 # ------------------------------------------------------------------ the console

@@ -137,17 +137,6 @@ def test_every_text_is_legible(measured, explorer_page, dark):
     assert page.evaluate("everywhere({place: 2, item: 1}, () => poorContrast(4.5))") == []
 
 
-def test_reduced_motion_moves_nothing(measured, explorer_page):
-    page = measured(explorer_page, width=390, reduced_motion=True)
-    for symbol in ("X", "Y", "dX"):
-        page.evaluate("(symbol) => explorer.setState({symbol})", symbol)
-        page.locator(".tile").first.hover()
-        assert page.evaluate("document.getAnimations().length") == 0
-    durations = page.evaluate("""[...document.querySelectorAll("*")].flatMap((element) =>
-        getComputedStyle(element).transitionDuration.split(",").map(parseFloat))""")
-    assert max(durations) <= 0.001
-
-
 # --- Keyboard and screen readers ---------------------------------------------------------------------------
 
 

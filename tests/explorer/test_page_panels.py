@@ -16,7 +16,6 @@ from tests.explorer.panels import (
     cells,
     each,
     holds,
-    make_page,
     numbers,
     show,
 )
@@ -61,24 +60,6 @@ def test_the_jacobian_gives_the_same(opened, made):
     assert_equal(numbers(opened, "[data-fact=jacobian] .exact"), [abs(a * (a @ dA)).max()])
 
 
-def test_a_raised_score_moves_the_weights_as_softmax_does(opened, made):
-    engine = made["pre"].trace["decoder.layers.0.cross_attention"].head(0, 1)
-    scores, a, dA = engine.values["S"][2], engine.values["A"][2], engine.gradients["A"][2]
-    show(opened, panel="softmax", place=CROSS, item=0, head=1, row=2)
-    opened.select_option("[data-key='softmax:trial']", "3")
-    opened.focus("[data-key='softmax:by']")
-    for by, press in ((0.1, None), (0.2, "ArrowRight"), (-2, "Home")):
-        if press:
-            opened.keyboard.press(press)
-        raised = np.exp(scores + by * (np.arange(5) == 3))
-        after = raised / raised.sum()
-        assert_equal(opened.evaluate("afterTrial(softmaxRow(currentView().head, 2)).A"), after)
-        exact, by_gradient, without = numbers(opened, ".trial-line [data-value]")
-        assert_equal(exact, dA @ (after - a))
-        assert_equal(by_gradient, engine.gradients["S"][2][3] * by)
-        assert_equal(without, a[3] * dA[3] * by)
-
-
 # ------------------------------------------------------------------ checks
 
 
@@ -111,22 +92,6 @@ def test_what_is_broken_is_red_and_named(opened):
     show(opened, broken=None)
     assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""
     assert opened.locator("#panel .checks tr.wrong").count() == 0
-
-
-def test_a_large_attention_is_measured_when_asked(tmp_path, open_page):
-    page = open_page(make_page(tmp_path / "page.html", d_model=384).path)
-    show(page, panel="checks")
-    assert page.inner_text(".verdict") == "23 gradients not measured yet: see Checks"
-    show(page, scaling=False)
-    assert page.inner_text(".verdict") == "23 gradients, as changed, not measured yet: see Checks"
-    show(page, scaling=True)
-    assert page.locator("#panel [data-here]").count() == 0
-    assert page.locator("#panel [data-fact=checks]").count() == 0
-    page.click("[data-key='checks:measure']")
-    assert holds(page, "checks") == "true"
-    assert page.inner_text(".verdict").startswith("✓ 23 gradients measured here by finite differences")
-    assert page.locator("#panel .checks tbody tr").count() == 23
-    assert page.locator("#panel [data-here=error]").count() > 20
 
 
 # ------------------------------------------------------------------ all panels

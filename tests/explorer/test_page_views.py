@@ -77,17 +77,6 @@ SHARE = """(path) => [...document.querySelector(`#panel [data-path=${path}]`).qu
     .map((one) => Number(one.dataset.value))"""
 
 
-def test_what_flows_to_the_memory(opened, made):
-    step = made["pre"].trace["decoder.layers.0.cross_attention"]
-    keys, values = (step.gradient(way).numpy()[1] for way in ("key_input", "value_input"))
-    show(opened, panel="paths", place=CROSS, item=1)
-    assert_equal(bars(opened, "dXk"), np.linalg.norm(keys, axis=-1))
-    assert_equal(bars(opened, "dXv"), np.linalg.norm(values, axis=-1))
-    assert_equal(bars(opened, "dM"), np.linalg.norm(keys + values, axis=-1))
-    show(opened, place=SELF)
-    assert opened.locator("#panel [data-bars=dM]").count() == 0
-
-
 def test_paths_of_a_broken_backward_do_not_sum_up(opened):
     show(opened, panel="paths", place=SELF, broken="rowsum")
     assert holds(opened, "paths") == "false"
@@ -126,32 +115,6 @@ def test_the_flow_is_that_of_numpy(opened, made, attention):
         if choice == "all":
             arrived = (step.gradient("key_input") + step.gradient("value_input")).numpy()[item]
             assert_equal(bars(opened, "arrived"), np.linalg.norm(arrived, axis=-1))
-
-
-def test_who_sends_to_a_chosen_source_token(opened, made):
-    sent = flow_by_numpy(made["pre"].trace["decoder.layers.0.cross_attention"], 0, [0, 1])
-    norms = {name: np.linalg.norm(vectors, axis=-1)[:, 3] for name, vectors in sent.items()}
-    show(opened, panel="flow", place=CROSS, item=0, row=0)
-    opened.focus("[data-key='flow:key:3']")
-    opened.keyboard.press("Enter")
-    assert opened.evaluate("document.activeElement.dataset.key") == "flow:key:3"
-    assert opened.evaluate("explorer.state.row") == 0
-    assert each(opened, "svg [aria-pressed=true]", "one.dataset.key") == ["flow:key:3"]
-    assert opened.inner_text(".flow-words caption") == "Who sends to “tenki”"
-    order = np.argsort(norms["both"])[:0:-1]
-    assert norms["both"].min() == 0  # of the label that is padding
-    assert each(opened, ".flow-words tbody tr", "Number(one.dataset.place)") == order.tolist()
-    for column, name in enumerate(("both", "keys", "values"), start=1):
-        assert_equal(numbers(opened, f".flow-words td:nth-of-type({column})"), norms[name][order])
-    shares = each(opened, ".flow-words .length", "parseFloat(one.style.width)")
-    np.testing.assert_allclose(shares, 100 * norms["both"][order] / norms["both"].max(), rtol=1e-4)
-    drawn = norms["both"][norms["both"] >= 0.02 * np.linalg.norm(sent["both"], axis=-1).max()]
-    assert_equal(np.sort(numbers(opened, ".line.chosen")), np.sort(drawn))
-    opened.check("[data-key='flow-through:values']", force=True)
-    assert_equal(numbers(opened, ".line").max(), np.linalg.norm(sent["values"], axis=-1).max())
-    opened.click("[data-key='flow:query:1']")
-    assert opened.inner_text(".flow-words caption") == "What “nice → day” sends"
-    assert opened.evaluate("explorer.state.row") == 1
 
 
 # ------------------------------------------------------------------ heads

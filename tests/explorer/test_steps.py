@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.explorer.panels import each, live_explanation
+from tests.explorer.panels import live_explanation
 from tests.transformer.tiny import tiny_model
 
 RATE = 0.05
@@ -116,17 +116,6 @@ def test_steps_stop_when_anything_else_happens(page, change):
     assert page.evaluate("session.past.length") < 20
 
 
-def test_then_and_now(page):
-    """Bars of the probabilities and of an attention's row, with marks where they were in the trained model."""
-    page.evaluate("explorer.setState({place: 'decoder.layers.0.cross_attention', head: 1, row: 2, panel: 'steps'})")
-    first = page.evaluate("[...currentView().result.heads[1].A.row(2)]")
-    press(page, "twenty")
-    now = page.evaluate("[...currentView().result.heads[1].A.row(2)]")
-    assert each(page, "[data-bars='step-A'] td", "Number(one.dataset.value)") == now
-    assert now != first
-    assert page.evaluate("[...trainedRun().places.get('decoder.layers.0.cross_attention').heads[1].A.row(2)]") == first
-
-
 @pytest.mark.parametrize("broken", ["batch", "rowsum", "transpose", "mask"])
 def test_with_a_mistake_the_right_gradient_goes_along(page, broken):
     page.evaluate("(broken) => explorer.setState({broken})", broken)
@@ -143,80 +132,6 @@ def test_with_a_mistake_the_right_gradient_goes_along(page, broken):
     assert page.evaluate("historyBeside()") is None
 
 
-def test_the_right_slope_of_a_wrong_step(page):
-    """What the right gradient says of the movement that a wrong one made."""
-    page.evaluate("explorer.setState({broken: 'rowsum'})")
-    press(page, "once")
-    expected = page.evaluate("""(rate) => {
-        const s = new Session(explorer.page.model);
-        const gradients = (broken) => s.run({options: {...optionsOf(state), broken}}).parameterGradients;
-        const [right, wrong] = [null, "rowsum"].map(gradients);
-        const inner = (name, {data}) => data.reduce((sum, g, n) => sum + g * wrong.get(name).data[n], 0);
-        return -rate * [...right].reduce((sum, [name, matrix]) => sum + inner(name, matrix), 0);
-    }""", RATE)
-    assert page.evaluate("stepping.report.slope") == pytest.approx(expected, rel=1e-9)
-
-
-def test_how_far_the_wrong_gradient_is_from_the_right_one(page):
-    page.evaluate("explorer.setState({broken: 'rowsum'})")
-    flat = "[...gradients].flatMap(([, {data}]) => [...data])"
-    gradients = f"""(broken) => {{
-        const gradients = session.run({{options: {{...optionsOf(state), broken}}}}).parameterGradients;
-        return {flat};
-    }}"""
-    wrong, right = (np.array(page.evaluate(gradients, broken)) for broken in ("rowsum", None))
-    press(page, "once")
-    beside = page.evaluate("stepping.report.beside")
-    lengths = np.linalg.norm(wrong), np.linalg.norm(right)
-    assert beside["ratio"] == pytest.approx(lengths[0] / lengths[1], rel=1e-9)
-    assert np.cos(np.radians(beside["angle"])) == pytest.approx(wrong @ right / np.prod(lengths), rel=1e-9)
-
-
-def test_with_what_the_right_steps_began(page):
-    """They begin where the curve does, which other texts begin anew."""
-    page.evaluate("explorer.setState({broken: 'rowsum'})")
-    press(page, "once")
-    press(page, "once")
-    assert page.evaluate("stepping.report.fromTrained")
-    page.evaluate("explorer.setState({target: 'b'})")
-    press(page, "once")
-    assert not page.evaluate("stepping.report.fromTrained")
-
-
-@pytest.mark.parametrize("change", ["explorer.setState({target: 'b'})", "session.undo(); explorer.setState({})"])
-@pytest.mark.parametrize("last", ["once", "reset"])
-def test_what_was_said_is_of_these_texts_and_weights(page, last, change):
-    press(page, "once")
-    press(page, "once")
-    if last == "reset":
-        press(page, "reset")
-        change = change.replace("session.undo()", "session.step({rule: 'sgd', rate: 1})")
-    assert said(page) != ""
-    page.evaluate(f"() => {{ {change}; }}")
-    assert said(page) == ""
-
-
-def test_while_steps_are_taken_nothing_is_said_of_those_before(page):
-    press(page, "once")
-    before = said(page)
-    during = page.evaluate("""async () => {
-        const steps = takeSteps(20);
-        const text = document.querySelector(".step-said").innerText;
-        stopSteps();
-        await steps;
-        return text;
-    }""")
-    assert before not in during
-
-
-def test_too_large_a_rate(page):
-    page.evaluate("stepping.rates.sgd = 100")
-    press(page, "once")
-    before, after = page.evaluate(LOSSES)
-    assert after > before
-    assert "too far" in said(page)
-
-
 def test_a_step_to_no_number_is_taken_back(page):
     page.evaluate("stepping.rates.sgd = 1e300")
     press(page, "twenty")
@@ -228,54 +143,7 @@ def test_a_step_to_no_number_is_taken_back(page):
     assert "taken back" not in said(page)
 
 
-def test_other_texts_begin_another_curve(page):
-    press(page, "twenty")
-    page.evaluate("explorer.setState({target: 'b'})")
-    assert len(curve(page, "loss", "now")) == 1
-    press(page, "once")
-    assert len(page.evaluate(LOSSES)) == 2
-
-
-def test_what_other_weights_wrote_is_written_anew(page):
-    page.evaluate("explorer.setState({target: null})")
-    trained = page.input_value("#text-target")
-    page.evaluate("explorer.setState({target: openingTexts(0).target})")
-    assert trained != page.input_value("#text-target")
-    for _ in range(40):
-        press(page, "once")
-    page.click("#write")
-    stepped = page.input_value("#text-target")
-    assert stepped != trained
-    press(page, "reset")
-    page.click("#write")
-    assert page.input_value("#text-target") == trained
-    assert page.is_disabled("#write")
-    page.evaluate("session.step({rule: 'sgd', rate: 1e-9}), explorer.setState({})")
-    page.click("#write")
-    assert page.input_value("#text-target") == trained
-    assert page.is_disabled("#write")  # the same text, and now of these weights
-
-
-def test_the_slider_and_the_rule_are_used(page):
-    page.locator("#step-rate").focus()
-    rate = page.evaluate("stepping.rates.sgd")
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate("stepping.rates.sgd") > rate
-    assert page.evaluate("document.activeElement.id") == "step-rate"
-    page.locator("[name='steps-rule'][value=adam]").check(force=True)
-    press(page, "once", "steps")
-    assert page.evaluate("session.history.at(-1).step.rule") == "adam"
-
-
 def test_steps_need_a_live_model(explorer_page, open_page):
     page = open_page(explorer_page)
     assert not page.is_visible("#steps")
     assert page.evaluate("panelsOf(currentView()).every(({id}) => id !== 'steps')")
-
-
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_nothing_is_wider_than_the_screen(path, open_page, width):
-    page = open_page(path, width=width, height=844, reduced_motion=True)
-    page.evaluate("explorer.setState({panel: 'steps', broken: 'rowsum'})")
-    press(page, "twenty")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

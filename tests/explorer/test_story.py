@@ -129,25 +129,6 @@ def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_what_is_measured_meanwhile_leaves_the_frames_where_they_are(live):
-    live.evaluate("enterStop('softmax', 0)")
-    framed = "frames.targets.map(({key, element}) => [key, element.isConnected])"
-    assert live.evaluate(framed) == [["bars:A", True]]
-    live.evaluate("showMeasured()")
-    assert live.evaluate(framed) == [["bars:A", True]]
-
-
-def test_it_opens_at_the_loss_of_the_token_that_the_model_would_not_write(told_pages, live):
-    explanation = explained("pre")
-    assert state(live, "story", "stop", "symbol") == ["gradient", 0, "P"]
-    press(live, "forward")
-    told = dict(placeholders(live))
-    assert told["loss"] == pytest.approx(explanation.loss, rel=1e-9)
-    assert told["loss_here"] == pytest.approx(-np.log(told["p_asked"]), rel=1e-9)
-    row = live.evaluate("told.subject.row")
-    assert live.evaluate("(row) => session.run().predicted[row].id !== session.items[0].ids.target[row]", row)
-
-
 def test_buttons_and_keys_lead_on_and_back(live):
     first = caption(live)
     press(live, "forward")
@@ -174,13 +155,6 @@ def test_skipped_the_story_leaves_the_page_and_can_be_told_again(live):
     assert state(live, "story", "stop") == ["gradient", 0]
     live.select_option("[data-key='story:choice']", "scale")
     assert state(live, "story", "stop") == ["scale", 0]
-
-
-@pytest.mark.parametrize(("layer", "expected"), [(0, True), (1, False)])
-def test_it_says_where_later_layers_make_the_mistake_too(live, layer, expected):
-    subject = f"{{...told.subject, place: 'decoder.layers.{layer}.cross_attention'}}"
-    sentence = live.evaluate(f"STORY_SENTENCES.later(sceneWith({{...PLAIN, broken: 'rowsum'}}), {subject})")
-    assert (sentence != "") == expected
 
 
 def test_the_address_comes_back_to_the_stop_and_to_where_the_reader_went(live):
@@ -239,14 +213,6 @@ def test_of_a_target_that_the_model_agrees_with_it_proposes_another(told_pages, 
     assert not page.evaluate("wouldWriteAnother(told.subject.row)")  # it has learnt the token
     assert caption(page) != asked
     assert page.locator("#story [data-key='story:ask']").count() == 1
-
-
-def test_the_caption_follows_a_typed_text(live):
-    press(live, "forward")
-    before = caption(live)
-    live.evaluate("setState({target: 'a b'})")
-    assert caption(live) != before
-    assert dict(placeholders(live))["tokens"] == 3
 
 
 def test_a_teachers_story_is_told_first(tmp_path, open_page):

@@ -94,33 +94,3 @@ def test_the_current_device_holds_what_is_made(cupy, array):
 
 
 # --- What waits, and what is sent
-
-WAITS = [
-    ("float()", lambda cp, x: float(x.sum())), ("int()", lambda cp, x: int(x.sum())),
-    ("bool()", lambda cp, x: 1 if x.any() else 0), ("item", lambda cp, x: x.sum().item()),
-    ("tolist", lambda cp, x: x.tolist()), ("get", lambda cp, x: x.get()), ("get", lambda cp, x: cp.asnumpy(x)),
-    ("repr", lambda cp, x: repr(x)), ("boolean mask", lambda cp, x: x[x > 2]),
-    ("boolean mask", lambda cp, x: x.__setitem__(x > 2, 0)), ("boolean mask", lambda cp, x: cp.add.at(x, x > 2, 1)),
-    ("nonzero", lambda cp, x: cp.nonzero(x)), ("unique", lambda cp, x: cp.unique(x)),
-]
-SENDS = [
-    ("asarray", 24, lambda cp, x: cp.asarray(HOST)), ("asarray", 16, lambda cp, x: cp.asarray([1, 2])),
-    ("array", 48, lambda cp, x: cp.array(HOST, dtype=np.float64)), ("index", 16, lambda cp, x: x[[0, 1]]),
-    ("index", 8, lambda cp, x: x[np.array([0])]), ("index", 8, lambda cp, x: cp.add.at(x, [1], 1)),
-    ("index", 8, lambda cp, x: x.__setitem__([1], 1)), ("index", 16, lambda cp, x: x.take([1, 0], axis=0)),
-]
-
-
-@pytest.mark.parametrize(("cause", "use"), WAITS)
-def test_each_way_to_wait_is_counted(stand_in, array, cause, use):
-    use(stand_in.cupy, array)
-    assert stand_in.synchronizations == {cause: 1}
-
-
-@pytest.mark.parametrize(("cause", "size", "use"), SENDS)
-def test_each_way_to_send_an_array_is_counted(stand_in, array, cause, size, use):
-    stand_in.clear()
-    use(stand_in.cupy, array)
-    assert stand_in.uploads == {cause: 1}
-    assert stand_in.uploaded_bytes == {cause: size}
-    assert stand_in.synchronizations == {}

@@ -64,25 +64,6 @@ def test_an_option_that_a_layer_does_not_read_is_refused(layer):
                 layer(**{**dict.fromkeys(SIZES.keys() & TAKES[layer], 8), name: value})
 
 
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: EncoderLayer(), TypeError, "EncoderLayer: d_model, num_heads, d_ff missing"),
-    (lambda: FeedForward(d_model=8), TypeError, "FeedForward: d_ff missing"),
-    (lambda: EncoderLayer(tiny_config(), dropout=0.1), TypeError, "EncoderLayer: a config has its own dropout"),
-    (lambda: EncoderLayer(8), TypeError, "EncoderLayer: config must be a TransformerConfig or a LayerConfig, got int"),
-    (lambda: EncoderLayer(d_model=8, num_heads=3, d_ff=12), ValueError, r"d_model \(8\) must be a multiple"),
-    (lambda: FeedForward(d_model=8.0, d_ff=12), TypeError, "d_model must be of type int, got 8.0"),
-    (lambda: EncoderLayer(**SIZES, norm="middle"), ValueError, "norm must be one of pre, post, got 'middle'"),
-    (lambda: FeedForward(d_model=8, d_ff=12, activation="swish"), ValueError, "activation must be one of relu"),
-    (lambda: FeedForward(d_model=8, d_ff=12, activation=3), TypeError, "activation must be of type"),
-    (lambda: EncoderLayer(**SIZES, activation=nn.ReLU), TypeError, "activation must be of type"),
-    (lambda: LayerConfig(**SIZES, dropout=1.0), ValueError, r"dropout must be in \[0, 1\), got 1.0"),
-    (lambda: DecoderLayer(**SIZES)(features(2, 3)), TypeError, "DecoderLayer: cross-attention needs the memory"),
-])
-def test_errors_name_the_layer_or_the_value(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
-
-
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_layer_without_cross_attention_is_an_encoder_layer_under_a_causal_mask(norm):
     layer, encoder = (kind(**SIZES, norm=norm, dropout=0.0, **options).to(dtype=np.float64)

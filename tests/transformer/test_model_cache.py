@@ -10,7 +10,7 @@ from minigrad import Tensor, nn, no_grad
 
 from tests.transformer.test_language_model import language_model
 from tests.transformer.tiny import jitter, tiny_config
-from transformer import MultiHeadAttention, trace
+from transformer import MultiHeadAttention
 from transformer.decode import KeyValueCache
 from transformer.model import DecoderLayer, causal_mask
 
@@ -80,13 +80,6 @@ def test_another_memory_is_an_error():
     cache.select([2, 0])
     np.testing.assert_allclose(cache(IDS[[2, 0], 5:], Tensor(numbers[[2, 0]])).numpy(),
                                model(IDS[[2, 0]], Tensor(numbers[[2, 0]])).numpy()[:, 5:], rtol=0, atol=1e-12)
-
-
-def test_under_a_trace():
-    """It gives each projection a copy of the input; self-attention is still known as such."""
-    model = language_model().eval()
-    with trace(model), no_grad():
-        np.testing.assert_allclose(in_pieces(KeyValueCache(model), IDS), model(IDS).numpy(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [[True, False, True], [0.0, 1.0], 1, [[0, 1]]], ids=str)
@@ -207,9 +200,3 @@ def test_what_a_cache_cannot_follow_is_an_error(only_memory, message):
         cache(IDS[:1, :3])
     with pytest.raises(ValueError, match=message):
         cache(IDS[:1, :3])
-
-
-def test_a_cache_is_shown_in_one_line():
-    cache = KeyValueCache(language_model())
-    cache(IDS[:2, :3])
-    assert repr(cache) == "<KeyValueCache of a LanguageModel: 3 tokens of 2 sequences>"

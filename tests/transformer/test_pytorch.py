@@ -1,7 +1,6 @@
 """Our modules compute what PyTorch's do: outputs and every gradient, against arrays that PyTorch made.
 
-The arrays are in tests/reference/pytorch.safetensors, beside the script that makes them; test_pytorch_live.py compares
-with PyTorch itself, where it is installed.
+The arrays are in tests/reference/pytorch.safetensors, beside the script that makes them.
 """
 
 import json

@@ -50,18 +50,6 @@ def test_what_is_no_list_of_texts_is_refused(translator, lines, message):
             refusing(lines)
 
 
-def test_sentences_of_one_batch_have_like_lengths(translator, monkeypatch):
-    shapes = []
-
-    def recording(model, source, *arguments):
-        shapes.append(source.shape)
-        return beam_search(model, source, *arguments)
-
-    monkeypatch.setattr("transformer.translator.beam_search", recording)
-    translator.translate(["one two three", "one", "two two", "two", "three three three", "one three"], batch_size=2)
-    assert shapes == [(2, 2), (2, 3), (2, 4)]  # words and end-of-sentence
-
-
 def test_blank_lines_stay_blank_and_the_model_does_not_see_them(translator, monkeypatch):
     assert first(translator.translate(["", "one", "  ", "two"], beam=2, num_best=2)) == ["", "一", "", "二"]
     monkeypatch.setattr("transformer.translator.beam_search", None)

@@ -17,24 +17,8 @@ from tests.explorer.application.driver import (
     matrix,
     numbers_shown,
     of_engine,
-    printed_sum,
     state,
 )
-
-
-def test_a_tile_shows_its_name_shape_and_norm(page, engine):
-    choose(page, place=CROSS, item=1, head=1)
-    for symbol in ("WQ", "dbQ", "A", "dS", "dM", "dWO"):
-        matrix = of_engine(page, engine, symbol)
-        tile = page.locator(f'.tile[data-symbol="{symbol}"]')
-        assert f"{matrix.shape[0]}×{matrix.shape[1]}" in tile.inner_text()
-        assert float(tile.get_attribute("data-norm")) == pytest.approx(np.linalg.norm(matrix), rel=1e-9)
-        spoken = tile.get_attribute("aria-label")
-        assert spoken.startswith(f"{symbol}: ")
-        assert f"{matrix.shape[0]} by {matrix.shape[1]}" in spoken
-        assert ("of the backward pass" in spoken) == symbol.startswith("d")
-    step = page.locator('.tile[data-symbol="dV"] .tile-step').inner_text()
-    assert step == str(BACKWARD.index("dV") + 1)
 
 
 def test_the_arrow_keys_walk_the_backward_pass(page):
@@ -53,15 +37,6 @@ def test_the_arrow_keys_walk_the_backward_pass(page):
     choose(page, symbol="dY")
     page.keyboard.press("ArrowUp")
     assert state(page, "symbol") == FORWARD[-1]
-
-
-def test_the_keys_work_without_the_focus_and_leave_fields_alone(page):
-    choose(page, symbol="dY")
-    page.keyboard.press("ArrowLeft")
-    assert state(page, "symbol") == "dbO"
-    page.get_by_label("Sentence").focus()
-    page.keyboard.press("ArrowDown")
-    assert (state(page, "item"), state(page, "symbol")) == (1, "dbO")
 
 
 def check_every_sum(page, engine):
@@ -89,21 +64,6 @@ def check_every_sum(page, engine):
 def test_the_sum_of_a_clicked_cell_is_the_engines_number(page, engine, attention):
     choose(page, place=attention, item=1, head=1)
     assert set(FORWARD + BACKWARD) <= check_every_sum(page, engine)
-
-
-def test_a_sum_has_the_colours_of_what_it_makes(page):
-    """Blue and orange are the gradients' alone: the forward pass, and weights that a mistake made, have their own."""
-    painted = """(kind) => {
-        const terms = [...document.querySelectorAll("#stage .terms:not(.aside) .term")];
-        const products = terms.map(({dataset}) => Number(dataset.product));
-        const scale = kind === "weight" ? 1 : Math.max(...products.map(Math.abs));
-        return terms.every(({style}, n) => style.backgroundColor === paint(kind, products[n], scale));
-    }"""
-    for symbol, kind in (("R", "value"), ("A", "weight"), ("dV", "gradient")):
-        choose(page, place=SELF, symbol=symbol, cell={"row": 2, "col": 1})
-        assert page.evaluate(painted, kind), symbol
-    choose(page, place=SELF, symbol="dV", broken="mask")
-    assert page.locator("#stage .grid[data-name=unmaskedA] .legend").inner_text().split() == ["0", "1"]
 
 
 def test_dropout_has_tiles_of_its_own_and_missing_biases_have_none(open_page, dropped):
@@ -139,14 +99,6 @@ def test_a_click_highlights_the_row_and_the_column_that_made_the_cell(page, symb
     assert cell(page, symbol, row, col).get_attribute("aria-selected") == "true"
 
 
-def test_a_click_on_an_operand_leads_to_where_it_comes_from(page, engine):
-    choose(page, place=CROSS, symbol="dV")
-    cell(page, "dO", 2, 1).click()
-    assert (state(page, "symbol"), state(page, "cell")) == ("dO", {"row": 2, "col": 1})
-    assert state(page, "row") == 2  # a query: the softmax panel shows it too
-    assert printed_sum(page) == pytest.approx(of_engine(page, engine, "dO")[2, 1], rel=1e-9)
-
-
 def test_the_cells_are_reached_by_the_arrow_keys(page):
     choose(page, place=CROSS, symbol="dS", cell=None)
     cell(page, "dS", 0, 0).focus()
@@ -174,30 +126,6 @@ def test_masked_cells_are_hatched(page, engine):
     assert page.locator('#stage .grid[data-name="R"] td.masked').count() == 0
 
 
-def test_a_click_on_an_image_chooses_its_cell(open_page, long_page):
-    """A large grid is one canvas; the pointer reads its numbers, and so do the arrow keys."""
-    page = open_page(long_page)
-    choose(page, symbol="A")
-    image = page.locator('#stage .grid[data-name="A"] .image-grid')
-    canvas = image.locator("canvas")
-    size = page.evaluate("explorer.matrix('A').length")
-    box = canvas.bounding_box()
-    side = box["width"] / size
-    canvas.hover(position={"x": 3.5 * side, "y": 7.5 * side})
-    value = page.evaluate("formatNumber(explorer.value('A', 7, 3), 5)")
-    assert page.locator("#tip").inner_text().endswith(f": {value}")
-    canvas.click(position={"x": 3.5 * side, "y": 7.5 * side})
-    assert state(page, "cell") == {"row": 7, "col": 3}
-    assert printed_sum(page) == pytest.approx(page.evaluate("explorer.value('A', 7, 3)"), rel=1e-9)
-    image.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    assert image.locator("[aria-live]").inner_text().startswith("A[8, 4]")
-    page.keyboard.press("Enter")
-    assert state(page, "cell") == {"row": 8, "col": 4}
-    assert focused(page) == "A:image"
-
-
 def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
     choose(page, place=CROSS, symbol="dV", item=0, head=1)
     weights, gradient = of_engine(page, engine, "A"), of_engine(page, engine, "dO")
@@ -214,15 +142,3 @@ def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
         assert f"{count} of {len(weights)}" in slider.get_attribute("aria-valuetext")
         page.keyboard.press("ArrowRight")
     np.testing.assert_allclose(shown, of_engine(page, engine, "dV"), rtol=0, atol=1e-12)
-
-
-def test_the_numbers_of_large_grids_can_be_shown(share_page, long_page):
-    long_one = share_page(long_page)
-    choose(long_one, symbol="dS", numbers=False)
-    assert "Point at a cell to read its number" in long_one.locator("#stage").inner_text()
-    assert long_one.locator("#stage td.cell").count() == 0
-    long_one.get_by_label("Show the numbers of large grids").check()
-    value = long_one.evaluate("explorer.value('dS', 7, 3)")
-    cell = long_one.locator('#stage .grid[data-name="dS"] td[data-row="7"][data-col="3"]')
-    assert float(cell.get_attribute("data-value")) == value
-    assert long_one.evaluate("document.activeElement.dataset.key") == "switch:numbers"

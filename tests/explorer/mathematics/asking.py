@@ -4,17 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.explorer.mathematics.one_attention import cases
-
-CASES = cases()
-NAMES = list(CASES)
 BREAKAGES = ["batch", "rowsum", "transpose", "mask"]
-EDITS = [
-    {"symbol": "Q", "head": 1, "row": 2, "col": 0, "value": 1.75},
-    {"symbol": "K", "head": 0, "row": 1, "col": 2, "value": -2.5},
-    {"symbol": "V", "head": 1, "row": 0, "col": 1, "value": 3.0},
-    {"symbol": "G", "head": 0, "row": 1, "col": 4, "value": -1.25},
-]
 
 # What the tests ask of the scripts, beside what they offer: whole matrices at once.
 ASKING = """
@@ -62,16 +52,6 @@ const faultOfSums = (result) => {
   }).flatMap((matrices) => Object.values(matrices).flat(2)));
 };
 """
-
-
-def ask(page: Any, name: str, expression: str, item: int = 0, **options: Any) -> Any:
-    """What a JavaScript expression of `result`, `data` (the page's), `index`, `item` and `options` comes to."""
-    function = f"""([index, item, options]) => {{
-      const data = globalThis.page;
-      const result = compute(data, index, item, options);
-      return {expression};
-    }}"""
-    return page.evaluate(function, [NAMES.index(name), item, options])
 
 
 def assert_same(found: Any, expected: np.ndarray, what: str, tolerance: float = 1e-9) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.explorer.mathematics.asking import ASKING, CASES
-from tests.explorer.mathematics.one_attention import page_data
+from tests.explorer.mathematics.asking import ASKING
 from transformer.explore.page import SCRIPTS
 
 MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]
@@ -15,11 +14,10 @@ MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]
 
 @pytest.fixture(scope="module")
 def page(browser: Any) -> Iterator[Any]:
-    """A blank page with the mathematics in it, and with the cases as its data."""
+    """A blank page with the mathematics in it."""
     opened = browser.new_page()
     source = files("transformer.explore") / "page"
     scripts = [(source / f"{name}.js").read_text(encoding="utf-8") for name in MATHEMATICS]
     opened.add_script_tag(content="\n".join(scripts) + ASKING)
-    opened.evaluate("(data) => { globalThis.page = decodePage(data); }", page_data(list(CASES.values())))
     yield opened
     opened.close()

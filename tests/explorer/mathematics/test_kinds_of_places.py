@@ -52,21 +52,6 @@ def test_the_sum_behind_every_cell_of_every_tensor_is_the_cell(page, name, item)
 
 
 @pytest.mark.parametrize("name", list(CONFIGURATIONS))
-def test_every_tensor_of_a_record_can_be_shown(page, name):
-    """It has facts, and a tile of its own or of another."""
-    unknown = """(result) => {
-      const {tensors, tiles, forwardOrder, backwardOrder} = kindOfResult(result);
-      const records = [...result.heads, result.shared];
-      const symbols = records.flatMap(
-        (record) => Object.keys(record).filter((symbol) => record[symbol] instanceof Matrix));
-      const shown = new Set([...forwardOrder, ...backwardOrder, ...Object.keys(tiles)]);
-      return symbols.filter((symbol) => symbol !== "mask" && !(symbol in tensors && shown.has(symbol)));
-    }"""
-    for place in ask(page, name, unknown):
-        assert set(place["found"]) <= {"Xq", "Xk", "Xv"}, place  # of an attention: X and M, which have tiles
-
-
-@pytest.mark.parametrize("name", list(CONFIGURATIONS))
 def test_facts_hold_in_every_place(page, name):
     kinds = set()
     for item in (0, 1):

@@ -109,19 +109,6 @@ def test_a_typed_text_is_explained_as_explain_does_it(ask, translator):
     np.testing.assert_allclose([choice["probability"] for choice in run["predicted"]], probabilities.max(-1), rtol=1e-9)
 
 
-def test_the_page_opens_with_the_tokens_that_it_was_made_of(ask):
-    """Which the text may not encode to; and comes back to them with the text."""
-    translator = Translator(tiny_model(), WORDS, WORDS)
-    live = live_of(translator, ["a"], ["b"])
-    asked = ask(translator, ["a"], ["b"])
-    asked("session.opening[0].ids.target.unshift(5)")
-    found = asked("""["c", "b"].map((target) => {
-      session.setTexts({source: "a", target});
-      return session.items[0].ids.target;
-    })""")
-    assert found == [[*WORDS.encode("c"), 2], [5, *live["ids"]["target"][0]]]
-
-
 @pytest.mark.parametrize(("texts", "side", "problem"), [
     ({"source": " \x1f", "target": "a"}, "source", "empty"),
     ({"source": "", "target": None}, "source", "empty"),
@@ -198,32 +185,6 @@ def test_undo_and_reset_give_back_every_bit(ask, translator):
     asked("session.reset()")
     assert parameters(asked) == states[0]
     assert (asked("session.run().loss"), asked("session.history"), asked("session.undo()")) == (losses[0], [], False)
-
-
-def test_a_step_with_a_mistake_goes_elsewhere(ask, translator):
-    """The loss before it is the same; after it, and after steps on, it is not."""
-    asked = ask(translator)
-    losses = []
-    for options in ("{}", "{broken: 'rowsum'}"):
-        asked(f"{{ for (let n = 0; n < 3; n++) session.step({{rule: 'sgd', rate: 0.3}}, {options}); }}")
-        losses.append([entry["loss"] for entry in asked("session.history")])
-        asked("session.reset()")
-    right, wrong = losses
-    assert right[0] == wrong[0]
-    assert abs(right[1] - wrong[1]) > 1e-6
-    assert right[0] > right[1] > right[2]
-
-
-def test_the_history_is_of_the_present_texts(ask):
-    """And the weights stay where the steps have led them."""
-    asked = ask(Translator(tiny_model(), WORDS, WORDS))
-    asked("session.step({rule: 'sgd', rate: 0.1})")
-    moved = parameters(asked)
-    asked("session.setTexts({source: 'b', target: 'c'})")
-    assert asked("session.history") == []
-    assert parameters(asked) == moved
-    asked("session.step({rule: 'sgd', rate: 0.1})")
-    assert len(asked("session.history")) == 2
 
 
 def test_a_run_is_computed_once(ask):

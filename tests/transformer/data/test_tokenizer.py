@@ -109,13 +109,6 @@ def test_a_foreign_description_is_a_value_error(data):
         tokenizer_from_json(data)
 
 
-def test_labels_for_plots():
-    assert trained("words").tokens(np.array([BOS, 4, UNK])) == ["<bos>", "the", "<unk>"]
-    tokenizer = trained("bpe", ["日本 the cat"] * 20, size=275)
-    assert tokenizer.tokens([BOS, *tokenizer.encode("日本 the")]) == ["<bos>", "日本", " the"]
-    assert all("\N{REPLACEMENT CHARACTER}" not in label for label in tokenizer.tokens(tokenizer.encode("鬱")))
-
-
 def test_shared_and_separate_vocabularies_and_their_limits():
     source, target = build_tokenizers("words", ["a b"], ["x y z"])
     assert (source.vocabulary.tokens[4:], target.vocabulary.tokens[4:]) == (("a", "b"), ("x", "y", "z"))

@@ -46,12 +46,6 @@ def recipe_trace(length, **changes):
     return t
 
 
-def test_the_order_of_preference(t):
-    assert Explanation(t, tokens_of(t), "").preferred() == [
-        "decoder.layers.1.cross_attention", "decoder.layers.1.self_attention", "decoder.layers.0.cross_attention",
-        "decoder.layers.0.self_attention", "encoder.layers.1.self_attention", "encoder.layers.0.self_attention"]
-
-
 def test_to_html_of_a_trace(t, tmp_path):
     """Every attention, in the order in which they ran; without a loss nothing is measured, and none is said."""
     assert t.to_html(tmp_path / "page.html", FEW, [["<s>", "p", "q", "r"], ["<s>", "s"]]) == []
@@ -194,17 +188,6 @@ def test_a_large_model_shows_what_fits():
     assert [entry["name"] for entry in data["attentions"]] == some.shown  # in the order in which they ran
     assert data["leftOut"] == some.left_out
     assert explained.page(limit=1).shown == [CROSS]
-
-
-def test_what_is_named_is_shown_whatever_its_size():
-    t = recipe_trace(5)
-    explained = Explanation(t, tokens_of(t), "")
-    page = explained.page(["encoder.layers.0.self_attention", "decoder.layers.1"], limit=1)
-    assert page.shown == ["encoder.layers.0.self_attention", "decoder.layers.1.self_attention", CROSS]
-    assert explained.page(["decoder"], limit=1).shown == list(t)[2:]
-    for unknown in ("decoder.layers.2", "decoder.layers.1.cross", ""):
-        with pytest.raises(ValueError, match=f"there is no attention '{unknown}'; there are encoder.layers.0.self_att"):
-            explained.page([unknown])
 
 
 # --------------------------------------------------------------------------- text

@@ -1,7 +1,6 @@
 """The live model of a page: all of the model, lossless; and none where the page would compute something else."""
 
 import copy
-import json
 
 import numpy as np
 import pytest
@@ -58,14 +57,6 @@ def test_the_page_has_the_whole_model(options):
     assert data["notLive"] is None
 
 
-def test_parameters_that_float32_cannot_hold_stay_in_float64():
-    model = tiny_model()
-    model.projection.weight.copy_(model.projection.weight.numpy() * (1 + 1e-12))
-    weight = data_for(translator_of(model))["model"]["parameters"]["projection.weight"]
-    assert weight.dtype == np.float64
-    np.testing.assert_array_equal(weight, model.projection.weight.numpy())
-
-
 def test_the_ids_are_those_that_the_model_wrote():
     """A byte-pair tokenizer may encode the text of a translation otherwise."""
     tokenizer = BytePairTokenizer.train(["ab"], 261)
@@ -76,26 +67,6 @@ def test_the_ids_are_those_that_the_model_wrote():
     live = data_for(translator, target=None)["model"]
     assert (live["texts"]["target"], live["ids"]["target"]) == (["ab"], [[a, b, 2]])
     assert tokenizer.encode("ab") != [a, b]
-
-
-def test_no_array_is_there_twice():
-    """The page computes the tensors of the attentions; their checks and their history stay."""
-    explanation = explain(translator_of(tiny_model()), "a b", "c d")
-    data = data_of(explanation.page().html)
-    assert [entry["name"] for entry in data["attentions"]] == explanation.names
-    for entry in data["attentions"]:
-        assert '"dtype"' not in json.dumps(entry)
-        assert entry["checks"].keys() == explanation.checks(entry["name"]).keys()
-
-
-def test_a_named_attention_opens_the_page():
-    explanation = explain(translator_of(tiny_model(num_decoder_layers=2)), "a b", "c d")
-    page = explanation.page(["decoder.layers.1", "encoder"])
-    assert (page.shown, page.left_out) == (explanation.names, [])
-    assert data_of(page.html)["opens"] == "decoder.layers.1.self_attention"
-    assert data_of(explanation.page().html)["opens"] is None
-    with pytest.raises(ValueError, match=r"no attention 'decoder.layers.7'"):
-        explanation.page(["decoder.layers.7"])
 
 
 def test_a_model_that_does_not_fit():
