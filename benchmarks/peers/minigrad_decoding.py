@@ -10,7 +10,6 @@ from workloads import Workload
 
 from peers.minigrad_training import model_of
 from transformer.decode import beam_search, greedy
-from transformer.training.memory import keep_freed_memory
 from transformer.training.threads import decoding_threads
 
 
@@ -18,7 +17,6 @@ from transformer.training.threads import decoding_threads
 def decoder(workload: Workload, weights: str, threads: int, beam: int, tokens: int,
             device: str = "cpu") -> Iterator[Callable[[np.ndarray], list[list[int]]]]:
     """A function that translates a batch into `tokens` tokens a sentence; `beam` 1 is greedy decoding."""
-    keep_freed_memory()
     model = model_of(workload, weights).to(device)
 
     def decode(source: np.ndarray) -> list[list[int]]:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 from mpi4py import MPI
-from workloads import Workload
+from workloads import CLIP_NORM, Workload
 
 from peers import Group, Ranked
-from peers.minigrad_process import Steps, model_of
+from peers.minigrad_training import model_of, training
 from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.threads import limit_threads
 
@@ -39,4 +39,4 @@ def trainer(workload: Workload, weights: str, threads: int) -> Iterator[Ranked]:
         raise SystemExit(f"{threads} ranks are to be measured, and mpirun has started {comm.size}")
     model = model_of(workload, weights)
     with limit_threads(1), DistributedGradients(model, comm) as gradients:
-        yield Ranked(group(comm), Steps(model, gradients, comm.size).training())
+        yield Ranked(group(comm), training(model, gradients, clip=CLIP_NORM, ranks=comm.size))
