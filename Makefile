@@ -28,7 +28,7 @@ help:
 	@echo "make test        the tests (about 5 minutes on two cores)"
 	@echo "make test-all    the long tier, which make test leaves out: training, exhaustive checks, samples of the campaigns"
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
-	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about 40 minutes)"
+	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about an hour)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
 	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"
