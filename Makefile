@@ -4,8 +4,6 @@
 #   make test PYTHON=python3.12        another interpreter (3.11 or newer) for a new .venv
 #   make test PYTEST_ARGS="-k adam"    any further arguments for pytest
 #   make faults COUNT=100              so many of each kind; FAULTS_ARGS="--kinds kill" for any other argument
-#   make site SITE_URL=https://…/     where the site will be, for its sitemap and its page for wrong addresses
-#   make site PYODIDE=build/pyodide   with cells that run in the reader's browser: see docs/releasing.md
 #   make bench BENCH_ARGS=--dry        any further arguments for every benchmark
 #   make test-all PYTEST_ARGS=…        the same for the long tier
 #   make test-gpu CUDA=cuda13          cuda12 or cuda13: the CuPy to install first, unless .venv has one
@@ -15,9 +13,8 @@ BIN         := $(VENV)/bin
 PYTEST_ARGS :=
 FAULTS_ARGS :=
 BENCH_ARGS  :=
-# What make site ends with: the pages' code and numbers, and each built page in a browser.
-SITE_TESTS  := tests/site tests/test_docs.py tests/test_backprop_through_attention.py tests/test_coming_from_pytorch.py \
-               tests/test_contracts.py tests/test_engine_in_100_lines.py tests/transformer/explore/test_stories.py
+# What make site ends with; Sphinx has checked the links of each page before.
+SITE_TESTS  := tests/site tests/test_docs.py
 
 .PHONY: help demo test test-all test-gpu faults bench lessons site lint clean
 .NOTPARALLEL:
@@ -31,7 +28,7 @@ help:
 	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about an hour)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
-	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 6 minutes)"
+	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 5 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
@@ -61,7 +58,7 @@ bench: $(VENV)/extra-bench $(VENV)/extra-mpi
 	$(BIN)/python benchmarks/distributed.py $(BENCH_ARGS)
 
 site: lessons $(VENV)/extra-test
-	$(BIN)/python -m docs.site
+	$(BIN)/python -m docs.site.build
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not gpu" --numprocesses auto --maxprocesses 2 --dist worksteal $(SITE_TESTS)
 
 # What has not changed since is not executed again.

@@ -1,8 +1,7 @@
 """Named arrays in a safetensors file: written so that a crash never leaves half a file, read with care.
 
 A file holds a JSON header (names, dtypes, shapes, and text as metadata) and then the raw bytes; nothing in
-it can run: https://github.com/huggingface/safetensors. The two functions import the library when they are called: in a
-web page's Python, which has none, everything else works.
+it can run: https://github.com/huggingface/safetensors. The two functions import the library when they are called.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_setuptools_finds_every_folder_of_both_packages_their_data_and_one_versi
 
 @pytest.mark.parametrize(("package", "kept_out"), [
     ("minigrad", {"scipy", "safetensors", "tqdm", "threadpoolctl", "click", *EXTRAS}),
-    ("transformer", {"scipy", "safetensors", "tqdm", "click", *EXTRAS})])  # a web page's Python lacks some of them
+    ("transformer", {"scipy", "safetensors", "tqdm", "click", *EXTRAS})])
 def test_an_import_loads_no_more_than_it_needs(package, kept_out):
     code = f"import {package}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,36 +1,40 @@
-"""What this site adds to Sphinx: MathML, links counted from its top, pages of sources, and what Japanese needs."""
+"""What this site adds to Sphinx: MathML, links to source files, and functions for primitives in the reference."""
 
+import inspect
 import posixpath
 import re
+import textwrap
 from collections.abc import Iterator
-from gettext import NullTranslations
+from functools import reduce
+from importlib import import_module
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-import sphinx.locale
 from docutils import nodes
 from math_core import LatexToMathML
+from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 
-from docs.site import search, sources
+from minigrad.engine.primitive import Primitive
 
+from docs.site import sources
+from docs.site.names import NAMESPACES, public
+
+ROOT = Path(__file__).parents[2]
 LATEX = LatexToMathML()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_config_value("site", {}, "html")  # what build.assemble found out: see conf.py
     app.add_html_math_renderer("mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_block, None))
-    app.add_transform(AnchorsOfACodeHost)
-    app.add_search_language(search.Japanese)
-    app.connect("doctree-resolved", make_links_relative)
-    app.connect("doctree-resolved", remove_empty_heads)
-    app.connect("html-collect-pages", pages_without_a_document)
-    app.connect("html-page-context", add_what_the_templates_show)
-    app.connect("builder-inited", add_translations)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("builder-inited", show_primitives_as_functions)
+    app.connect("autodoc-process-docstring", fences_are_blocks)
+    app.connect("doctree-read", link_to_repository)
+    app.connect("html-collect-pages", pages_of_sources)
+    app.connect("html-page-context", name_the_language)
+    return {"parallel_read_safe": False}  # `LINKED` is of this process
 
 
-# --- Mathematics -------------------------------------------------------------------------------------------
+# --- Mathematics and language ------------------------------------------------------------------------------
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:
@@ -44,101 +48,74 @@ def visit_block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-# --- Tables ------------------------------------------------------------------------------------------------
+def name_the_language(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    context["language"] = "ja" if re.search(r"(/|\.)ja\b", page) else "en"
 
 
-def remove_empty_heads(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Markdown has no table without a head: one whose cells are all empty is no head."""
-    for head in list(doctree.findall(nodes.thead)):
-        if not head.astext().strip():
-            head.parent.remove(head)
+# --- Links to files of the repository ----------------------------------------------------------------------
+
+LINKED: set[PurePosixPath] = set()  # the files and folders that pages lead to
 
 
-# --- Links -------------------------------------------------------------------------------------------------
+def link_to_repository(app: Sphinx, doctree: nodes.document) -> None:
+    """A script that is a lesson leads to its page, another file or folder to the page of its source.
+
+    What is neither stays: MyST warns of it.
+    """
+    here = posixpath.dirname(app.env.docname)
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link["reftype"] != "myst" or link["refdomain"]:
+            continue
+        target, _, anchor = link["reftarget"].partition("#")
+        file = PurePosixPath(posixpath.normpath(posixpath.join(here, target)))
+        if (page := str(file.with_suffix(""))) in app.env.found_docs:
+            link.attributes |= {"refdomain": "doc", "reftarget": page, "reftargetid": anchor or None}
+        elif target and ".." not in file.parts and (ROOT / file).exists():
+            LINKED.add(file)
+            address = f"source/{file}{'/index' if (ROOT / file).is_dir() else ''}.html"
+            link.replace_self(nodes.reference("", "", *link.children, internal=True,
+                                              refuri=posixpath.relpath(address, here or ".")))
 
 
-def relative(app: Sphinx, page: str, target: str) -> str:
-    """A target counted from the top of the site, as a page of this language writes it."""
-    return posixpath.relpath(target, posixpath.dirname(app.config.site["prefix"] + page) or ".")
-
-
-def make_links_relative(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    for link in doctree.findall(nodes.reference):
-        scheme, _, target = link.get("refuri", "").partition("site:")
-        if target and not scheme:
-            link["refuri"] = relative(app, docname, target)
-            link["classes"] = [name for name in link["classes"] if name != "external"]
-
-
-class AnchorsOfACodeHost(SphinxTransform):
-    """A page leads to its headings by the anchors that a code host gives them: ``#演習``, not ``#id3``."""
-
-    default_priority = 701  # at 700 MyST adds these anchors to those of docutils, at 879 it resolves links to them
-
-    def apply(self) -> None:
-        slugs = getattr(self.document, "myst_slugs", {})
-        for section in self.document.findall(nodes.section):
-            slug = section.get("slug")
-            if slug in section["ids"]:
-                section["ids"].sort(key=lambda anchor: anchor != slug)
-                line, _, title = slugs[slug]
-                slugs[slug] = line, slug, title
-
-
-def add_what_the_templates_show(app: Sphinx, pagename: str, template: str, context: dict[str, Any],
-                                doctree: object) -> None:
-    """Where the page is in the other language, and where the notebook of a lesson is, if they are."""
-    here = app.config.site["prefix"] + pagename
-    context["in_japanese"] = in_japanese
-    if counterpart := app.config.site["counterparts"].get(here):
-        context["other"] = "en" if app.config.language == "ja" else "ja"
-        context["this_page"] = posixpath.basename(f"{here}.html")
-        context["other_language"] = relative(app, pagename, f"{counterpart}.html")
-    if here in app.config.site["lessons"]:
-        context["notebook"] = posixpath.basename(f"{here}.ipynb")
-    if app.config.site["runnable"] and (pagename == "lessons/index" or here in app.config.site["lessons"]):
-        # Where Python is, counted from the script that loads it: see docs/site/browser.
-        context["pyodide"] = "../pyodide/" if app.config.language == "en" else "../../../_static/pyodide/"
-
-
-# --- Words of furo that nobody has translated --------------------------------------------------------------
-
-WORDS = {"On this page": "このページの内容", "Back to top": "ページの先頭へ", "Skip to content": "本文へ移動",
-         "Next": "次へ", "Previous": "前へ", "Home": "トップ",
-         "Link to this heading": "この見出しへのリンク", "Link to this image": "この画像へのリンク",
-         "Link to this table": "この表へのリンク"}
-WRITTEN = {  # which furo writes into its pages as they are
-    'aria-label="Toggle site navigation sidebar"': 'aria-label="ナビゲーションの開閉"',
-    'aria-label="Toggle table of contents sidebar"': 'aria-label="目次の開閉"',
-    'aria-label="Toggle Light / Dark / Auto color theme"': 'aria-label="配色の切り替え(ライト、ダーク、自動)"',
-    'aria-label="Toggle navigation of ([^"]*)"': r'aria-label="「\1」の項目の開閉"',
-    r"Made with (<a.*?</a>) and (<a.*?</a>)'s\s+(<a.*?</a>)": r"\1と\2の\3で作成",
-}
-
-
-class Translations(NullTranslations):
-    def gettext(self, message: str) -> str:
-        return WORDS.get(message.strip(), message)
-
-
-def add_translations(app: Sphinx) -> None:
-    if app.config.language == "ja":
-        sphinx.locale.get_translator().add_fallback(Translations())
-
-
-def in_japanese(html: str) -> str:
-    for english, japanese in WRITTEN.items():
-        html = re.sub(english, japanese, html)
-    return html
-
-
-# --- Pages -------------------------------------------------------------------------------------------------
-
-
-def pages_without_a_document(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The sources and the page for a wrong address: not in the search, not in the navigation, quick to make."""
-    site = app.config.site
-    for address, title, body in sources.pages(site["root"], site["sources"]):
+def pages_of_sources(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
+    """Pages without a document: not in the search, not in the navigation, quick to make."""
+    for address, title, body in sources.pages(ROOT, sources.files_to_show(ROOT, LINKED)):
         yield address, {"title": title, "body": body}, "page.html"
-    if not site["prefix"]:
-        yield "404", {"title": "Not here"}, "404.html"
+
+
+# --- The reference -----------------------------------------------------------------------------------------
+
+
+def show_primitives_as_functions(app: Sphinx) -> None:
+    """What autodoc finds in the public modules, in this process: functions for primitives, and each class once."""
+    seen: set[Any] = set()
+    for namespace in NAMESPACES:
+        values = {name: value for name, value in public(namespace).items()
+                  if not (inspect.isclass(value) and value in seen)}
+        classes = {value for value in values.values() if inspect.isclass(value)}
+        seen |= classes
+        module = import_module(namespace)
+        module.__all__ = list(values)  # type: ignore[attr-defined]
+        for name, value in values.items():
+            setattr(module, name, value.forward if isinstance(value, Primitive) else value)
+        for base in {base for cls in classes for base in cls.__mro__}:
+            for name, value in dict(vars(base)).items():
+                if isinstance(value, Primitive):
+                    setattr(base, name, value.forward)
+
+
+def fences_are_blocks(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """A fenced block of a docstring, as reStructuredText has it."""
+    lines[:] = re.sub(r"^```\w*\n(.*?)^```$", lambda block: "::\n\n" + textwrap.indent(block[1], "    "),
+                      "\n".join(lines), flags=re.MULTILINE | re.DOTALL).split("\n")
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """The line of the source of an object of the reference, whose pages are all in one folder."""
+    try:
+        value = reduce(getattr, info["fullname"].split("."), import_module(info["module"]))
+        value = inspect.unwrap(getattr(value, "fget", value))
+        file = Path(inspect.getfile(value)).relative_to(ROOT).as_posix()
+        return f"../source/{file}.html#L-{inspect.getsourcelines(value)[1]}"
+    except (AttributeError, TypeError, ValueError, OSError):  # data, a field, or an object from elsewhere
+        return None

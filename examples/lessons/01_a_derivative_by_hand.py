@@ -111,7 +111,7 @@ print(tape)
 # %%
 for name, tensor, mine in [("dw", W, dw), ("db", B, db), ("dx", X, dx)]:
     print(f"{name}: engine {float(tensor.grad):.4f}, hand {mine:.4f}, difference {abs(float(tensor.grad) - mine):.0e}")
-if find_spec("pygraphviz"):  # it comes with the extra 'draw'; Python in a web page has none
+if find_spec("pygraphviz"):  # it comes with the extra 'draw'
     inspect.draw(tape).save(PICTURES / "01_tape.svg")  # the same tape as a drawing: open it in a browser
 
 # %% [markdown]

@@ -167,9 +167,9 @@ class Optimizer:
         """A snapshot: copies on the host, which later steps do not change.
 
         Returns:
-            ``{"state": {position: {"step": int, name: numpy array, …}}, "param_groups": [{option: value, …,
-            "params": [position, …]}]}``, positions counted through all groups. Parameters that never had a
-            gradient have no state. The arrays fit a safetensors file and the rest fits JSON.
+            ``{"state": {position: {"step": int, name: numpy array, …}}, "param_groups": [{option: value, …}]}``. The
+            ``params`` of a group are positions, counted through all groups. Parameters that never had a gradient have
+            no state. The arrays fit a safetensors file and the rest fits JSON.
         """
         state = {i: {name: value if name == "step" else to_numpy(value).copy() for name, value in entry.items()}
                  for i, entry in enumerate(self._state) if entry["step"]}

@@ -32,7 +32,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         num_best: the number of translations to return for each sentence, at most `beam_size`.
         max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
             tokens plus 10, but no more than the model's positions.
-        length_penalty: the score of a finished hypothesis of |Y| tokens, end-of-sentence included:
+        length_penalty: the score of a finished hypothesis of ``|Y|`` tokens, end-of-sentence included:
             "gnmt": ``log P / ((5 + |Y|) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14);
             "mean": ``log P / |Y|``; "none": ``log P``.
         alpha: α of "gnmt", from 0 to 10.

@@ -42,7 +42,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         max_new_tokens: the most tokens to add, `end_id` included.
         temperature, top_k, top_p: as for `sample`. ``minigrad.manual_seed`` makes the draws reproducible; those of the
             first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
-        beam_size, length_penalty, alpha: as for `beam_search`; |Y| counts the new tokens.
+        beam_size, length_penalty, alpha: as for `beam_search`; ``|Y|`` counts the new tokens.
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.
         memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
