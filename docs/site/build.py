@@ -35,7 +35,7 @@ def build() -> None:
     html = BUILD / "html"  # not the site: MyST-NB leaves notebooks beside what it writes
     run("-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-a", "-c", "docs/site", str(PAGES), str(html))
     shutil.rmtree(SITE, ignore_errors=True)
-    shutil.copytree(html, SITE, ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(html, SITE, ignore=shutil.ignore_patterns(".*", "_sources"))
     shutil.copyfile(demo / "explain.html", SITE / "explorer_demo.html")
     print(f"wrote {SITE.relative_to(ROOT)}; look at it: python -m http.server -d {SITE.relative_to(ROOT)}")
 

@@ -95,7 +95,7 @@ def show_primitives_as_functions(app: Sphinx) -> None:
         classes = {value for value in values.values() if inspect.isclass(value)}
         seen |= classes
         module = import_module(namespace)
-        module.__all__ = list(values)  # type: ignore[attr-defined]
+        module.__all__ = list(values)
         for name, value in values.items():
             setattr(module, name, value.forward if isinstance(value, Primitive) else value)
         for base in {base for cls in classes for base in cls.__mro__}:
