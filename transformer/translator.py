@@ -27,7 +27,6 @@ from transformer.training.checkpoints import load_model
 from transformer.training.files import read_file, replace_file
 from transformer.training.messages import note
 from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, refuse_text, token_accuracy
-from transformer.training.out_of_memory import BatchDoesNotFit, ModelDoesNotFit, memory_or
 from transformer.training.packed import packed_loss
 from transformer.training.threads import suitable_products
 
@@ -71,10 +70,9 @@ class Translator:
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
         """Load the "best" or "latest" model of a run, or that of a checkpoint by its name; rank 0 reads it for all.
 
-        Its `alpha` is `chosen_alpha` of the run. Raises `ModelDoesNotFit`, and what `load_model` raises.
+        Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
-        with memory_or(ModelDoesNotFit()):
-            model, run = load_model(folder, device, which, ranks)
+        model, run = load_model(folder, device, which, ranks)
         return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
@@ -132,7 +130,6 @@ class Translator:
         Raises:
             ValueError: there are no pairs.
             NotFinite: the loss is not finite.
-            BatchDoesNotFit: there is too little memory for a batch.
         """
         if not pairs:
             raise ValueError("there are no sentence pairs to evaluate on")
@@ -141,10 +138,7 @@ class Translator:
         batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
 
         def loss(batch: Batch) -> float:
-            labels = batch.target[:, 1:]
-            sentences, columns = batch.source.shape
-            with memory_or(BatchDoesNotFit(sentences, columns, labels.shape[1], sentences)):
-                return float(packed_loss(self.model, batch.source, labels, reduction="sum"))
+            return float(packed_loss(self.model, batch.source, batch.target[:, 1:], reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
             total = sum(ranks.merge(parallel.run([partial(loss, batch) for batch in ranks.share(batches)])))

@@ -23,19 +23,21 @@ from transformer.decode.beam import MAX_ALPHA
 from transformer.distributed import ALONE, Alone, RankError, launch
 from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
-from transformer.training.memory import require_memory
 from transformer.training.messages import shortened
 from transformer.training.options import MOST, MOST_THREADS
-from transformer.training.out_of_memory import ModelDoesNotFit, ran_out, shortage
-from transformer.training.run_folder import RunError
+from transformer.training.run_folder import RunError, is_run
 from transformer.training.threads import limit_threads
 from transformer.translator import ALPHA, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
 COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
+HELD = click.IntRange(1, 10**7)  # of what lies in memory
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
+# CUDA also needs memory for page-locked buffers, kernels and handles. Without it, CuPy raises RuntimeErrors that begin
+# with the status: cudaError_t of NVIDIA's driver_types.h, CUresult of cuda.h, cublasStatus_t of cublas_api.h.
+NO_MEMORY = "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
@@ -97,10 +99,10 @@ class Command(_OneLine):
         try:
             return super().invoke(ctx)
         except (MemoryError, RuntimeError) as error:
-            if not ran_out(error):
+            if isinstance(error, RuntimeError) and not str(error).startswith(NO_MEMORY):
                 raise
-            what = f": {error}" if isinstance(error, ModelDoesNotFit) else ""
-            raise click.ClickException(f"out of memory{what}{shortage(error)}; {_remedy(ctx, error)}") from error
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise click.ClickException(f"out of memory ({reason}); {_remedy(ctx.params)}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
@@ -114,16 +116,14 @@ class Command(_OneLine):
                 formatter.write_dl(records)
 
 
-def _remedy(context: click.Context, error: BaseException) -> str:
-    given = context.params
-    if "folder" not in given:  # the command is `train`, and memory ran out while it prepared the data
-        resumed = given.get("resume") or given.get("resume_from")
-        return f"{'begin anew with' if resumed else 'take'} less text or a smaller model"
-    lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
+def _remedy(given: dict[str, Any]) -> str:
     elsewhere = " or give --device cpu" if given.get("device", "cpu") != "cpu" else ""
-    if isinstance(error, ModelDoesNotFit):
-        return f"take a smaller model{elsewhere}"
-    return (f"lower {' or '.join(lower)}" if lower else "take a shorter text or a smaller model") + elsewhere
+    if "micro_batches" in given:
+        go_on = ", with --resume from the last checkpoint" if is_run(given["out"]) else ""
+        return (f"raise --micro-batches{elsewhere}{go_on}, or begin anew with a lower --batch-tokens, less text or a "
+                "smaller model")
+    lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
+    return f"{'lower ' if lower else ''}{' or '.join(lower or ['take a shorter text or a smaller model'])}{elsewhere}"
 
 
 class Group(_OneLine, click.Group):
@@ -219,7 +219,7 @@ def decoding_options(command: F) -> F:
     """
     section = "Decoding"
     for decorate in reversed([
-        option("--beam", type=COUNT, default=1, metavar="N", section=section,
+        option("--beam", type=HELD, default=1, metavar="N", section=section,
                help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
         option("--batch-size", type=COUNT, default=64, metavar="N", section=section,
                help="Sentences decoded together."),
@@ -242,10 +242,3 @@ def check_positions(translator: Translator, max_length: int | None) -> None:
     positions = translator.model.config.max_length
     if max_length is not None and max_length > positions:
         raise click.UsageError(f"--max-length {max_length} is more than the model's {positions} positions")
-
-
-def check_beam(translator: Translator, beam: int) -> None:
-    """Raise a MemoryError if this machine cannot hold the hypotheses of one sentence."""
-    config = translator.model.config
-    # Of one token of each: the id, the log-probability, and the keys and values of each layer, in float32.
-    require_memory(beam * (16 + 8 * config.num_decoder_layers * config.d_model))

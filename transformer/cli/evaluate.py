@@ -12,10 +12,9 @@ import click
 
 from transformer.cli import sources
 from transformer.cli.command import (
-    COUNT,
+    HELD,
     SEED,
     Command,
-    check_beam,
     check_positions,
     decoding_options,
     folder_argument,
@@ -30,7 +29,6 @@ from transformer.training.checkpoints import load_model
 from transformer.training.files import write_output
 from transformer.training.messages import note
 from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
-from transformer.training.out_of_memory import ModelDoesNotFit, memory_or
 from transformer.training.threads import decoding_threads
 from transformer.translator import Translator, chosen_alpha
 
@@ -39,7 +37,7 @@ from transformer.translator import Translator, chosen_alpha
 @folder_argument
 @option("--source", metavar="FILE", section="Data", help="UTF-8 text, one sentence a line.")
 @option("--target", metavar="FILE", section="Data", help="The reference translations, line for line.")
-@option("--count", type=COUNT, default=1000, metavar="N", section="Data",
+@option("--count", type=HELD, default=1000, metavar="N", section="Data",
         help="Without files: the number of unseen examples of the model's own task.")
 @option("--seed", type=SEED, default=1, section="Data", help="Without files: the seed of the examples.")
 @decoding_options
@@ -69,18 +67,16 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(filter(None, (source, target)), ranks)
     opened(sys.stdout, "output")
-    with memory_or(ModelDoesNotFit()):
-        model, run = load_model(folder, device, checkpoint, ranks)
+    model, run = load_model(folder, device, checkpoint, ranks)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
     check_positions(translator, max_length)
-    check_beam(translator, options["beam"])
     if source is not None and target is not None:
         text = ParallelText(source, target)
         pairs = [*text]
         if text.left_out:
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in run.data:
-        pairs = sources.generated(sources.task_of(run.data), "test", count, seed, "--count")
+        pairs = sources.task_of(run.data).pairs("test", count, seed)
     elif "train" in run.data:
         pairs = first_of_each(sources.validation(run.data))
     else:

@@ -18,9 +18,8 @@ from transformer.data.tokenizer import BytePairTokenizer, Tokenizer, build_token
 from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
-from transformer.training.memory import require_memory
+from transformer.training.memory import require_memory_for
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import ModelDoesNotFit, least_memory, memory_or
 from transformer.training.pairs import fitting
 from transformer.training.plan import plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
@@ -82,8 +81,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
                         "--max-length")
     data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
     run = _run(plan.config, plan.training, plan.tokenizers, data, device, ranks)
-    with memory_or(ModelDoesNotFit()):
-        parameters = Transformer(run.config).num_parameters()
+    parameters = Transformer(run.config).num_parameters()
     return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, valid, unseen, parameters, out)))
 
 
@@ -141,10 +139,9 @@ def _check_data(given: dict[str, Any]) -> None:
 
 
 def _check_memory(recipe: Recipe, device: str) -> TransformerConfig:
-    """The recipe's model for the smallest vocabulary; ModelDoesNotFit now, before the data is prepared."""
+    """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
     config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
-    with memory_or(ModelDoesNotFit()):
-        require_memory(least_memory(config, device))
+    require_memory_for(config, device)
     return config
 
 

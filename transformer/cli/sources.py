@@ -12,11 +12,9 @@ from transformer.cli.streams import opened
 from transformer.data.parallel_text import DataError, ParallelText, hold_out
 from transformer.data.tasks import Task, get_task
 from transformer.distributed import Alone
-from transformer.training.memory import require_memory
 from transformer.training.run_folder import RunError
 
 Pairs = Sequence[tuple[str, str]]
-PAIR = 150  # bytes of the shortest pair: a tuple and two texts
 
 
 @dataclass
@@ -70,9 +68,7 @@ def read(data: dict[str, Any]) -> Text:
         if "task" not in data:
             return _read_text(data["train"], data.get("valid"))
         task = get_task(data["task"])
-        train, valid = (generated(task, split, data[f"{split}_count"], data["seed"], f"{split}_count")
-                        for split in ("train", "valid"))
-        return Text(train, valid)
+        return Text(*(task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid")))
     except DataError:
         raise
     except (KeyError, TypeError, ValueError) as error:
@@ -97,15 +93,6 @@ def validation(data: dict[str, Any]) -> list[tuple[str, str]]:
     if "-" in [*data["train"], *data.get("valid", [])]:
         raise RunError("the run's text came from standard input: give --source and --target")
     return list(read(data).valid)
-
-
-def generated(task: Task, split: str, count: int, seed: int, name: str) -> list[tuple[str, str]]:
-    """The pairs of a task; DataError, which has the `name` of their `count`, if no memory could hold them."""
-    try:
-        require_memory(count * PAIR)
-    except MemoryError as error:
-        raise DataError(f"{name} {count:,} is too many pairs to generate: {error}; take fewer") from error
-    return task.pairs(split, count, seed)
 
 
 def task_of(data: dict[str, Any]) -> Task:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from transformer.cli.command import COUNT, SEED, F, FiniteRange, option
+from transformer.cli.command import COUNT, HELD, SEED, F, FiniteRange, option
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
 from transformer.training.options import MOST, TrainingOptions
@@ -41,8 +41,8 @@ _SECTIONS: dict[str, list[tuple[tuple[str, ...], dict[str, Any], str]]] = {
         (("--target-tokenizer",), TOKENIZER, "The same for the target."),
         (("--vocab-size",), {"type": VOCABULARY, "metavar": "N"}, "The most tokens of a vocabulary."),
         (("--shared-vocab/--separate-vocab",), {}, "One vocabulary and embedding for both sides, or two."),
-        (("--train-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to train on."),
-        (("--valid-count",), {"type": COUNT, "metavar": "N"}, "Generated pairs to validate on."),
+        (("--train-count",), {"type": HELD, "metavar": "N"}, "Generated pairs to train on."),
+        (("--valid-count",), {"type": HELD, "metavar": "N"}, "Generated pairs to validate on."),
     ],
     "Model": [
         (("--config", "preset"), _choice("tiny", "small", "base"),

@@ -12,7 +12,6 @@ import click
 from transformer.cli.command import (
     COUNT,
     Command,
-    check_beam,
     check_positions,
     decoding_options,
     folder_argument,
@@ -53,7 +52,6 @@ def translate(folder: Path, beam: int, batch_size: int, max_length: int | None, 
     source, output = opened(sys.stdin, "input").buffer, opened(sys.stdout, "output").buffer
     translator = Translator.load(folder, device, checkpoint, ranks)
     check_positions(translator, max_length)
-    check_beam(translator, beam)
     options = dict(ranking, beam=beam, num_best=nbest, max_length=max_length, batch_size=batch_size, ranks=ranks)
     terminal = ranks.broadcast(source.isatty())
     positions, notes = translator.model.config.max_length, LineNotes()

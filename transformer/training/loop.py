@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from minigrad.device import to_numpy
 from minigrad.device.memory import pool_use
@@ -26,10 +26,9 @@ from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run, load_description, run_json
 from transformer.training.files import replace_file
 from transformer.training.lock import only_writer
-from transformer.training.memory import keep_freed_memory, require_memory
+from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, note
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import describe, describe_loading, describe_setup, least_memory, ran_out
 from transformer.training.pairs import Pairs
 from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
@@ -44,8 +43,6 @@ from transformer.translator import Translator, choose_alpha
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
 ALPHAS = 0.6, 1.0, 1.4, 1.8
 LINE_EVERY = 30.0  # seconds between the lines of progress in a file
-
-T = TypeVar("T")
 
 
 class TrainingError(RuntimeError):
@@ -75,24 +72,16 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
 
     Raises:
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
-        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out, or a
-            file cannot be written, or one of the texts has changed.
+        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
+            written, or one of the texts has changed.
     """
-    def work() -> None:
-        try:
-            _make_updates(trainer, show_progress, profile)
-            if trainer.options.average > 1:
-                trainer.average_checkpoints()
-        except NotFinite as error:
-            raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
-                                f"longer warm-up{_last_checkpoint(trainer.out, trainer.ranks)}") from error
-
-    def problem(error: BaseException) -> str:
-        described = describe(error, trainer.model, trainer.options, trainer.progress.step, _resumable(trainer))
-        return f"{described}{_last_checkpoint(trainer.out, trainer.ranks)}"
-
     try:
-        _with_memory(work, problem)
+        _make_updates(trainer, show_progress, profile)
+        if trainer.options.average > 1:
+            trainer.average_checkpoints()
+    except NotFinite as error:
+        raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
+                            f"longer warm-up{_last_checkpoint(trainer.out, trainer.ranks)}") from error
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         go_on = "when that is mended, go on with --resume" if _resumable(trainer) else "when that is mended, begin anew"
@@ -102,18 +91,6 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         raise TrainingError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}") from error
     except RankError as error:
         raise RankError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}", error.details) from error
-
-
-def _with_memory(work: Callable[[], T], problem: Callable[[BaseException], str]) -> T:
-    """Return ``work()``; if memory runs out, raise a TrainingError that describes the `problem`."""
-    try:
-        return work()
-    except (MemoryError, RuntimeError) as error:
-        if not ran_out(error):
-            raise
-        message = problem(error)
-    # Outside the except clause nothing refers to the frames of `work`, so that their arrays are free again.
-    raise TrainingError(message)
 
 
 def _make_updates(trainer: Trainer, show_progress: bool, profile: Path | None) -> None:
@@ -269,9 +246,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             Nothing was changed.
         ValueError: the vocabularies or the positions are more than a `Run` may have.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
-        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or memory ran out:
-            in setup, in training, or in loading the best model at the end; or a file cannot be written, or one of the
-            texts has changed.
+        TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
+            written, or one of the texts has changed.
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
         RankError: another rank failed, is gone, or has other code, configuration, data or vocabularies.
     """
@@ -293,8 +269,12 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         keep_freed_memory()
         ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
                       the_options=options.to_json)
-        trainer = _set_up(out, run, train_pairs, valid_pairs, device, which if resume else None, ranks)
-        if not resume:
+        trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
+        checksum = trainer.data_checksum
+        ranks.compare(the_data_or_the_vocabularies=lambda: checksum)
+        if resume:
+            restore(trainer, which)
+        else:
             ranks.first(partial(_begin, trainer))
         if started is not None:
             started()
@@ -308,8 +288,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         best, reached = trainer.later or trainer.best, trainer.progress
         del trainer  # frees its memory, which the best model may need
         kept = ranks.first(lambda: pointed(out, "best") or "")
-        translator = _with_memory(lambda: Translator.load(out, device, ranks=ranks),
-                                  lambda error: describe_loading(error, device, kept))
+        translator = Translator.load(out, device, ranks=ranks)
         by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
     return TrainingResult(out, translator, kept, best, reached, by_alpha)
 
@@ -355,21 +334,6 @@ def _with_shards(options: TrainingOptions, config: TransformerConfig, ranks: Alo
         return options
     threads = shards_of(config, options.threads or 1, options.batch_tokens // ranks.size)
     return replace(options, shards=threads * ranks.size)
-
-
-def _set_up(out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str, which: str | None,
-            ranks: Alone) -> Trainer:
-    """The trainer of a new run, or of one that is resumed from the checkpoint `which`."""
-    def work() -> Trainer:
-        require_memory(least_memory(run.config, device))
-        trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        ranks.compare(the_data_or_the_vocabularies=lambda: trainer.data_checksum)
-        if which is not None:
-            restore(trainer, which)
-        return trainer
-
-    resumed = which is not None
-    return _with_memory(work, lambda e: f"{describe_setup(e, device, resumed)}{_last_checkpoint(out, ranks)}")
 
 
 def _check_changes(earlier: Run, out: Path, config: TransformerConfig, options: TrainingOptions) -> None:

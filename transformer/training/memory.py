@@ -8,6 +8,8 @@ import sys
 
 from minigrad.inspect.table import size
 
+from transformer.model import TransformerConfig
+
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # glibc's malloc.h: M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX
 _NEVER = 2**31 - 1
 
@@ -29,14 +31,19 @@ def keep_freed_memory() -> bool:
     return all(mallopt(*setting) for setting in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_ARENA_MAX, 1)))
 
 
-def require_memory(needed: int) -> None:
-    """MemoryError if the host has less memory than `needed` bytes.
+def require_memory_for(config: TransformerConfig, device: str) -> None:
+    """MemoryError if the host has less memory than the training of a model takes at least, by its matrices.
 
-    An attempt would fill the memory first, part by part, until the system kills the program.
+    An attempt would fill the memory first, part by part, until the system kills the program. On a CPU the matrices are
+    there with their gradients and Adam's two moments; for a GPU they are drawn on the host.
     """
+    square, inner = config.d_model ** 2, config.d_model * config.d_ff
+    layers = config.num_encoder_layers * (4 * square + 2 * inner) + config.num_decoder_layers * (8 * square + 2 * inner)
+    rows = config.max_length + config.target_vocab_size + config.source_vocab_size * (not config.share_embeddings)
+    needed = (16 if device == "cpu" else 4) * (layers + rows * config.d_model)
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # a system that does not say
         return
     if needed > there > 0:
-        raise MemoryError(f"it takes more than the {size(there)} that this machine has")
+        raise MemoryError(f"the model takes more than the {size(there)} that this machine has")

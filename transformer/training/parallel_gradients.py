@@ -49,13 +49,6 @@ class Part:
     first: int
     count: int
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The number of our sentences, and the longest source and labels, padding included."""
-        columns = max((shard.source.shape[1] for shard in self.shards), default=0)
-        steps = max((shard.labels.shape[1] for shard in self.shards), default=0)
-        return sum(len(shard.source) for shard in self.shards), columns, steps
-
 
 def divided(real: np.ndarray, parts: int) -> list[np.ndarray]:
     """The rows of each part of a batch, from their numbers of real tokens; fewer rows give fewer parts, but one.

@@ -25,14 +25,12 @@ class Group:
 
     Attributes:
         parts: the batches, or parts of them, on the model's device; they are computed one after another.
-        sentences: for each part, the number of sentences in its batch.
         tokens: the number of real target tokens in all parts.
         epoch, batch: the next batch after the update, as in `Progress`. A group that is prepared and not used changes
             no state.
     """
 
     parts: list[Part]
-    sentences: list[int]
     tokens: int
     epoch: int
     batch: int
@@ -53,7 +51,7 @@ def prepare(gradients: ParallelGradients, examples: Examples, batches: Sequence[
     Raises:
         IndexError: an id outside the vocabulary.
     """
-    model, parts, sentences, tokens = gradients.model, list[Part](), list[int](), 0
+    model, parts, tokens = gradients.model, list[Part](), 0
     for indices in batches:
         steps = examples.steps[indices].astype(np.int64)
         real = examples.source_lengths[indices] + steps
@@ -66,5 +64,4 @@ def prepare(gradients: ParallelGradients, examples: Examples, batches: Sequence[
                 ids = collate(examples, indices[own])
                 sent.append(Shard(model.source_ids(ids.source), model.target_ids(ids.target[:, 1:])))
             parts.append(Part(sent, first, len(shards)))
-            sentences.append(len(indices))
-    return Group(parts, sentences, tokens, epoch, batch)
+    return Group(parts, tokens, epoch, batch)

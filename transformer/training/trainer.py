@@ -33,7 +33,6 @@ from transformer.training.log import Log
 from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import AverageDoesNotFit, BatchDoesNotFit, UpdateDoesNotFit, memory_or
 from transformer.training.pairs import Pairs, encode
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.prefetch import Group, prepare
@@ -171,13 +170,12 @@ class Trainer:
         self.optimizer.zero_grad()
         with on_device(self.model.device), unwarned():
             loss = self._gradients(group)
-            with memory_or(UpdateDoesNotFit()):
-                self.scaler.unscale_(self.optimizer)
-                if self.options.clip_norm is not None:
-                    optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
-                self.scaler.step(self.optimizer)
-                self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.get_scale())
-                self.scaler.update()
+            self.scaler.unscale_(self.optimizer)
+            if self.options.clip_norm is not None:
+                optim.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+            self.scaler.step(self.optimizer)
+            self.losses.add(loss, group.tokens, self.scaler.found_inf, self.scaler.get_scale())
+            self.scaler.update()
         progress.step += 1
         progress.learning_rate = self.scheduler.get_last_lr()[0]
         self.decide_end(progress.step - 1)  # the time of this one is added later
@@ -190,9 +188,8 @@ class Trainer:
         """Compute the gradients, with float16 multiplied by the loss scale; returns the sum of the losses."""
         scale = self.scaler.get_scale() if self.scaler.is_enabled() else None
         total: Any = 0.0
-        for part, sentences in zip(group.parts, group.sentences, strict=True):
-            with memory_or(BatchDoesNotFit(*part.shape, sentences)):
-                total = total + self.gradients.of(part, self.options.label_smoothing, group.tokens, scale)
+        for part in group.parts:
+            total = total + self.gradients.of(part, self.options.label_smoothing, group.tokens, scale)
         return total
 
     # ----------------------------------------------------------------- checkpoints
@@ -286,16 +283,15 @@ class Trainer:
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, save it as the best, with a row."""
-        with memory_or(AverageDoesNotFit()):
-            states = list(self._weights_of_last()) if self.ranks.rank == 0 else []
-            count = self.ranks.broadcast(len(states))
-            if count < 2:
-                note(f"no average: only {count} of the last {self.options.average} checkpoints can be read")
-                return
-            own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
-            mean = self.ranks.broadcast_arrays({
-                key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
-                for key, array in own.items() if states})
+        states = list(self._weights_of_last()) if self.ranks.rank == 0 else []
+        count = self.ranks.broadcast(len(states))
+        if count < 2:
+            note(f"no average: only {count} of the last {self.options.average} checkpoints can be read")
+            return
+        own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
+        mean = self.ranks.broadcast_arrays({
+            key: np.mean([state[key] for state in states], axis=0, dtype=np.float64).astype(array.dtype)
+            for key, array in own.items() if states})
         self.model.load_state_dict(mean)
         validation = self.validate()
         if self.better(validation, self.later or self.best):

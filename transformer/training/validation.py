@@ -11,7 +11,6 @@ from transformer.distributed import ALONE, Alone
 from transformer.training.messages import shortened
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
-from transformer.training.out_of_memory import BatchDoesNotFit, DecodingDoesNotFit, LossDoesNotFit, memory_or
 from transformer.translator import Translator
 
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
@@ -68,9 +67,6 @@ def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: 
 
     The metric is the one that `Translator.evaluate` reports. The `ranks` divide the work, and all have the result.
     Modes, random state and gradients stay as they are.
-
-    Raises:
-        LossDoesNotFit, DecodingDoesNotFit: there is too little memory for one of the two.
     """
     loss = loss_of(translator, pairs, options, ranks)
     metric, samples = score(translator, decoded(pairs, options), options, ranks)
@@ -81,8 +77,7 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: Tra
           beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
     """The metric of the options for the outputs of `pairs`, and these outputs."""
     batch_size = max(1, min(64, len(pairs)) // beam)  # a beam has the memory of greedy decoding
-    with memory_or(DecodingDoesNotFit(batch_size)):
-        found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
+    found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
     samples = [Sample(source, translator.as_decoded(target), best.text)
                for (source, target), [best] in zip(pairs, found, strict=True)]
     outputs, references = [sample.output for sample in samples], [sample.reference for sample in samples]
@@ -94,10 +89,7 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: Tra
 def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
             ranks: Alone = ALONE) -> float:
     """The loss of the targets per token, without dropout or smoothing: of validation and of training text alike."""
-    try:
-        return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
-    except BatchDoesNotFit as error:
-        raise LossDoesNotFit(error) from error
+    return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
 
 
 def decoded(pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.transformer.commands import SMALL, call, contents, refused
-from tests.transformer.shortage import UNABLE, too_much
+from tests.transformer.shortage import UNABLE, failing, too_much
 from transformer.model import Transformer
 
 
@@ -24,28 +24,36 @@ def test_commands_that_decode(command, given, lower, small_run, monkeypatch):
     assert said.rstrip().endswith(f"; {lower}")
 
 
-def test_the_command_that_trains(small_run, tmp_path, monkeypatch):
-    """Its checkpoint is as it was, and its line is one."""
+@pytest.mark.parametrize("status", ["", "cudaErrorMemoryAllocation", "CUBLAS_STATUS_ALLOC_FAILED"])
+def test_the_command_that_trains(status, small_run, tmp_path, monkeypatch):
+    """NumPy says so by MemoryError, CUDA by the status in other errors. The checkpoint is as it was."""
     out = shutil.copytree(small_run, tmp_path / "run")
     before = contents(out)
-    monkeypatch.setattr(Transformer, "loss", too_much)
+    monkeypatch.setattr(Transformer, "loss", failing(RuntimeError(f"{status}: it is full.")) if status else too_much)
     result = call("train", "--resume", "--out", out, "--steps", 3, "--quiet")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert result.stderr.startswith("Error: out of memory at step 3: a batch of ")
+    told = rf"\({status}: it is full\)" if status else UNABLE
+    assert re.match(rf"Error: out of memory {told}; raise --micro-batches, with --resume from the last checkpoint, or "
+                    "begin anew with a lower --batch-tokens", result.stderr)
     assert contents(out) == before
 
 
-def test_a_model_that_does_not_fit(small_run, stand_in):
-    """No smaller batch helps."""
+def test_other_errors_of_cuda_are_not_about_memory(small_run, monkeypatch):
+    monkeypatch.setattr(Transformer, "encode", failing(RuntimeError("cudaErrorIllegalAddress: an illegal address")))
+    result = call("translate", small_run, standard_input="a b\n")
+    assert str(result.exception) == "cudaErrorIllegalAddress: an illegal address"
+
+
+def test_a_model_for_which_a_gpu_is_too_small(small_run, stand_in):
     stand_in.memory.limit = 3000
-    said = refused("translate", small_run, "--beam", 4, "--device", "cuda", standard_input="a b\n")
-    assert re.fullmatch(r"Error: out of memory: the model did not fit \(Out of memory allocating .*\); take a "
-                        r"smaller model or give --device cpu\n", said), said
+    said = refused("translate", small_run, "--batch-size", 1, "--device", "cuda", standard_input="a b\n")
+    assert re.fullmatch(r"Error: out of memory \(Out of memory allocating .*\); take a shorter text or a smaller model "
+                        r"or give --device cpu\n", said), said
 
 
 def test_the_data_do_not_fit(small_run, tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.cli.sources.read", too_much)
-    for way, given in (("take", ["--out", tmp_path / "new", *SMALL]),
-                       ("begin anew with", ["--out", small_run, "--resume"])):
-        assert re.fullmatch(rf"Error: out of memory {UNABLE}; {way} less text or a smaller model\n",
-                            refused("train", *given, "--steps", 3))
+    for go_on, given in (("", ["--out", tmp_path / "new", *SMALL]),
+                         (", with --resume from the last checkpoint", ["--out", small_run, "--resume"])):
+        assert re.fullmatch(rf"Error: out of memory {UNABLE}; raise --micro-batches{go_on}, or begin anew with a lower "
+                            "--batch-tokens, less text or a smaller model\n", refused("train", *given, "--steps", 3))
