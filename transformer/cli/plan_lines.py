@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.cli.command import quoted
-from transformer.cli.sources import Pairs, Text
+from transformer.cli.sources import Text
 from transformer.cli.training_options import as_command
 from transformer.data.examples import Examples
+from transformer.data.parallel_text import Pairs
 from transformer.data.tokenizer import WordTokenizer
 from transformer.data.vocabulary import UNK
 from transformer.training.plan import Plan

@@ -12,7 +12,7 @@ import click
 
 from transformer.cli import plan_lines, sources
 from transformer.data.extras import require
-from transformer.data.parallel_text import DataError
+from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
 from transformer.data.tokenizer import BytePairTokenizer, Tokenizer, build_tokenizers
 from transformer.distributed import Alone
@@ -35,8 +35,8 @@ class Prepared:
     """A run with its pairs, and what is to be said of it before it begins, line by line."""
 
     run: Run
-    train: sources.Pairs
-    valid: sources.Pairs
+    train: Pairs
+    valid: Pairs
     said: list[str] = field(default_factory=list)
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformer.cli.streams import opened
-from transformer.data.parallel_text import DataError, ParallelText, hold_out
+from transformer.data.parallel_text import DataError, Pairs, ParallelText, hold_out
 from transformer.data.tasks import Task, get_task
 from transformer.distributed import Alone
 from transformer.training.run_folder import RunError
-
-Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass
@@ -68,7 +66,8 @@ def read(data: dict[str, Any]) -> Text:
         if "task" not in data:
             return _read_text(data["train"], data.get("valid"))
         task = get_task(data["task"])
-        return Text(*(task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid")))
+        train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
+        return Text(train, valid)
     except DataError:
         raise
     except (KeyError, TypeError, ValueError) as error:

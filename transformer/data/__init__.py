@@ -4,18 +4,15 @@ Everything here is text, integers and NumPy arrays on the host; nothing depends 
 text to a training step, one file each:
 
     tasks.py, dates.py  or  parallel_text.py  pairs of strings
-    indexed.py                                sequences that are computed, such as some of the pairs
     vocabulary.py, tokenizer.py               strings to token ids and back
-    examples.py                               the token ids of all pairs: held, or encoded again at each use
-    batches.py                                examples of like length, as padded arrays
-    epochs.py, permutation.py                 the order of the batches, an epoch after the other
+    examples.py                               the token ids of all pairs, in memory or in a file
+    batches.py                                examples of like length, as padded arrays; their order in an epoch
 
-Text may be larger than memory: `ParallelText` reads a pair from its files when it is used, and a training then holds a
-few bytes for each pair.
+Text may be larger than memory: `ParallelText` reads its files in each loop over it, and a training holds some ten bytes
+for each pair.
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
-from transformer.data.indexed import Selected
 from transformer.data.parallel_text import DataError, ParallelText, hold_out, read_lines, read_parallel
 from transformer.data.tasks import TASKS, Task, get_task
 from transformer.data.tokenizer import (
@@ -42,7 +39,6 @@ __all__ = [
     "DataError",
     "HuggingFaceTokenizer",
     "ParallelText",
-    "Selected",
     "Task",
     "Tokenizer",
     "Vocabulary",

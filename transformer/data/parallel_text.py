@@ -6,31 +6,33 @@ import io
 import os
 import stat
 import sys
-import weakref
 import zlib
-from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import compress
 from os import PathLike
-from typing import NoReturn
+from typing import Protocol
 
 import numpy as np
-
-from transformer.data.indexed import Indexed, Selected
+from numpy.typing import NDArray
 
 Path = str | PathLike[str]
 Pair = tuple[str, str]
 
-STRIDE = 32  # lines between two offsets that are held: one read of a few kilobytes finds any of them
-PIECE = 1 << 20  # bytes that are read at a time where a file is read from its beginning to its end
 GZIP = b"\x1f\x8b"  # the first bytes of a file that gzip has written
 MOST_HELD_OUT = 1000  # pairs, about: more would make each validation slower, and its loss hardly more exact
 
 
 class DataError(ValueError):
     """A data file is missing or malformed. The message is one line for the user: file, line and problem."""
+
+
+class Pairs(Protocol):
+    """(source, target) texts: a list, for instance, or a `ParallelText`, which each loop reads anew."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Pair]: ...
 
 
 def read_lines(path: Path) -> list[str]:
@@ -44,118 +46,35 @@ def read_lines(path: Path) -> list[str]:
         DataError: the file cannot be read, is damaged, or is not UTF-8 (the message has the line).
         TypeError: `path` is no path.
     """
-    path = os.fspath(path)  # TypeError for a number, which would name an open file
-    lines: list[str] = []
+    return [*_lines(path)]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines one by one, as `read_lines` gives them."""
+    path, number = os.fspath(path), 0  # TypeError for a number, which would name an open file
     try:
         if path != "-" and stat.S_ISCHR(os.stat(path).st_mode):
             raise DataError(f"{path} is a device, not a file of text")  # /dev/zero has no end
-        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-            data = file.read()
-        packed = data.startswith(GZIP)
-        for row in gzip.GzipFile(fileobj=io.BytesIO(data)) if packed else io.BytesIO(data):
-            text = row if lines else row.removeprefix(codecs.BOM_UTF8)
-            if text:
-                lines.append(text.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8"))
+        with io.BufferedReader(io.BytesIO(sys.stdin.buffer.read())) if path == "-" else open(path, "rb") as file:
+            for row in gzip.GzipFile(fileobj=file) if file.peek(2).startswith(GZIP) else file:
+                text = row if number else row.removeprefix(codecs.BOM_UTF8)
+                number += 1
+                if text:
+                    yield text.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{_name(path)} is damaged: gzip cannot read it to its end ({error})") from error
     except OSError as error:
         raise DataError(f"cannot read {_name(path)}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        _not_utf8(path, len(lines) + 1, error)
-    return lines
+        raise DataError(f"{_name(path)}, line {number:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); "
+                        "convert it by iconv, from latin1 for instance") from error
 
 
-class TextFile(Indexed[str]):
-    """The lines of a UTF-8 file as `read_lines` gives them, read from the file whenever they are used.
+class ParallelText:
+    """Parallel text as (source, target) pairs of lines, in order, read from its files by each loop over it.
 
-    The object holds the open file and the offset of every 32nd line, a quarter of a byte for each line. Reading
-    ``file[i]`` takes a few microseconds; a loop over all lines reads the file piece by piece. The file is read
-    with ``pread``: pages of a memory map would count as memory of the process.
-
-    Args:
-        path: a regular file, not a pipe. It must stay as it is while the object is in use.
-
-    Raises:
-        DataError: the file cannot be read, or is not UTF-8 (the message has the line); later, on any use: the file
-            has changed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._file = os.open(path, os.O_RDONLY)
-            weakref.finalize(self, os.close, self._file)
-            self._state = self._now()
-            self._index()
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from error
-
-    def _index(self) -> None:
-        """Count the lines and note the offset of each 32nd, and of the end; DataError if a line is not UTF-8."""
-        with open(self._file, "rb", closefd=False) as file:
-            if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
-                file.seek(0)
-            offset = file.tell()
-            starts, count, piece = array("q", [offset]), 0, b""
-            while more := file.read(PIECE):
-                piece = more + file.readline()  # whole lines, so that no character is cut
-                try:
-                    piece.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    _not_utf8(self.path, count + piece[:error.start].count(b"\n") + 1, error)
-                ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + (offset + 1)
-                starts.extend(ends[-(count + 1) % STRIDE::STRIDE].tolist())
-                count += len(ends)
-                offset += len(piece)
-        self._count = count + (not piece.endswith(b"\n") and bool(piece))  # the last line needs no ending
-        if starts[-1] != offset:
-            starts.append(offset)
-        self._starts = starts
-
-    def __len__(self) -> int:
-        return self._count
-
-    def at(self, place: int) -> str:
-        """A line."""
-        block, line = divmod(place, STRIDE)
-        return self._read(block, block + 1).split(b"\n", line + 1)[line].removesuffix(b"\r").decode("utf-8")
-
-    def __iter__(self) -> Iterator[str]:
-        blocks = len(self._starts) - 1
-        first = 0
-        while first < blocks:
-            last = first + 1
-            while last < blocks and self._starts[last + 1] - self._starts[first] <= PIECE:
-                last += 1
-            data = self._read(first, last)
-            lines = data.decode("utf-8").removesuffix("\n").split("\n")
-            yield from (line.removesuffix("\r") for line in lines) if b"\r" in data else lines
-            first = last
-
-    def _read(self, first: int, last: int) -> bytes:
-        """The blocks from `first` up to `last`, not included; a block has the lines from one offset to the next."""
-        start, end = self._starts[first], self._starts[last]
-        try:
-            data = os.pread(self._file, end - start, start)
-            same = self._now() == self._state and len(data) == end - start
-        except OSError as error:
-            raise DataError(f"cannot read {self.path}: {error.strerror}") from error
-        if not same:
-            raise DataError(f"{self.path} has changed while it was in use; it must stay as it is until the end")
-        return data
-
-    def _now(self) -> tuple[int, int]:
-        """What changes with the contents of the file: its size and the time of its last change."""
-        status = os.fstat(self._file)
-        return status.st_size, status.st_mtime_ns
-
-
-class ParallelText(Indexed[Pair]):
-    """Parallel text as (source, target) pairs of lines, in order, read from its files whenever they are used.
-
-    A pair of which a side is blank is left out. The memory does not grow with the text but by half a byte for each
-    pair, and by 8 for each that is left out, see `TextFile`. What cannot be read by offset is loaded into memory: a
-    pipe, standard input and what gzip has written.
+    A pair of which a side is blank is left out. The files must stay as they are. Pipes and standard input, which can
+    be read once, are loaded into memory.
 
     Args:
         paths: the file of the sources and that of the targets, or a table, whose first two columns, with a tab
@@ -166,7 +85,7 @@ class ParallelText(Indexed[Pair]):
 
     Raises:
         DataError: a file is missing, damaged, or not UTF-8, the line counts differ, both paths name one file, a row
-            has one column, or no pair has text on both sides; later, on any use: a file has changed.
+            has one column, or no pair has text on both sides.
     """
 
     def __init__(self, *paths: Path) -> None:
@@ -175,36 +94,46 @@ class ParallelText(Indexed[Pair]):
         names = [_name(path) for path in paths]
         if len(paths) == 2 and _same(*paths):
             raise DataError(f"source and target are the same file: {names[0]}")
-        self._sides = [_lines_of(path) for path in paths]
-        for name, lines in zip(names, self._sides, strict=True):
-            if not any(line.strip() for line in lines):
+        self._sides = [path if os.path.isfile(path) else read_lines(path) for path in paths]
+        counts = [Counter(bool(line.strip()) for line in side) for side in self._read()]
+        for name, count in zip(names, counts, strict=True):
+            if not count[True]:
                 raise DataError(f"{name} is empty: it has no line with text")
-        counts = [len(lines) for lines in self._sides]
-        if counts[0] != counts[-1]:
-            raise DataError(f"{names[0]} has {counts[0]:,} lines, {names[1]} has {counts[1]:,}; "
+        if counts[0].total() != counts[-1].total():
+            raise DataError(f"{names[0]} has {counts[0].total():,} lines, {names[1]} has {counts[1].total():,}; "
                             "parallel files need the same number")
-        # The number of pairs before each line that is left out: pair i is so many lines below line i as are <= i.
-        self._pairs_before = array("q")
-        for number, lines in enumerate(zip(*self._sides, strict=True)):
-            if not _has_text(_pair(lines)):
-                if len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
-                    raise DataError(f"{names[0]}, line {number + 1:,}: one column, where source and target are two, "
-                                    "with a tab between them, or two files")
-                self._pairs_before.append(number - len(self._pairs_before))
-        self.left_out = len(self._pairs_before)
-        if not len(self):
+        self._count = 0
+        for number, lines in enumerate(zip(*self._read(), strict=True), start=1):
+            if _has_text(_pair(lines)):
+                self._count += 1
+            elif len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
+                raise DataError(f"{names[0]}, line {number:,}: one column, where source and target are two, with a tab "
+                                "between them, or two files")
+        self.left_out = counts[0].total() - self._count
+        if not self._count:
             raise DataError(f"{' and '.join(names)}: no pair has text on both sides")
 
-    def __len__(self) -> int:
-        return len(self._sides[0]) - len(self._pairs_before)
+    def _read(self) -> list[Iterable[str]]:
+        return [side if isinstance(side, list) else _lines(side) for side in self._sides]
 
-    def at(self, place: int) -> Pair:
-        """A pair of lines."""
-        line = place + bisect_right(self._pairs_before, place)
-        return _pair(tuple(lines[line] for lines in self._sides))
+    def __len__(self) -> int:
+        return self._count
 
     def __iter__(self) -> Iterator[Pair]:
-        return filter(_has_text, map(_pair, zip(*self._sides, strict=True)))
+        return filter(_has_text, map(_pair, zip(*self._read(), strict=True)))
+
+
+class Chosen:
+    """Those of some `pairs` where `mask`, boolean (N,), is True."""
+
+    def __init__(self, pairs: Pairs, mask: NDArray[np.bool_]) -> None:
+        self._pairs, self._mask = pairs, mask
+
+    def __len__(self) -> int:
+        return int(self._mask.sum())
+
+    def __iter__(self) -> Iterator[Pair]:
+        return compress(self._pairs, self._mask)
 
 
 def read_parallel(*paths: Path) -> list[Pair]:
@@ -212,7 +141,7 @@ def read_parallel(*paths: Path) -> list[Pair]:
     return list(ParallelText(*paths))
 
 
-def hold_out(pairs: Sequence[Pair]) -> tuple[Selected[Pair], Selected[Pair]]:
+def hold_out(pairs: Pairs) -> tuple[Chosen, Chosen]:
     """Divide `pairs` into those for training and those for validation: a tenth, but about 1,000 at most.
 
     The hash of a source decides, so that no source is on both sides, and the same pairs are divided alike every time.
@@ -227,7 +156,7 @@ def hold_out(pairs: Sequence[Pair]) -> tuple[Selected[Pair], Selected[Pair]]:
         held = hashes == hashes.min()
     if held.all():
         raise DataError(f"{len(pairs):,} pairs of one source: none can be held out for validation; give --valid files")
-    return Selected(pairs, np.flatnonzero(~held)), Selected(pairs, np.flatnonzero(held))
+    return Chosen(pairs, ~held), Chosen(pairs, held)
 
 
 def first_of_each(pairs: Iterable[Pair]) -> list[Pair]:
@@ -249,22 +178,6 @@ def _has_text(pair: Pair) -> bool:
     return bool(pair[0].strip() and pair[1].strip())
 
 
-def _lines_of(path: Path) -> Sequence[str]:
-    """The lines of a file, read when they are used if it can be read by offset; DataError as `read_lines`."""
-    return TextFile(path) if hasattr(os, "pread") and _is_plain(os.fspath(path)) else read_lines(path)
-
-
-def _is_plain(path: str) -> bool:
-    """True for a regular file that is not compressed."""
-    try:
-        if path == "-" or not os.path.isfile(path):  # to open a pipe would take it from who reads it next
-            return False
-        with open(path, "rb") as file:
-            return file.read(len(GZIP)) != GZIP
-    except OSError:
-        return False
-
-
 def _same(source: Path, target: Path) -> bool:
     """True if both paths lead to one file, or are standard input."""
     exist = os.path.exists(source) and os.path.exists(target)
@@ -274,8 +187,3 @@ def _same(source: Path, target: Path) -> bool:
 def _name(path: Path) -> str:
     """What messages call a file."""
     return "standard input" if os.fspath(path) == "-" else str(path)
-
-
-def _not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> NoReturn:
-    raise DataError(f"{_name(path)}, line {line:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); "
-                    "convert it by iconv, from latin1 for instance") from error

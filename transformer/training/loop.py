@@ -17,7 +17,7 @@ from minigrad.device.memory import pool_use
 from minigrad.engine.interpreters import span
 from minigrad.inspect.table import size
 
-from transformer.data.parallel_text import DataError
+from transformer.data.parallel_text import Pairs
 from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
@@ -29,7 +29,6 @@ from transformer.training.lock import only_writer
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, note
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import Pairs
 from transformer.training.profiling import StepProfile
 from transformer.training.progress import Lines, Progress
 from transformer.training.restoring import restore
@@ -73,7 +72,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     Raises:
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
-            written, or one of the texts has changed.
+            written.
     """
     try:
         _make_updates(trainer, show_progress, profile)
@@ -87,8 +86,6 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         go_on = "when that is mended, go on with --resume" if _resumable(trainer) else "when that is mended, begin anew"
         raise TrainingError(f"the run cannot be saved: {reason}; {go_on}"
                             f"{_last_checkpoint(trainer.out, trainer.ranks)}") from error
-    except DataError as error:  # a text that is read while it is used
-        raise TrainingError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}") from error
     except RankError as error:
         raise RankError(f"{error}{_last_checkpoint(trainer.out, trainer.ranks)}", error.details) from error
 
@@ -247,7 +244,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         ValueError: the vocabularies or the positions are more than a `Run` may have.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
-            written, or one of the texts has changed.
+            written.
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
         RankError: another rank failed, is gone, or has other code, configuration, data or vocabularies.
     """

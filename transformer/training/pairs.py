@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from transformer.data.batches import Example
 from transformer.data.examples import Examples
-from transformer.data.indexed import Selected
+from transformer.data.parallel_text import Chosen, Pairs
 from transformer.data.tokenizer import Tokenizer
 from transformer.training.checkpoints import Run
 from transformer.training.run_folder import RunError
-
-Pairs = Sequence[tuple[str, str]]
 
 
 class PairTooLong(RunError):
@@ -45,7 +43,8 @@ def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
     too_long = np.flatnonzero(examples.too_long)
     if too_long.size:
         first = int(too_long[0])
-        raise PairTooLong(kind, first, pairs[first], examples[first], limit, len(too_long) - 1)
+        pair = next(islice(pairs, first, None))
+        raise PairTooLong(kind, first, pair, examples[first], limit, len(too_long) - 1)
     return examples
 
 
@@ -53,4 +52,4 @@ def fitting(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokeniz
             ) -> tuple[Pairs, Examples]:
     """The pairs of at most `limit` tokens a side, and the examples of all pairs."""
     examples = Examples(pairs, source_tokenizer, target_tokenizer, limit)
-    return (Selected(pairs, np.flatnonzero(~examples.too_long)) if examples.too_long.any() else pairs), examples
+    return (Chosen(pairs, ~examples.too_long) if examples.too_long.any() else pairs), examples

@@ -22,8 +22,9 @@ import minigrad
 from minigrad import optim
 from minigrad.device import on_device
 
-from transformer.data.epochs import Epochs
+from transformer.data.batches import divide
 from transformer.data.extras import require
+from transformer.data.parallel_text import Pairs
 from transformer.distributed import ALONE, Alone, Ranks
 from transformer.finite import check_finite, unwarned
 from transformer.model import Transformer
@@ -33,7 +34,7 @@ from transformer.training.log import Log
 from transformer.training.loss_meter import LossMeter
 from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import Pairs, encode
+from transformer.training.pairs import encode
 from transformer.training.parallel_gradients import ParallelGradients
 from transformer.training.prefetch import Group, prepare
 from transformer.training.progress import Progress
@@ -70,8 +71,6 @@ class Trainer:
         self.valid_pairs = list(valid_pairs)
         self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))  # for a loss like that of validation
         self.data_checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
-        self.epochs = Epochs(self.examples.source_lengths, self.examples.steps, self.options.batch_tokens,
-                             self.options.seed)
         minigrad.manual_seed(self.options.seed)
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=self.options.learning_rate, eps=1e-9,
@@ -93,14 +92,15 @@ class Trainer:
     # ----------------------------------------------------------------- plans
 
     def plan(self, epoch: int) -> Sequence[np.ndarray]:
-        """The batches of an epoch, as arrays of indices of examples."""
-        return self.epochs.batches(epoch)
+        """The batches of an epoch, as arrays of indices of examples: a function of (seed, epoch)."""
+        return divide(self.examples.source_lengths, self.examples.steps, self.options.batch_tokens,
+                      np.random.default_rng([self.options.seed, epoch]))
 
     def _total_steps(self) -> int | None:
         """The number of updates of the whole run, if the options limit steps or epochs."""
         limits = [] if self.options.steps is None else [self.options.steps]
         if self.options.epochs is not None:
-            # Every epoch has as many batches: each window of it has the same sentences, see `Epochs`.
+            # Every epoch has as many batches: their number follows from the lengths.
             limits.append(self.options.epochs * math.ceil(len(self.plan(0)) / self.options.accumulate))
         return min(limits) if limits else None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
-from transformer.data.parallel_text import first_of_each
+from transformer.data.parallel_text import Pairs, first_of_each
 from transformer.distributed import ALONE, Alone
 from transformer.training.messages import shortened
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
@@ -15,7 +15,6 @@ from transformer.translator import Translator
 
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
 NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
-T = TypeVar("T")
 
 
 class Sample(NamedTuple):
@@ -92,12 +91,13 @@ def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: T
     return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
 
 
-def decoded(pairs: Sequence[tuple[str, str]], options: TrainingOptions) -> list[tuple[str, str]]:
+def decoded(pairs: Pairs, options: TrainingOptions) -> list[tuple[str, str]]:
     """The pairs behind the metric: `options.valid_sentences`, each source with the first of its targets."""
     return spread(first_of_each(pairs), options.valid_sentences)
 
 
-def spread(items: Sequence[T], count: int) -> list[T]:
+def spread(items: Collection[Any] | Pairs, count: int) -> list[Any]:
     """At most `count` items at equal distances, so that text in order of length gives all lengths."""
     count = min(count, len(items))
-    return [items[(2 * i + 1) * len(items) // (2 * count)] for i in range(count)]
+    places = {(2 * i + 1) * len(items) // (2 * count) for i in range(count)}
+    return [item for place, item in enumerate(items) if place in places]

@@ -9,7 +9,6 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.data.parallel_text import ParallelText
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import TrainingError, fit
 from transformer.training.run_folder import RunError, numbered, pointed
@@ -167,18 +166,3 @@ def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):
     assert runs.contents(tmp_path / "one") == runs.contents(tmp_path / "again")
     one, two = (runs.parameters(tmp_path / name) for name in ("one", "two"))
     assert all((one[name] != two[name]).any() for name in one)
-
-
-def test_a_text_that_changes_ends_the_training_and_names_the_last_checkpoint(tmp_path, monkeypatch):
-    paths = [tmp_path / "source", tmp_path / "target"]
-    for path, texts in zip(paths, zip(*runs.PAIRS, strict=True), strict=True):
-        path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-
-    def change(trainer):
-        if trainer.progress.step == 5:
-            paths[0].write_text("a b\n")
-
-    monkeypatch.setattr("transformer.data.examples.HELD", 0)
-    runs.after_update(monkeypatch, change)
-    with pytest.raises(TrainingError, match=r"has changed .*the last checkpoint, 00000004, is intact"):
-        runs.run(tmp_path / "run", train_pairs=ParallelText(*paths))

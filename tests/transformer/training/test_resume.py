@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.data.epochs import Epochs
 from transformer.data.parallel_text import ParallelText
 from transformer.training import signals
 from transformer.training.checkpoints import NUMERICS, load_run
@@ -54,16 +52,14 @@ def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
 
 @pytest.mark.parametrize("step", [1, 4, 9])
 def test_data_that_does_not_fit_gives_the_same_bits(step, tmp_path, monkeypatch):
-    """Its pairs are read and encoded at each use, and an epoch goes through windows, here of 8 pairs."""
+    """Its token ids lie in a file."""
     for name, texts in zip(("source", "target"), zip(*runs.PAIRS, strict=True), strict=True):
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    with monkeypatch.context() as patch:
-        patch.setattr("transformer.training.trainer.Epochs", partial(Epochs, window=8))
-        loaded = runs.contents(runs.run(tmp_path / "loaded").out)
-        patch.setattr("transformer.data.examples.HELD", 0)
-        changes = {"train_pairs": ParallelText(tmp_path / "source", tmp_path / "target")}
-        out = runs.interrupted(tmp_path / "read", step, **changes)
-        runs.run(out, resume=True, **changes)
+    loaded = runs.contents(runs.run(tmp_path / "loaded").out)
+    monkeypatch.setattr("transformer.data.examples.HELD", 0)
+    changes = {"train_pairs": ParallelText(tmp_path / "source", tmp_path / "target")}
+    out = runs.interrupted(tmp_path / "read", step, **changes)
+    runs.run(out, resume=True, **changes)
     assert runs.contents(out) == loaded
 
 
