@@ -25,15 +25,14 @@ from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.files import naming, read_file, sync_folder, write_synced
+from transformer.training.messages import shortened
 from transformer.training.options import TrainingOptions
-from transformer.training.progress import Progress
 from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
 
 FORMAT = 1
 NUMERICS = 3  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
-MOST_POSITIONS = 2**20  # of a model: the table of sinusoids is computed, and so not bounded by the files
 _AVERAGE = "-average-"  # in the name of a checkpoint without an optimizer's state
 
 
@@ -48,9 +47,6 @@ class Run:
         training: the training options, as JSON values.
         progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
         numerics: the `NUMERICS` of the version that computed it. Updates have the same bits within one of them.
-
-    Raises:
-        ValueError: a vocabulary is larger than the model's, or there are more than `MOST_POSITIONS`.
     """
 
     config: TransformerConfig
@@ -60,14 +56,6 @@ class Run:
     training: dict[str, Any]
     progress: dict[str, Any] = field(default_factory=dict)
     numerics: int = NUMERICS
-
-    def __post_init__(self) -> None:
-        if self.config.max_length > MOST_POSITIONS:
-            raise ValueError(f"max_length {self.config.max_length:,} is more than {MOST_POSITIONS:,} positions")
-        for side, tokenizer, size in (("source", self.source_tokenizer, self.config.source_vocab_size),
-                                      ("target", self.target_tokenizer, self.config.target_vocab_size)):
-            if len(tokenizer.vocabulary) > size:
-                raise ValueError(f"the {side} vocabulary has {len(tokenizer.vocabulary):,} tokens, the model {size:,}")
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
@@ -80,25 +68,11 @@ class Run:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
         """The inverse of `to_json`; ValueError, KeyError or TypeError for malformed values."""
-        for name in ("data", "training", "progress"):
-            if not isinstance(values[name], dict):
-                raise TypeError(f"{name!r} is not an object with entries")
-        Progress.from_json(values["progress"])  # these two raise for malformed values
-        TrainingOptions.from_json(values["training"])
+        TrainingOptions.from_json(values["training"])  # raises for those of another version
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
                    values["progress"], values["numerics"])
-
-
-def run_json(values: dict[str, Any]) -> bytes:
-    """The contents of ``run.json``; RunError if they are more than `load_run` reads."""
-    # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
-    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    if len(text) > LARGEST_RUN:
-        raise RunError(f"{RUN} would have {len(text):,} bytes, more than the {LARGEST_RUN:,} that are read again; take "
-                       "smaller vocabularies")
-    return text
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
@@ -109,7 +83,8 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
     arrays: dict[str, Any] = {}
     if optimizer is not None:
         arrays, values["optimizer"] = split_arrays(optimizer)
-    text = run_json(values)
+    # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
+    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
     metadata = {"run": _checksum(text)}
     with naming(final):
         try:
@@ -192,13 +167,11 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         raise RunError(f"{folder}: the checkpoint {name} is missing")
     try:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
-        values = json.loads(text, parse_int=_integer)
-        if not isinstance(values, dict) or "format" not in values:
-            raise RunError(f"{checkpoint / RUN}: not written by this program")
-        if values["format"] != FORMAT:
-            raise RunError(f"{checkpoint}: the checkpoint has format {_clipped(repr(values['format']))}, "
-                           f"this version reads format {FORMAT}")
         model = _load_arrays(checkpoint / MODEL, text)
+        values = json.loads(text)
+        if values["format"] != FORMAT:
+            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, this version reads format "
+                           f"{FORMAT}")
         optimizer = None
         if "optimizer" in values:
             newest = next((other for other in checkpoint_names(folder) if _AVERAGE not in other), name)
@@ -207,7 +180,6 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
             else:  # others followed, see `prune`
                 optimizer = join_arrays({}, values["optimizer"] | {"numbers": {}})
         run = Run.from_json(values)
-        _check_size(checkpoint, run.config, model)
         check_finite(model)
     except RunError:
         raise
@@ -216,8 +188,6 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
                        "learning rate or a longer warm-up") from error
     except (OSError, CheckpointError) as error:
         raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
-    except RecursionError as error:
-        raise RunError(f"{checkpoint / RUN}: damaged or foreign: its values are nested too deeply") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{checkpoint / RUN}: damaged or foreign: {one_line(error)}") from error
     return run, model, optimizer
@@ -265,20 +235,6 @@ def build(folder: str | Path, run: Run, arrays: dict[str, np.ndarray]) -> Transf
     return model.eval()
 
 
-def _check_size(checkpoint: Path, config: TransformerConfig, arrays: dict[str, np.ndarray]) -> None:
-    """Raise RunError if the arrays have too few values for `config`, before a huge model is allocated."""
-    width, inner = config.d_model, config.d_ff
-    least = config.source_vocab_size * width + (0 if config.share_embeddings else config.target_vocab_size * width)
-    least += config.num_encoder_layers * (4 * width * width + 2 * width * inner)
-    least += config.num_decoder_layers * (8 * width * width + 2 * width * inner)
-    if config.positions == "learned":
-        least += config.max_length * width
-    count = sum(array.size for array in arrays.values())
-    if count < least:
-        raise RunError(f"{checkpoint}: the weights do not fit the configuration: they have {count:,} values, a model "
-                       f"of these sizes at least {least:,}")
-
-
 # --------------------------------------------------------------------------- helpers
 
 
@@ -300,8 +256,6 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
     state: dict[int, dict[str, Any]] = {}
     for key, array in arrays.items():
         index, _, name = key.partition(".")
-        if not index.isdecimal():
-            raise CheckpointError(f"{OPTIMIZER}: {key!r} is not the state of a parameter")
         state.setdefault(int(index), {})[name] = array
     for index, entries in rest["numbers"].items():
         state.setdefault(int(index), {}).update(entries)
@@ -309,34 +263,14 @@ def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an exception on one short line: of a long list, the first entries and the number of the others."""
-    lines = (f"there is no {error}" if isinstance(error, KeyError) else str(error)).splitlines()
-    if len(lines) > 1:
-        lines = [_clipped(_few(line.split(", "), ", ", 3), 180) for line in lines]
-    return _clipped(" ".join(_few(lines, " ", 3).split()), 600)
-
-
-def _few(parts: list[str], separator: str, shown: int) -> str:
-    more = f"{separator}and {len(parts) - shown:,} more" if len(parts) > shown else ""
-    return separator.join(parts[:shown]) + more
-
-
-def _clipped(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _integer(digits: str) -> int:
-    """An integer of run.json; the largest that a run has is a seed, which has 64 bits."""
-    if len(digits) > 20:
-        raise ValueError(f"a number of {len(digits):,} digits")
-    return int(digits)
+    """The message of an exception on one short line."""
+    return shortened(f"there is no {error}" if isinstance(error, KeyError) else str(error), 600)
 
 
 def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
     """The arrays of a checkpoint, whose ``run.json`` holds the bytes `run`."""
     arrays, metadata = load_tensors(path)
-    expected = _checksum(run)
-    if metadata.get("run", expected) != expected:
+    if metadata.get("run") != _checksum(run):
         raise RunError(f"{path.parent}: damaged: {path.name} and {RUN} do not belong together")
     return arrays
 

@@ -23,7 +23,7 @@ from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run, load_description, run_json
+from transformer.training.checkpoints import Run, load_description
 from transformer.training.files import replace_file
 from transformer.training.lock import only_writer
 from transformer.training.memory import keep_freed_memory
@@ -238,10 +238,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 
     Raises:
         RunError: float16 on the host; `out` is a file; it holds a run and `resume` is False, or the reverse; another
-            training writes to it; a pair is longer than the positions (`PairTooLong`); the vocabularies are too large
-            to be saved; `resume` with options or pairs that may not change, or from a checkpoint that cannot be used.
-            Nothing was changed.
-        ValueError: the vocabularies or the positions are more than a `Run` may have.
+            training writes to it; a pair is longer than the positions (`PairTooLong`); `resume` with options or pairs
+            that may not change, or from a checkpoint that cannot be used. Nothing was changed.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
             written.
@@ -262,7 +260,6 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             ranks.first(lambda: check_new(out))
             options = _with_shards(options, config, ranks)
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
-        run_json(run.to_json())  # a RunError comes now, not at the first checkpoint
         keep_freed_memory()
         ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
                       the_options=options.to_json)

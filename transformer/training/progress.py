@@ -26,9 +26,6 @@ class Progress:
         loss_sum, loss_tokens: the sum of the training losses since the last validation and the number of their tokens,
             without skipped updates.
         skipped: the number of updates that the loss scale skipped in a row, up to the last one.
-
-    Raises:
-        TypeError: a value is not a number of at least 0, or a count is not whole.
     """
 
     step: int = 0
@@ -58,12 +55,6 @@ class Progress:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The progress in a checkpoint's entries `values`; others than the attributes are ignored."""
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value, kind = getattr(self, field.name), (int if field.type == "int" else int | float)
-            if not isinstance(value, kind) or isinstance(value, bool) or not 0 <= value < math.inf:
-                raise TypeError(f"the progress has {field.name} {value!r}, which is no number of its kind")
 
 
 class Lines:

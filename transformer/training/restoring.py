@@ -73,10 +73,6 @@ def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
     if any(getattr(earlier, name) != getattr(trainer.options, name) for name in ("steps", "epochs", "minutes")):
         progress.decay_from = progress.end = 0
         trainer.decide_end(progress.step)  # of another length
-    batches = len(trainer.plan(progress.epoch))
-    if progress.batch >= batches:
-        raise ValueError(f"the progress has batch {progress.batch} to come next, and epoch {progress.epoch} has "
-                         f"{batches}")
     if best is not None:
         trainer.best = Validation.from_json(best)
     trainer.model.load_state_dict(arrays)

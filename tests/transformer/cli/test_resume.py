@@ -1,12 +1,9 @@
-"""``train --resume``: whole runs, and runs that go on; ``run.json`` edited by hand."""
+"""``train --resume``: whole runs, and runs that go on."""
 
-import json
 import shutil
 import sys
 
 import pytest
-
-from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer.commands import call, contents, refused
 from transformer.training.checkpoints import load_run
@@ -105,56 +102,3 @@ def test_the_limits_that_ended_a_run_are_those_to_raise(copy):
                           ("--steps 2 --minutes 1e-9 --patience 9", "--steps N --minutes N")):
         said = call("train", "--resume", "--out", copy, "--quiet", *given.split()).stdout
         assert f"python -m transformer train --out {copy} --resume {raised}\n" in said
-
-
-@pytest.fixture
-def described(copy):
-    """The run.json of the copy, whose arrays may belong to any, as files of another program's do: no checksums."""
-    [checkpoint] = (copy / "checkpoints").iterdir()
-    for name in ("model.safetensors", "optimizer.safetensors"):
-        save_tensors(checkpoint / name, load_tensors(checkpoint / name)[0])
-    return checkpoint / "run.json"
-
-
-def edit(path, place, value):
-    values = json.loads(path.read_text(encoding="utf-8"))
-    inner = values
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = value
-    path.write_text(json.dumps(values), encoding="utf-8")
-
-
-def places(values, path=()):
-    """The path of every entry of nested JSON values, but for the many tokens of a vocabulary."""
-    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
-        yield (*path, key)
-        if isinstance(value, dict | list) and len(value) < 30:
-            yield from places(value, (*path, key))
-
-
-WRONG = [None, "wrong", -1, [], {}, True, 0.5]
-
-
-def test_any_entry_edited_by_hand_is_taken_or_refused_in_one_line(copy, described):
-    """Each entry gets one wrong value, a different one from place to place."""
-    text = described.read_text(encoding="utf-8")
-    refusals = 0
-    for number, place in enumerate(places(json.loads(text))):
-        described.write_text(text, encoding="utf-8")
-        edit(described, place, WRONG[number % len(WRONG)])
-        for command in (["info", copy], ["train", "--resume", "--out", copy, "--quiet"]):
-            result = call(*command)
-            assert result.exit_code in (0, 2), (place, result.exception)
-            refusals += result.exit_code == 2
-            if result.exit_code == 2:
-                assert result.stderr.startswith("Error: "), place
-                assert result.stderr.count("\n") == 1, place
-    assert refusals > 50
-
-
-def test_a_position_beyond_the_epoch_and_a_model_of_immense_size_are_refused(copy, described):
-    edit(described, ("progress", "batch"), 99)
-    assert "batch 99 to come next, and epoch 0 has" in refused("train", "--resume", "--out", copy, "--steps", 3)
-    edit(described, ("model", "num_encoder_layers"), 2 * 10**9)
-    assert "do not fit the configuration" in refused("info", copy)

@@ -96,8 +96,6 @@ def test_a_damaged_scale_is_refused(stand_in, tmp_path):
     options = {"device": "cuda", "schedule": "constant", **HALF}
     runs.run(tmp_path, steps=2, **options)
     checkpoint = tmp_path / "checkpoints" / "00000002"
-    for path in checkpoint.glob("*.safetensors"):  # without checksums, as another program may write them
-        minigrad.checkpoint.save_tensors(path, minigrad.checkpoint.load_tensors(path)[0])
     progress = load_run(tmp_path, "latest")[0].progress
     for state in (5, {}, {"scale": "many"}):
         runs.edit_json(checkpoint / "run.json", progress=progress | {"scaler": state})
