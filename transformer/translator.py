@@ -41,7 +41,7 @@ class Translation:
 
     Attributes:
         text: the translated line.
-        score: its log-probability, normalised by the `length_penalty`; higher is better.
+        score: its log-probability, normalised for length; higher is better.
         ids: its target token ids, without begin- and end-of-sentence.
         truncated: whether the line has more tokens than the model has positions, and was cut.
     """
@@ -76,8 +76,8 @@ class Translator:
         return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
-                  length_penalty: str = "gnmt", alpha: float | None = None,
-                  max_length: int | None = None, ranks: Alone = ALONE) -> list[list[Translation]]:
+                  alpha: float | None = None, max_length: int | None = None,
+                  ranks: Alone = ALONE) -> list[list[Translation]]:
         """The best translations of each line, best first.
 
         Args:
@@ -86,7 +86,7 @@ class Translator:
             beam: the beam size; 1 is greedy decoding.
             num_best: the number of translations to return for each line, at most `beam`.
             batch_size: the number of lines decoded together. Lines of like length share a batch, to limit padding.
-            length_penalty, alpha: the normalisation of scores, see `beam_search`; alpha None: the translator's `alpha`.
+            alpha: of the normalisation of scores, see `beam_search`; None: the translator's `alpha`.
             max_length: the most tokens of a translation; by default twice the source's plus 10.
             ranks: the processes that divide the work; each calls with the same lines, and has all results.
 
@@ -110,7 +110,7 @@ class Translator:
         def translated(chosen: list[int]) -> list[list[tuple[float, list[int]]]]:
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
             with suitable_products(self.model.config):
-                found = beam_search(self.model, batch.source, beam, num_best, max_length, length_penalty, alpha)
+                found = beam_search(self.model, batch.source, beam, num_best, max_length, alpha)
             return [[(hypothesis.score, hypothesis.ids) for hypothesis in hypotheses] for hypotheses in found]
 
         batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
@@ -147,13 +147,13 @@ class Translator:
         return total / sum(batch.num_target_tokens for batch in batches)
 
     def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
-                 length_penalty: str = "gnmt", alpha: float | None = None, max_length: int | None = None,
-                 ranks: Alone = ALONE, bleu_tokenize: str | None = None) -> dict[str, Any]:
+                 alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
+                 bleu_tokenize: str | None = None) -> dict[str, Any]:
         """Translate the `sources` and compare with the `references`.
 
         Args:
             sources, references: texts, one reference for each source and at least one.
-            beam, batch_size, length_penalty, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
+            beam, batch_size, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
                 memory for the loss, too.
             ranks: as for `translate`.
             bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
@@ -174,8 +174,7 @@ class Translator:
             raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
                              "for each")
         loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
-        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, length_penalty, alpha, max_length,
-                                                     ranks)]
+        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks)]
         outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from transformer import Transformer, TransformerConfig
-from transformer.decode import beam_search, greedy
+from transformer.decode import greedy
+from transformer.decode.beam import search
+from transformer.decode.steps import decoding, translation
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models" / "aren"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the model {FOLDER.name} is not beside the repository")
@@ -78,7 +80,9 @@ def test_greedy_and_beam_search(model, cases):
     sources = np.full((len(cases), max(len(case["source_ids"]) for case in cases)), PAD)
     for row, case in zip(sources, cases, strict=True):
         row[:len(case["source_ids"])] = case["source_ids"]
-    found = zip(greedy(model, sources), beam_search(model, sources, 4, 2, length_penalty="mean"), cases, strict=True)
+    with decoding(model):  # there scores are means
+        best_two = search(translation(model, sources, None), 4, 2, lambda log_p, length: log_p / length)
+    found = zip(greedy(model, sources), best_two, cases, strict=True)
     for best, hypotheses, case in found:
         assert best.ids == case["greedy_ids"]
         assert best.log_probability / (len(best.ids) + 1) == pytest.approx(case["greedy_score"], abs=TOLERANCE)

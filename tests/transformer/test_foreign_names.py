@@ -188,7 +188,6 @@ MAPS = {
     "fused and transposed": ({"h.{}.c_attn": Fused(QKV, transpose=True), "h.{}": LAYER,
                               "h.{}.c_proj": transposed(f"{ATTENTION}.output")},
                              {"h.0.c_attn.weight", "h.0.c_proj.bias", "h.1.norm1.weight"}),
-    "by head": ({"h.{}.qkv": Fused(QKV, heads=2)}, {"h.0.qkv.weight"}),
 }
 
 
@@ -209,7 +208,7 @@ def test_a_path_and_a_module_in_the_other_order(tmp_path):
 
 
 def test_how_a_fused_tensor_stands():
-    """Against its definition: rows of query, key and value; the same transposed; and head by head."""
+    """Against its definition: rows of query, key and value; the same transposed."""
     module = fill(MultiHeadAttention(4, 2))
     q, k, v = (getattr(module, name).weight.numpy() for name in ("query", "key", "value"))
     names = ("query", "key", "value")
@@ -219,9 +218,6 @@ def test_how_a_fused_tensor_stands():
     turned = to_pytorch(module, rename={"qkv": Fused(names, transpose=True)})
     assert np.array_equal(turned["qkv.weight"].numpy(), np.concatenate([q, k, v]).T)
     assert np.array_equal(turned["qkv.bias"].numpy(), stacked["qkv.bias"].numpy())
-    by_head = to_pytorch(module, rename={"qkv": Fused(names, heads=2)})
-    assert np.array_equal(by_head["qkv.weight"].numpy(),
-                          np.concatenate([q[:2], k[:2], v[:2], q[2:], k[2:], v[2:]]))
 
 
 FUNCTIONS = {
@@ -265,26 +261,17 @@ def test_what_the_map_says_has_no_counterpart():
 @pytest.mark.parametrize(("rename", "message"), [
     ({"h.{}": "norm"}, "'h.{}' and 'norm' must have equally many {}"),
     ({"qkv": Fused(("norm", "table"))}, "qkv.bias would hold table.bias, which a Block lacks"),
-    ({"qkv.{}": Fused(QKV, heads=3)}, "Fused: 3 heads do not divide the rows of layers.0.self_attention.query.weight"),
     ({"qkv.0.weight": Fused(("layers.0.self_attention.query.weight", "norm.weight"))},
      "Fused: layers.0.self_attention.query.weight, norm.weight cannot be stacked, with shapes (4, 4), (4,)"),
     ({"h": "layers", "ln_f": "nrom"}, "'ln_f': 'nrom' leads to nothing in the Block"),
-], ids=["{}", "absent", "heads", "widths", "mistyped"])
+], ids=["{}", "absent", "widths", "mistyped"])
 def test_a_map_that_cannot_be(rename, message):
     module = Block()
     for call in (lambda: to_pytorch(module, rename=rename), lambda: load_pytorch(module, to_pytorch(module) | {
             "qkv.0.weight": np.zeros((12, 4), np.float32)}, rename=rename)):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
-    for wrong in (5, "norm", {"a": 3}, {1: "norm"}, [("a", "b", "c")]):
-        with pytest.raises(TypeError, match="rename: expected"):
-            load_pytorch(module, {}, rename=wrong)
     assert load_pytorch(module, to_pytorch(module), rename={"ln_f": "nrom"}, strict=False) == ([], [])
-    with pytest.raises(TypeError, match=r"Fused: names must be a tuple, got 'a'; transposed\('a'\)"):
-        Fused("a")
-    for parts, heads in (((), None), (("a", "b"), 0)):
-        with pytest.raises(ValueError, match=r"Fused: .* got"):
-            Fused(parts, heads=heads)
     with pytest.raises(TypeError, match="names of a state must be strings, got 1"):
         load_pytorch(module, {1: np.zeros(4, np.float32)})
 

@@ -111,18 +111,15 @@ def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
 
 # --- Beam search ----------------------------------------------------------------------------------
 
-PENALTIES = [("gnmt", 0.6), ("mean", 0.0), ("none", 0.0)]
-
-
-@pytest.mark.parametrize(("penalty", "alpha"), PENALTIES, ids=str)
+@pytest.mark.parametrize("alpha", [0.6, 0.0])
 @pytest.mark.parametrize("change", [lambda model: model, WithoutPast], ids=["cached", "computed anew"])
-def test_a_wide_beam_finds_what_exhaustive_search_finds(change, penalty, alpha):
+def test_a_wide_beam_finds_what_exhaustive_search_finds(change, alpha):
     """Of the 121 continuations that end within five tokens."""
     model = peaked(sharpness=3.0)
-    found = generate(change(model), PROMPTS[:4], 5, beam_size=400, length_penalty=penalty, alpha=alpha, end_id=END,
+    found = generate(change(model), PROMPTS[:4], 5, beam_size=400, alpha=alpha, end_id=END,
                      never=NEVER)
     for prompt, hypothesis in zip(PROMPTS, found, strict=False):
-        ended = {ids: normalised(value, len(ids), penalty, alpha)
+        ended = {ids: normalised(value, len(ids), alpha)
                  for ids, value in all_continuations(model, prompt, 5).items() if ids[-1] == END}
         assert len(ended) == 121
         assert whole(hypothesis) == max(ended, key=ended.get)
@@ -239,21 +236,20 @@ class Several(nn.Module):
     ({"prompt": [[3], [0.5]]}, TypeError, "prompt 1 is of float64"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
-    ({"prompt": [[3] * 41]}, ValueError, "prompt 0 has 41 tokens, .* 40 positions; shorten it"),
-    ({"max_new_tokens": 41}, ValueError, "prompt 0 has 1 tokens, and 41 new .* at most 40"),
+    ({"prompt": [[3] * 41]}, ValueError, "41 tokens is longer than the model's 40 positions"),
+    ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
     ({"max_new_tokens": 2.0}, TypeError, "max_new_tokens .* float"),
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
-    ({"length_penalty": "avg"}, ValueError, "generate: length_penalty .* 'avg'"),
     ({"temperature": 0.0}, ValueError, "generate: temperature .* 0.0"),
     ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
     ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
     ({"never": [-1]}, IndexError, "the token -1"),
     ({"never": 3}, TypeError, "never must be a sequence of tokens, got int 3"),
-    ({"never": range(11)}, ValueError, "never excludes all 11 tokens"),
     ({"end_id": 1.5}, TypeError, "end_id .* float 1.5"),
-    ({"model": Wrong()}, ValueError, r"logits of shape .* got \(1, 11\) for ids of shape \(1, 1\)"),
+    ({"model": Several()}, ValueError, "logits alone, of shape .* got a tuple"),
+    ({"model": Wrong()}, ValueError, r"logits alone, of shape .* got a Tensor \(1, 11\) for ids"),
 ], ids=str)
 def test_mistakes(arguments, error, message):
     with pytest.raises(error, match=message):
@@ -261,9 +257,8 @@ def test_mistakes(arguments, error, message):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (Several, "must return the logits alone, .* got a tuple"),
     (lambda: lambda ids: ids, "generate: the model must be a decoder-only Module, .* got a function"),
-    (tiny_model, "got a Transformer; .* decodes by greedy"),
+    (tiny_model, "got a Transformer"),
 ])
 def test_what_is_no_model_to_continue_with(make, message):
     with pytest.raises(TypeError, match=message):

@@ -58,9 +58,9 @@ def test_blank_lines_stay_blank_and_the_model_does_not_see_them(translator, monk
 
 
 def test_scores_are_those_of_the_search(translator):
-    [found] = translator.translate(["one two"], beam=4, num_best=3, length_penalty="mean")
+    [found] = translator.translate(["one two"], beam=4, num_best=3, alpha=1.2)
     source = [[*translator.source_tokenizer.encode("one two"), EOS]]
-    [expected] = beam_search(translator.model, source, 4, 3, length_penalty="mean")
+    [expected] = beam_search(translator.model, source, 4, 3, alpha=1.2)
     assert [(t.ids, t.score) for t in found] == [(h.ids, h.score) for h in expected]
     assert [t.text for t in found] == [translator.target_tokenizer.decode(h.ids) for h in expected]
     assert found[0].score > found[1].score > found[2].score

@@ -214,7 +214,7 @@ checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="
 
 
 def decoding_options(command: F) -> F:
-    """The options of the commands that decode: beam, batch_size, length_penalty, alpha, max_length, and the machine's:
+    """The options of the commands that decode: beam, batch_size, alpha, max_length, and the machine's:
     checkpoint, device, ranks, threads.
     """
     section = "Decoding"
@@ -223,10 +223,9 @@ def decoding_options(command: F) -> F:
                help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
         option("--batch-size", type=COUNT, default=64, metavar="N", section=section,
                help="Sentences decoded together."),
-        option("--length-penalty", type=click.Choice(["gnmt", "mean", "none"]), default="gnmt", section=section,
-               help="How a log-probability is divided by the length: ((5 + n) / 6)^alpha, n, or not at all."),
         option("--alpha", type=FiniteRange(0, MAX_ALPHA), section=section,
-               help=f"The exponent of gnmt.  [default: what the training chose, or {ALPHA}]"),
+               help="A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  "
+                    f"[default: what the training chose, or {ALPHA}]"),
         option("--max-length", type=COUNT, metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
         checkpoint_option, device_option, distributed_option,

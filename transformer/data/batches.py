@@ -66,14 +66,7 @@ def batches_by_length(
 
     Returns:
         One int64 array of indices into ``examples`` for each batch.
-
-    Raises:
-        ValueError: ``batch_tokens`` is less than 1, or ``seed`` or ``epoch`` is negative.
     """
-    if batch_tokens < 1:
-        raise ValueError(f"batches_by_length: batch_tokens must be at least 1, got {batch_tokens}")
-    if seed < 0 or epoch < 0:
-        raise ValueError(f"batches_by_length: seed and epoch must not be negative, got {seed} and {epoch}")
     source_lengths = np.array([len(source) for source, _ in examples], dtype=np.int64)
     steps = np.array([len(target) + 1 for _, target in examples], dtype=np.int64)
     return divide(source_lengths, steps, batch_tokens, np.random.default_rng([seed, epoch]))

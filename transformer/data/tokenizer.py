@@ -91,9 +91,9 @@ class _TableTokenizer(Tokenizer):
         """The pieces of ``text``."""
 
     @classmethod
-    def train(cls, texts: Iterable[str], size: int | None = None, min_count: int = 1) -> Self:
-        """Keep the most frequent tokens, all if ``size`` is None, that occur at least ``min_count`` times."""
-        return cls(Vocabulary.build(map(cls.split, texts), max_size=size, min_count=min_count))
+    def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
+        """Keep the most frequent tokens, all if ``size`` is None."""
+        return cls(Vocabulary.build(map(cls.split, texts), size))
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id_of(token) for token in self.split(text)]

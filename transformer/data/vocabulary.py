@@ -36,15 +36,12 @@ class Vocabulary:
             raise ValueError(f"Vocabulary: a token has the lone surrogate {error.object[error.start]!r}") from error
 
     @classmethod
-    def build(
-        cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None, min_count: int = 1
-    ) -> "Vocabulary":
+    def build(cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None) -> "Vocabulary":
         """Number the tokens of a corpus by falling frequency; equally frequent ones by their text.
 
         Args:
             token_lists: the tokens of each sentence. Tokens spelt like a special are skipped.
             max_size: keep the most frequent, so that ``len(vocabulary) <= max_size``, specials included.
-            min_count: keep tokens that occur at least this often.
 
         Raises:
             ValueError: ``max_size`` leaves no room for the four specials.
@@ -54,7 +51,7 @@ class Vocabulary:
                 f"Vocabulary.build: max_size={max_size} has no room for the {len(SPECIALS)} specials"
             )
         counts = Counter(token for tokens in token_lists for token in tokens)
-        kept = [token for token, count in counts.items() if count >= min_count and token not in SPECIALS]
+        kept = [token for token in counts if token not in SPECIALS]
         kept.sort(key=lambda token: (-counts[token], token))
         return cls(kept if max_size is None else kept[: max_size - len(SPECIALS)])
 

@@ -18,7 +18,7 @@ Score = Callable[[Any, Any], Any]
 
 
 def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int = 1, max_length: int | None = None,
-                length_penalty: str = "gnmt", alpha: float = 0.6) -> list[list[Hypothesis]]:
+                alpha: float = 0.6) -> list[list[Hypothesis]]:
     """The best translations of each sentence, found by beam search.
 
     Each step takes the `beam_size` most probable extensions of the open hypotheses; those that end in end-of-sentence
@@ -32,10 +32,8 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         num_best: the number of translations to return for each sentence, at most `beam_size`.
         max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
             tokens plus 10, but no more than the model's positions.
-        length_penalty: the score of a finished hypothesis of ``|Y|`` tokens, end-of-sentence included:
-            "gnmt": ``log P / ((5 + |Y|) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14);
-            "mean": ``log P / |Y|``; "none": ``log P``.
-        alpha: α of "gnmt", from 0 to 10.
+        alpha: α, from 0 to 10, of the score of a finished hypothesis of ``|Y|`` tokens, end-of-sentence included:
+            ``log P / ((5 + ``|Y|``) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14).
 
     Returns:
         For each row of `source` at most `num_best` different hypotheses, best first. Hypotheses cut off at `max_length`
@@ -49,7 +47,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score = scoring(length_penalty, alpha, "beam_search")
+    score = scoring(alpha, "beam_search")
     with decoding(model):
         return in_parts(lambda part: search(translation(model, part, max_length), beam_size, num_best, score), model,
                         source)
@@ -154,15 +152,8 @@ class _Beams:
                 for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
 
 
-def scoring(length_penalty: str, alpha: float, caller: str) -> Score:
+def scoring(alpha: float, caller: str) -> Score:
     """The function that scores hypotheses; errors name the `caller`."""
     if not 0 <= alpha <= MAX_ALPHA:  # nan, too
         raise ValueError(f"{caller}: alpha must be a number from 0 to {MAX_ALPHA:g}, got {alpha}")
-    scores: dict[str, Score] = {
-        "gnmt": lambda log_probability, length: log_probability / ((5 + length) / 6) ** alpha,
-        "mean": lambda log_probability, length: log_probability / length,
-        "none": lambda log_probability, length: log_probability,
-    }
-    if length_penalty not in scores:
-        raise ValueError(f"{caller}: length_penalty must be one of {', '.join(scores)}, got {length_penalty!r}")
-    return scores[length_penalty]
+    return lambda log_probability, length: log_probability / ((5 + length) / 6) ** alpha

@@ -25,9 +25,8 @@ Prompt = NDArray[np.int64]  # (T,)
 
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
-             top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, length_penalty: str = "gnmt",
-             alpha: float = 0.6, end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None
-             ) -> list[Hypothesis]:
+             top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, alpha: float = 0.6,
+             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None) -> list[Hypothesis]:
     """Continue each prompt with the tokens that the model predicts.
 
     By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
@@ -42,7 +41,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         max_new_tokens: the most tokens to add, `end_id` included.
         temperature, top_k, top_p: as for `sample`. ``minigrad.manual_seed`` makes the draws reproducible; those of the
             first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
-        beam_size, length_penalty, alpha: as for `beam_search`; ``|Y|`` counts the new tokens.
+        beam_size, alpha: as for `beam_search`; ``|Y|`` counts the new tokens.
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.
         memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
@@ -60,7 +59,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     """
     prompts = _prompts(model, prompt, max_new_tokens, "generate")
     beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
-    score = scoring(length_penalty, alpha, "generate")
+    score = scoring(alpha, "generate")
     choice_of = _choice("generate", max_new_tokens, len(prompts), temperature, top_k, top_p)
     if memory is not None and len(memory) != len(prompts):
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
@@ -156,13 +155,11 @@ def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) ->
     """The prompts on the host, checked with the model."""
     if not isinstance(model, nn.Module) or isinstance(model, Transformer):
         raise TypeError(f"{caller}: the model must be a decoder-only Module, whose call takes ids (B, T) and returns "
-                        f"logits (B, T, V), got a {type(model).__name__}; a function becomes one as the forward of a "
-                        "Module, and a Transformer decodes by greedy, sample and beam_search")
+                        f"logits (B, T, V), got a {type(model).__name__}")
     max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
     raw = prompt.data if isinstance(prompt, Tensor) else prompt
     rows = [np.asarray(row.data if isinstance(row, Tensor) else row)
             for row in (to_numpy(raw) if is_array(raw) else raw)]
-    positions = getattr(model, "max_length", None)
     for number, row in enumerate(rows):
         if row.ndim != 1:
             raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "
@@ -171,9 +168,4 @@ def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) ->
             raise ValueError(f"{caller}: prompt {number} has no tokens; begin with a token such as begin-of-text")
         if row.dtype.kind not in "iu":
             raise TypeError(f"{caller}: prompts must be integers, prompt {number} is of {row.dtype}")
-        if positions is not None and len(row) + max_new_tokens - 1 > positions:
-            most = positions + 1 - len(row)
-            remedy = f"ask for at most {most} new ones" if most > 0 else "shorten it"
-            raise ValueError(f"{caller}: prompt {number} has {len(row)} tokens, and {max_new_tokens} new ones do not "
-                             f"fit the model's {positions} positions; {remedy}, or train with a greater max_length")
     return [row.astype(np.int64) for row in rows]

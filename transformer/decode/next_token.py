@@ -173,19 +173,15 @@ class Continuation(_Prefixes):
 
     def last(self, logits: Tensor, ids: NDArray[np.int64]) -> Any:
         """The logits of the last token, a raw array (rows, V), from (rows, T, V); an error for anything else."""
-        if not isinstance(logits, Tensor):
-            raise TypeError("generate: the model must return the logits alone, a Tensor (batch, length, vocabulary), "
-                            f"got a {type(logits).__name__}; wrap it in a Module whose forward does")
-        if logits.ndim != 3 or tuple(logits.shape[:2]) != ids.shape:
-            raise ValueError(f"generate: the model must return logits of shape (batch, length, vocabulary), got "
-                             f"{tuple(logits.shape)} for ids of shape {ids.shape}")
+        shape = tuple(getattr(logits, "shape", ()))
+        if len(shape) != 3 or shape[:2] != ids.shape:
+            raise ValueError("generate: the model must return logits alone, of shape (batch, length, vocabulary), got "
+                             f"a {type(logits).__name__} {shape} for ids of shape {ids.shape}")
         special = self.never if self.end is None else {*self.never, self.end}
         unknown = [token for token in special if not 0 <= token < logits.shape[2]]
         if unknown:
             raise IndexError(f"generate: the token {unknown[0]} of end_id and never is outside the vocabulary of "
                              f"{logits.shape[2]}")
-        if len(self.never) == logits.shape[2]:
-            raise ValueError(f"generate: never excludes all {logits.shape[2]} tokens of the vocabulary")
         return logits.data[:, -1].copy()
 
     def select(self, rows: NDArray[np.int64]) -> None:

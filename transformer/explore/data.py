@@ -48,7 +48,6 @@ from transformer.explore.steps import check_formulas
 from transformer.explore.traced import PER_HEAD, PROJECTIONS, AttentionTrace, ResidualTrace
 
 FORMAT = 2
-DTYPES = ("float64", "float32", "uint8")
 Json = dict[str, Any]
 
 
@@ -100,14 +99,6 @@ def encode_array(array: Any, dtype: str) -> Json:
     """An array, of any device, as JSON: shape, dtype and its little-endian bytes in C order."""
     host = np.asarray(to_numpy(array), dtype=np.dtype(dtype).newbyteorder("<"))
     return {"shape": list(host.shape), "dtype": dtype, "data": base64.b64encode(host.tobytes()).decode("ascii")}
-
-
-def decode_array(entry: Json) -> np.ndarray[Any, Any]:
-    """The array that `encode_array` wrote; ValueError for malformed entries."""
-    if entry["dtype"] not in DTYPES:
-        raise ValueError(f"decode_array: dtype {entry['dtype']!r} is none of {', '.join(DTYPES)}")
-    stored = np.frombuffer(base64.b64decode(entry["data"], validate=True), np.dtype(entry["dtype"]).newbyteorder("<"))
-    return stored.reshape(entry["shape"]).astype(entry["dtype"])
 
 
 def page_data(title: str, loss: float | None, loss_name: str, precision: str, tokens: Tokens,

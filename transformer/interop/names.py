@@ -20,7 +20,6 @@ from transformer.interop.rename import (
     as_function,
     by_function,
     by_map,
-    check_rename,
     leads_nowhere,
 )
 from transformer.model import (
@@ -133,7 +132,6 @@ def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Re
         raise TypeError(f"PyTorch's names: expected a module of minigrad, got a {type(module).__name__}")
     if names is not None and not any(isinstance(part, Transformer) for part in module.modules()):
         raise TypeError(f"names are those of the parts of a Transformer, and a {type(module).__name__} has none")
-    check_rename(rename)
     state = module.state_dict()
     around = {name for name in state if isinstance(module, Encoder | Decoder) and name.startswith("embedding.")}
     found: Iterable[Entry] = _walk(module, "", "", ModelNames() if names is None else names, around)

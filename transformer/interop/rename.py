@@ -11,7 +11,6 @@ from typing import Any
 
 import minigrad
 from minigrad import Tensor
-from minigrad.arguments import whole_number
 from minigrad.device import on_device_of
 
 
@@ -22,22 +21,10 @@ class Fused:
     Attributes:
         names: of the parameters here, in the order in which they are stacked along the first axis.
         transpose: whether a matrix of theirs is (in, out), as that of GPT-2's ``Conv1D``; ours are (out, in).
-        heads: the number of heads, if the rows are ordered by head, then by name, as in GPT-NeoX and BLOOM; None if all
-            rows of a parameter stand together.
     """
 
     names: tuple[str, ...]
     transpose: bool = False
-    heads: int | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.names, str):
-            raise TypeError(f"Fused: names must be a tuple, got {self.names!r}; transposed({self.names!r}) is for a "
-                            "matrix that only stands the other way round")
-        if not self.names:
-            raise ValueError("Fused: needs the name of a parameter here, got none")
-        if self.heads is not None:
-            whole_number(self.heads, "heads", "Fused")
 
     def shape(self, parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """The shape of their tensor, given those of the parameters."""
@@ -45,18 +32,12 @@ class Fused:
         if len({part[1:] for part in parts}) > 1:
             raise ValueError(f"Fused: {', '.join(self.names)} cannot be stacked, with shapes "
                              f"{', '.join(map(str, parts))}")
-        if self.heads is not None and (len({part[0] for part in parts}) > 1 or parts[0][0] % self.heads):
-            raise ValueError(f"Fused: {self.heads} heads do not divide the rows of {', '.join(self.names)}, of shapes "
-                             f"{', '.join(map(str, parts))}")
         return joined[::-1] if self._turns(joined) else joined
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """Their tensor, which shares no memory with the parameters."""
         self.shape([part.shape for part in parts])
         joined = minigrad.concatenate(parts) if len(parts) > 1 else parts[0].clone()
-        if self.heads is not None:
-            by_part = joined.reshape(len(parts), self.heads, -1, *joined.shape[1:])
-            joined = by_part.swapaxes(0, 1).reshape(joined.shape)
         return joined.T.clone() if self._turns(joined.shape) else joined
 
     def split(self, array: Any, parts: Sequence[tuple[int, ...]]) -> list[Any]:
@@ -64,9 +45,6 @@ class Fused:
         with on_device_of(array):
             if self._turns(array.shape):
                 array = array.T
-            if self.heads is not None:
-                by_head = array.reshape(self.heads, len(parts), -1, *array.shape[1:])
-                array = by_head.swapaxes(0, 1).reshape(array.shape)
             if len(parts) == 1:
                 return [array]  # which may have no axis
             return [array[start:end] for start, end in pairwise(accumulate((part[0] for part in parts), initial=0))]
@@ -84,19 +62,6 @@ Pairs = Sequence[tuple[str, str | None]]  # of a regular expression and its repl
 Rename = Mapping[str, str | Fused | None] | Callable[[str], str | None] | Pairs
 Entry = tuple[str, Fused]  # a name of theirs, and the parameters here that it holds
 Rule = tuple[str, Fused]  # the same for templates of names
-
-
-def check_rename(rename: Any) -> None:
-    """Raise a TypeError for what is no `Rename`."""
-    if isinstance(rename, Mapping):
-        wrong = [item for item in rename.items()
-                 if not isinstance(item[0], str) or not isinstance(item[1], str | Fused | None)]
-        if wrong:
-            raise TypeError(f"rename: expected their name: a name here, Fused, transposed or None, got {wrong[0]!r}")
-    elif rename is not None and not callable(rename) and not (isinstance(rename, list | tuple) and all(
-            isinstance(pair, list | tuple) and len(pair) == 2 for pair in rename)):
-        raise TypeError("rename: expected a dictionary, a function, or a list of pairs of a regular expression and its "
-                        f"replacement, got {rename!r}")
 
 
 def by_map(entries: Iterable[Entry], rename: Mapping[str, str | Fused | None]) -> Iterator[Entry]:

@@ -25,17 +25,14 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return right / len(references)
 
 
-def token_accuracy(
-    hypotheses: Sequence[str | Sequence[object]], references: Sequence[str | Sequence[object]]
-) -> float:
+def token_accuracy(hypotheses: Sequence[Sequence[object]], references: Sequence[Sequence[object]]) -> float:
     """The fraction of all reference tokens that the hypothesis has at the same position.
 
     Tokens that a short hypothesis lacks count as wrong; those that a long one has beyond the reference do
     not count.
 
     Args:
-        hypotheses, references: each a text, whose tokens are what white space separates, or a sequence of
-            tokens.
+        hypotheses, references: sequences of tokens.
 
     Raises:
         TypeError: one of the two is a single text.
@@ -43,7 +40,7 @@ def token_accuracy(
     """
     _check("token_accuracy", hypotheses, references)
     right = total = 0
-    for hypothesis, reference in zip(map(_tokens, hypotheses), map(_tokens, references), strict=True):
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
         right += sum(ours == theirs for ours, theirs in zip(hypothesis, reference, strict=False))
         total += len(reference)
     if not total:
@@ -114,10 +111,6 @@ def refuse_text(name: str, *lists: object) -> None:
 
 def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     return float(metric.corpus_score(list(hypotheses), [list(references)]).score), str(metric.get_signature())
-
-
-def _tokens(sentence: str | Sequence[object]) -> Sequence[object]:
-    return sentence.split() if isinstance(sentence, str) else sentence
 
 
 def _check(name: str, hypotheses: Sequence[object], references: Sequence[object]) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
+from tests.transformer.traces import decode_array
 from transformer.cli.explain import terminal
 from transformer.explore import explanation
-from transformer.explore.data import decode_array
 from transformer.translator import Translation, Translator
 
 CROSS = "decoder.layers.0.cross_attention"

@@ -70,5 +70,3 @@ def test_encode_and_collate_by_hand():
     assert collate(examples, np.array([2])).num_target_tokens == 1
     with pytest.raises(ValueError, match="at least one example"):
         collate(examples, [])
-    with pytest.raises(ValueError, match="batch_tokens"):
-        plan(examples, batch_tokens=0)

@@ -117,7 +117,6 @@ def test_shared_and_separate_vocabularies_and_their_limits():
     assert set(source.vocabulary.tokens[4:]) == {"a", "b", "x", "y", "z"}
     source, target = build_tokenizers("characters", ["aab"], ["xxyz"], size=5)
     assert (source.vocabulary.tokens[4:], target.vocabulary.tokens[4:]) == (("a",), ("x",))
-    assert WordTokenizer.train(["a a b"], min_count=2).vocabulary.tokens[4:] == ("a",)
 
 
 def test_mistakes_are_named(monkeypatch, tmp_path):

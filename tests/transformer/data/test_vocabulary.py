@@ -19,7 +19,6 @@ def test_build_orders_by_count_then_by_text_and_has_limits():
     assert Vocabulary.build(lists).tokens[4:] == ("a", "b", "c", "d")
     assert Vocabulary.build([["x"], ["y", "y"]]).tokens[4:] == ("y", "x")
     assert Vocabulary.build(lists, max_size=6).tokens[4:] == ("a", "b")
-    assert Vocabulary.build(lists, min_count=3).tokens[4:] == ("a",)
     assert len(Vocabulary.build(lists, max_size=4)) == 4
 
 

@@ -24,23 +24,23 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
         metric: the metric in the column "metric", "exact_match" or "bleu".
 
     Raises:
-        ValueError: the log is empty, or a line of it damaged, which the message names; or the metric is unknown.
+        ValueError, TypeError: the log is empty, or a line of it damaged; or the metric is unknown.
         FileNotFoundError: there is no log.
         ImportError: matplotlib is not installed.
     """
     if metric not in _METRICS:
         raise ValueError(f"plot_history: metric must be one of {', '.join(_METRICS)}, got {metric!r}")
+    rows: Sequence[Mapping[str, Any]]
     if isinstance(log, str | PathLike):
         path = Path(log)
-        path = path / "log.csv" if path.is_dir() else path
-        rows = _read(path)
+        with open(path / "log.csv" if path.is_dir() else path, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
     else:
-        rows = [(f"row {number}", row) for number, row in enumerate(log)]
+        rows = log
     if not rows:
         raise ValueError("plot_history: the log has no rows yet")
     label, scale = _METRICS[metric]
-    columns = {name: [_number(where, row, name) for where, row in rows]
-               for name in ("step", "train_loss", "valid_loss", "metric")}
+    columns = {name: [float(row[name]) for row in rows] for name in ("step", "train_loss", "valid_loss", "metric")}
     marker = "o" if len(rows) < 20 else ""
     with new_figure((9, 3.5)) as figure:
         left, right = figure.subplots(1, 2)
@@ -54,22 +54,3 @@ def plot_history(log: str | PathLike[str] | Sequence[Mapping[str, Any]], metric:
             axes.set_ylim(bottom=0)
             axes.grid(alpha=0.3)
     return figure
-
-
-def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """The rows of a log, each with its place in the file."""
-    if path.exists() and not path.is_file():  # a pipe has no end
-        raise ValueError(f"plot_history: {path} is not a file")
-    with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        reader = csv.DictReader(file, quoting=csv.QUOTE_NONE)  # a quotation mark would swallow lines
-        try:
-            return [(f"{path}, line {reader.line_num}", row) for row in reader]
-        except csv.Error as error:
-            raise ValueError(f"plot_history: {path}, line {reader.line_num + 1}: {error}") from error
-
-
-def _number(where: str, row: Mapping[str, Any], name: str) -> float:
-    try:
-        return float(row[name])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"plot_history: {where}: {name} is {str(row.get(name))[:40]!r}, not a number") from error

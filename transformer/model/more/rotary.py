@@ -56,7 +56,6 @@ def rotate(x: Any, positions: Any = 0, base: float = 10000.0, layout: str = "hal
         (…, T, d), in the dtype of x. Angles are computed in float64, so they are exact at long positions too.
 
     Raises:
-        TypeError: positions that are no numbers.
         ValueError: an odd number of features, or more than there are; an unknown layout; a base that is not positive;
             positions of another shape.
     """
@@ -75,14 +74,9 @@ def rotate(x: Any, positions: Any = 0, base: float = 10000.0, layout: str = "hal
 def _angles(positions: Any, shape: tuple[int, ...], base: float, count: int) -> np.ndarray[Any, Any]:
     """The angles (…, T, n) of n pairs, float64."""
     places = np.asarray(positions)
-    if places.dtype.kind not in "iuf":
-        raise TypeError(f"rotate: positions must be numbers, got {type(positions).__name__} {positions!r}")
     if places.ndim == 0:
         places = places + np.arange(shape[-2])
-    fits = all(n in (1, length) for n, length in zip(places.shape[::-1], shape[-2::-1], strict=False))
-    if places.ndim >= len(shape) or not fits:
-        raise ValueError(f"rotate: positions of shape {places.shape} do not broadcast to those of the tokens, "
-                         f"{shape[:-1]}")
+    np.broadcast_to(places, shape[:-1])  # ValueError if they do not
     return places[..., None] * float(base) ** (-np.arange(count) / count)
 
 
