@@ -1,6 +1,6 @@
 """A few updates of a small model, by one process or by the ranks that mpirun starts: the bits of what comes out.
 
-    python -m tests.distributed.steps '{"device": "cuda", "carries": "cuda-aware MPI", "shards": 4}'
+    python -m tests.distributed.steps '{"device": "cuda", "shards": 4}'
 
 On the device "cuda" the stand-in for CuPy computes. Rank 0 prints, for each rank, what `updates` returned there.
 """
@@ -20,7 +20,6 @@ from minigrad.device import array_module, to_numpy
 
 from tests import strict_cupy
 from tests.strict_cupy import machine
-from tests.strict_cupy import ndarray as cupy_array
 from transformer.distributed import Ranks, launch
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.distributed_gradients import DistributedGradients
@@ -78,22 +77,14 @@ def have_devices(count):
     machine.memory.used, machine.memory.held = [0] * count, [0] * count
 
 
-def takes_memory_of_the_stand_in():
-    """Let MPI take the stand-in's arrays, as one that is built for CUDA takes CuPy's."""
-    cupy_array.ndarray.__cuda_array_interface__ = property(lambda x: {**x._host.__array_interface__, "version": 3})
-    Ranks.takes_gpus = True
-
-
 def main(wanted):
     from mpi4py import MPI  # not above: the process that compares starts no MPI
 
-    carries, shards, threads = wanted.get("carries", "mpi"), wanted["shards"], wanted.get("threads", 1)
+    shards, threads = wanted["shards"], wanted.get("threads", 1)
     with stand_in_for(wanted.get("device", "cpu")):
         if wanted.get("device") == "cuda":
             have_devices(wanted.get("devices", 2))
             wanted["device"] = launch.own_device("cuda")
-        if carries == "cuda-aware MPI":
-            takes_memory_of_the_stand_in()
         ranks = Ranks(MPI.COMM_WORLD)
         result = updates(lambda model: DistributedGradients(model, ranks, threads, shards, bucket_bytes=4000), **wanted)
         told = ranks.exchange(result)

@@ -1,4 +1,4 @@
-"""Gradients between ranks with a GPU each: the bits of one process with as many shards, whatever carries them.
+"""Gradients between ranks with a GPU each: the bits of one process with as many shards.
 
 The stand-in for CuPy computes, on two devices unless a test says otherwise.
 """
@@ -18,7 +18,6 @@ HALF = {"half": True, "scale": 2.0**17}
 
 @pytest.mark.parametrize(("ranks", "wanted"), [
     (2, {"shards": 3, "device": "cuda"}),
-    pytest.param(2, {"shards": 3, "device": "cuda", "carries": "cuda-aware MPI"}, marks=slow),
     pytest.param(4, {"shards": 3, "device": "cuda"}, marks=slow),
     pytest.param(2, {"shards": 4, "device": "cuda", **HALF}, marks=slow),
     pytest.param(2, {"shards": 4, "threads": 2}, marks=slow),

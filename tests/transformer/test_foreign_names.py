@@ -202,11 +202,6 @@ def test_a_map_leads_there_and_back(name, tmp_path, device):
     assert same(snapshot(module), snapshot(other))
 
 
-def test_a_path_and_a_module_in_the_other_order(tmp_path):
-    with pytest.raises(TypeError, match=r"save_pytorch\(path, module\)"):
-        save_pytorch(Block(), tmp_path / "file")
-
-
 def test_how_a_fused_tensor_stands():
     """Against its definition: rows of query, key and value; the same transposed."""
     module = fill(MultiHeadAttention(4, 2))
@@ -272,13 +267,11 @@ def test_a_map_that_cannot_be(rename, message):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
     assert load_pytorch(module, to_pytorch(module), rename={"ln_f": "nrom"}, strict=False) == ([], [])
-    with pytest.raises(TypeError, match="names of a state must be strings, got 1"):
-        load_pytorch(module, {1: np.zeros(4, np.float32)})
 
 
 def test_what_is_neither_a_state_nor_a_file_of_one(tmp_path):
     module = Block()
-    with pytest.raises(TypeError, match=r"got a Block; give its state_dict\(\)"):
+    with pytest.raises(TypeError, match="a state_dict, got a Block"):
         load_pytorch(module, module)
     (tmp_path / "pickled.pt").write_bytes(b"PK\x03\x04" + bytes(60))
     with pytest.raises(ValueError, match=r"pickled\.pt: not a readable safetensors file.*torch\.load"):

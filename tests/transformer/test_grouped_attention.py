@@ -180,9 +180,3 @@ def test_a_model_with_it_trains_as_written():
 def test_what_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-@pytest.mark.parametrize("rotary", [True, RotaryPositions])
-def test_rotary_is_a_function_of_heads(rotary):
-    with pytest.raises(TypeError, match=r"rotary must be a function .* such as RotaryPositions\(\)"):
-        GroupedQueryAttention(12, 4, rotary=rotary)

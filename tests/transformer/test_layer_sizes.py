@@ -82,7 +82,7 @@ def test_a_mask_in_the_place_of_the_memory_is_an_error():
     """Without cross-attention it would not be looked at, and the layer would attend to later tokens."""
     layer = DecoderLayer(**SIZES, cross_attention=False)
     for mask in (causal_mask(4), Tensor(causal_mask(4))):
-        with pytest.raises(TypeError, match=r"got a mask; .* layer\(x, mask=mask\)"):
+        with pytest.raises(TypeError, match=r"layer\(x, mask=mask\)"):
             layer(features(2, 4), mask)
 
 

@@ -24,6 +24,7 @@ from transformer.cli.command import (
 from transformer.cli.streams import opened
 from transformer.cli.unknown import tell_unknown_of_all
 from transformer.data.parallel_text import ParallelText, first_of_each
+from transformer.data.tasks import get_task
 from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
 from transformer.training.files import write_output
@@ -76,7 +77,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
         if text.left_out:
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in run.data:
-        pairs = sources.task_of(run.data).pairs("test", count, seed)
+        pairs = get_task(run.data["task"]).pairs("test", count, seed)
     elif "train" in run.data:
         pairs = first_of_each(sources.validation(run.data))
     else:

@@ -90,8 +90,8 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
     earlier = TrainingOptions.from_json(run.training)
     with _mistakes():
         training = changed_training(earlier, given)
-    if not sources.is_described(run.data):
-        run.data |= _describe(out, given, earlier)
+    if "task" not in run.data and "train" not in run.data:
+        raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
     model = model_changes(given)
     changed = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
     changed += [name for name in ("train", "valid") if name in given and name not in run.data]
@@ -111,15 +111,6 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
         train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
                         for side in (train, valid))
     return Prepared(run, train, valid, [f"{len(train):,} training pairs, {len(valid):,} validation pairs"])
-
-
-def _describe(out: Path, given: dict[str, Any], options: TrainingOptions) -> dict[str, Any]:
-    """The description of the data from the options, for a run without one; `restore` compares the pairs."""
-    if not given.keys() & {"task", "train", "valid"}:
-        raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it, or "
-                       "name the same data:  --task NAME  or  --train SRC TGT --valid SRC TGT")
-    _check_data(given)
-    return RECIPES[given["task"]].changed(given).data(given["task"], options.seed) if "task" in given else {}
 
 
 def _check_data(given: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from transformer.cli.streams import opened
 from transformer.data.parallel_text import DataError, Pairs, ParallelText, hold_out
-from transformer.data.tasks import Task, get_task
+from transformer.data.tasks import get_task
 from transformer.distributed import Alone
 from transformer.training.run_folder import RunError
 
@@ -43,11 +43,6 @@ def _absolute(path: str) -> str:
     return str(resolved if resolved.exists() else Path(path).absolute())  # /dev/fd/63 resolves to the name of no file
 
 
-def is_described(data: dict[str, Any]) -> bool:
-    """Whether `data` says where the pairs come from; a run that began in a Python program need not have it."""
-    return "task" in data or "train" in data
-
-
 def check_readable(paths: Iterable[str], ranks: Alone) -> None:
     """DataError if one of the files is a pipe, and several ranks are to read it: each would get a part of it."""
     pipe = next((path for path in paths if path == "-" or Path(path).is_fifo()), None) if ranks.size > 1 else None
@@ -60,18 +55,12 @@ def read(data: dict[str, Any]) -> Text:
 
     Raises:
         DataError: a file is missing or malformed.
-        RunError: `data` is incomplete or malformed, as after an edit by hand.
     """
-    try:
-        if "task" not in data:
-            return _read_text(data["train"], data.get("valid"))
-        task = get_task(data["task"])
-        train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
-        return Text(train, valid)
-    except DataError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"the run does not say where its data is: {error!r} in the entry 'data' of run.json") from error
+    if "task" not in data:
+        return _read_text(data["train"], data.get("valid"))
+    task = get_task(data["task"])
+    train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
+    return Text(train, valid)
 
 
 def _read_text(train: list[str], valid: list[str] | None) -> Text:
@@ -92,11 +81,3 @@ def validation(data: dict[str, Any]) -> list[tuple[str, str]]:
     if "-" in [*data["train"], *data.get("valid", [])]:
         raise RunError("the run's text came from standard input: give --source and --target")
     return list(read(data).valid)
-
-
-def task_of(data: dict[str, Any]) -> Task:
-    """The generated task of a run; RunError if its name is unknown."""
-    try:
-        return get_task(data["task"])
-    except (TypeError, ValueError) as error:
-        raise RunError(f"the run's task is unknown: {error}") from error

@@ -24,17 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import (
-    asarray_on,
-    device_of,
-    module_for,
-    on_device,
-    on_device_of,
-    synchronize,
-    to_device,
-    to_numpy,
-    xp,
-)
+from minigrad.device import module_for, on_device, to_device, to_numpy
 from minigrad.inspect.table import size
 from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 
@@ -157,22 +147,20 @@ class Bucket:
 
 
 class Transport:
-    """Carries flat arrays by MPI, from the host's memory; from a GPU's, where MPI says that it can.
+    """Carries flat arrays by MPI, through the host's memory.
 
     Each of the two kinds of message has a communicator of its own, on which all ranks send the buckets in their order.
     What a rank sends to itself stays where it is.
 
     Args:
         ranks: those that exchange.
-        device: the device of losses.
     """
 
-    def __init__(self, ranks: Ranks, device: str) -> None:
+    def __init__(self, ranks: Ranks) -> None:
         from mpi4py import MPI
 
-        self.ranks, self._device, self._mpi = ranks, device, MPI
+        self.ranks, self._mpi = ranks, MPI
         self._owners, self._all = ranks.duplicate(), ranks.duplicate()
-        self._takes_gpus = ranks.takes_gpus
 
     def to_owners(self, bucket: Bucket, spans: Sequence[Sequence[Span]]) -> tuple[list[Any], dict[Span, Any], Any]:
         """Send each owner its part of a bucket of which nothing is missing. `spans`: those of each rank.
@@ -180,56 +168,32 @@ class Transport:
         Returns:
             Requests, what is here after them by span, and an array that the total of the bucket may have.
         """
-        me, rows = self.ranks.rank, [self._ready(row) for row in bucket.take()]
+        me, rows = self.ranks.rank, [to_numpy(row) for row in bucket.take()]
         requests, received = list[Any](), dict[Span, Any]()
         for turn in range(max(map(len, spans))):
             sends = [turn < len(rows) and rank != me for rank in range(len(spans))]
             comes = [turn < len(own) and rank != me for rank, own in enumerate(spans)]
-            room = self._room(bucket, sum(comes) * bucket.part)
-            sent = rows[turn] if turn < len(rows) else self._room(bucket, 0)  # not of `room`: Open MPI would hang
+            room = np.empty(sum(comes) * bucket.part, bucket.dtype)
+            sent = rows[turn] if turn < len(rows) else np.empty(0, bucket.dtype)  # not of `room`: Open MPI would hang
             requests.append(self._owners.Ialltoallv(
                 self._message(bucket, sent, sends, range(len(spans))),
                 self._message(bucket, room, comes, itertools.accumulate(comes, initial=0))))
             received |= zip([own[turn] for own in itertools.compress(spans, comes)], room.reshape(-1, bucket.part),
                             strict=True)
         received |= {span: bucket.own_part(row, me) for span, row in zip(bucket.spans, rows, strict=True)}
-        return requests, received, rows[0] if rows else self._room(bucket, bucket.length)
+        return requests, received, rows[0] if rows else np.empty(bucket.length, bucket.dtype)
 
     def to_all(self, bucket: Bucket, part: Any, total: Any) -> list[Any]:
         """Send the total of this rank's part to all; returns requests, after which all parts are in `total`."""
         own = bucket.own_part(total, self.ranks.rank)
-        with on_device_of(own):
-            if not xp(own).may_share_memory(own, part):
-                own[...] = part
-        self._ready(total)
+        if not np.may_share_memory(own, part):
+            own[...] = part
         every = [True] * self.ranks.size
         return [self._all.Iallgatherv(self._mpi.IN_PLACE, self._message(bucket, total, every, range(len(every))))]
 
     def arrived(self, requests: list[Any]) -> bool:
         """Whether requests are done; lets MPI go on."""
         return bool(self._mpi.Request.Testall(requests))
-
-    def told(self, losses: Sequence[Any]) -> list[float]:
-        """What the other ranks need in order to know these losses of ours."""
-        return [float(loss) for loss in losses]
-
-    def losses(self, own: Sequence[Any], told: Sequence[list[float]]) -> list[Any]:
-        """The losses of all shards, raw float64 numbers, from what each rank `told`."""
-        return [asarray_on(self._device, loss, np.float64) for of_rank in told for loss in of_rank]
-
-    def _room(self, bucket: Bucket, size: int) -> Any:
-        device = bucket.device if self._takes_gpus else "cpu"
-        with on_device(device):
-            return module_for(device).empty(size, bucket.dtype)
-
-    def _ready(self, values: Any) -> Any:
-        """The values where MPI takes them, after the GPU has done what it had to: kernels may still be at work on them,
-        or on what was in the memory that MPI is going to write to.
-        """
-        if not self._takes_gpus:
-            return to_numpy(values)
-        synchronize(device_of(values))
-        return values
 
     def _message(self, bucket: Bucket, values: Any, takes_part: Sequence[bool], places: Iterable[int]) -> list[Any]:
         """Values as MPI takes them: for each rank that takes part, the part at this place."""

@@ -91,11 +91,6 @@ class Ranks(Alone):
         self._failures.watch(self.exchange(this_process()))
         self.local_size = 1 + len(self._failures.watched)
 
-    @property
-    def takes_gpus(self) -> bool:
-        """Whether MPI says that it takes memory of CUDA, by the info of MPI 4.1, chapter "memory allocation kinds"."""
-        return "cuda" in (self._mpi.COMM_WORLD.Get_info().get("mpi_memory_alloc_kinds") or "")
-
     def duplicate(self) -> Any:
         """A communicator of the same ranks, for messages that must not meet others."""
         return self._comm.Dup()

@@ -136,9 +136,8 @@ class DecoderLayer(nn.Module):
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
         crosses, is_mask = self.cross_attention_residual is not None, getattr(memory, "dtype", None) == "bool"
         if (crosses and memory is None) or (not crosses and is_mask):
-            raise TypeError("DecoderLayer: cross-attention needs the memory, an encoder's output, as the second "
-                            f"argument, got {'None' if memory is None else 'a mask'}; a layer made with "
-                            "cross_attention=False, for a decoder without encoder, is called layer(x, mask=mask)")
+            raise TypeError("DecoderLayer: cross-attention needs the memory; a layer without is called layer(x, "
+                            "mask=mask)")
         if crosses:
             x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask))
         return self.feed_forward_residual(x, self.feed_forward)

@@ -202,20 +202,13 @@ def check(folder: Path, name: str) -> str | None:
     return None
 
 
-def others(folder: Path, name: str | None, shown: int = 5) -> str:
+def others(folder: Path, name: str | None) -> str:
     """The end of a message on a checkpoint that cannot be used: which others are intact, and how to use one."""
     names = [other for other in checkpoint_names(folder) if other != name]
-    intact: list[str] = []
-    for other in names:
-        if len(intact) < shown and check(folder, other) is None:
-            intact.append(other)
+    intact = [other for other in names if check(folder, other) is None]
     if not intact:
         return "; no other checkpoint is intact" if name or names else ""
-    averaged = [other for other in intact if _AVERAGE in other]
-    which = "one that is no average" if averaged else "one of them"
-    go_on = f", train --resume-from NAME goes on from {which}" if len(averaged) < len(intact) else ""
-    return (f"; intact: {', '.join(intact)}{' and perhaps older ones' * (len(intact) == shown < len(names))}; "
-            f"translate --checkpoint NAME uses one of them{go_on}")
+    return f"; intact: {', '.join(intact)}; translate --checkpoint NAME and train --resume-from NAME use one of them"
 
 
 def load_model(folder: str | Path, device: str = "cpu", which: str = "best",

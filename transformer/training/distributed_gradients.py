@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import parallel
+from minigrad.device import asarray_on
 from minigrad.tensor.gradients import arrive
 
 from transformer.distributed.buckets import BUCKET_BYTES, Communication, Exchange, Layout, Transport
@@ -49,7 +52,7 @@ class DistributedGradients(ParallelGradients):
             self.shards = self.threads * self.ranks.size
         self.communication = Communication()
         self._bucket_bytes = bucket_bytes
-        self._transport = Transport(self.ranks, model.device)
+        self._transport = Transport(self.ranks)
         self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
     def __exit__(self, *exception: object) -> None:
@@ -70,6 +73,6 @@ class DistributedGradients(ParallelGradients):
         return parallel.GradientSum(count, self.own(count), self._exchange.put)
 
     def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:
-        entries, told = self._exchange.finish(total.incomplete(), self._transport.told(losses))
+        entries, told = self._exchange.finish(total.incomplete(), [float(loss) for loss in losses])
         arrive(entries)
-        return self._transport.losses(losses, told)
+        return [asarray_on(self.model.device, loss, np.float64) for of_rank in told for loss in of_rank]

@@ -37,7 +37,6 @@ class GroupedQueryAttention(nn.Module):
 
     Raises:
         ValueError: numbers of heads that do not divide, or a bias of something else than a projection.
-        TypeError: `rotary` is no function, such as True or a class.
     """
 
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None, head_dim: int | None = None,
@@ -52,9 +51,6 @@ class GroupedQueryAttention(nn.Module):
         with_bias = PROJECTIONS if bias is True else bias or ()
         if isinstance(with_bias, str) or not set(with_bias) <= set(PROJECTIONS):
             raise ValueError(f"bias must be True, False or names among {', '.join(PROJECTIONS)}, got {bias!r}")
-        if rotary is not None and (isinstance(rotary, type) or not callable(rotary)):
-            raise TypeError("GroupedQueryAttention: rotary must be a function of heads and the position of the first, "
-                            f"such as RotaryPositions(), or None, got {rotary!r}")
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.head_dim = d_model // num_heads if head_dim is None else head_dim
         self.p, self.rotary = dropout, rotary

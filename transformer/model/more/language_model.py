@@ -103,8 +103,7 @@ class LanguageModel(nn.Module):
             TypeError: targets beside the ids, which are their own targets.
         """
         if np.ndim(label_smoothing):
-            raise TypeError("LanguageModel.loss: the targets are the ids themselves, moved by one; give the texts "
-                            "alone, loss(ids)")
+            raise TypeError("LanguageModel.loss: the targets are the ids themselves, moved by one: loss(ids)")
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         ignored = -1 if self.pad_id is None else self.pad_id
         return F.cross_entropy(self(ids[:, :-1], memory=memory), ids[:, 1:], ignored, reduction, label_smoothing)
