@@ -31,7 +31,7 @@ from transformer.translator import ALPHA, Translator
 
 F = TypeVar("F", bound=Callable[..., Any])
 COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
-HELD = click.IntRange(1, 10**7)  # of what lies in memory
+HELD, BEAM = click.IntRange(1, 10**7), click.IntRange(1, 10**4)  # pairs in memory; hypotheses
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
 COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
@@ -219,7 +219,7 @@ def decoding_options(command: F) -> F:
     """
     section = "Decoding"
     for decorate in reversed([
-        option("--beam", type=HELD, default=1, metavar="N", section=section,
+        option("--beam", type=BEAM, default=1, metavar="N", section=section,
                help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
         option("--batch-size", type=COUNT, default=64, metavar="N", section=section,
                help="Sentences decoded together."),

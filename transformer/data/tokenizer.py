@@ -107,10 +107,7 @@ class _TableTokenizer(Tokenizer):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        tokens = data["tokens"]
-        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise TypeError("'tokens' is not a list of strings")
-        return cls(Vocabulary(tokens))
+        return cls(Vocabulary(data["tokens"]))
 
     def to_hugging_face(self) -> str:
         pattern, behavior, decoder = self._in_file

@@ -15,7 +15,7 @@ class Vocabulary:
             four specials is accepted too, so that ``Vocabulary(other.tokens)`` is a copy of ``other``.
 
     Raises:
-        ValueError: a token occurs twice, or is spelt like a special, or is no text that UTF-8 can write.
+        ValueError: a token occurs twice, or is spelt like a special.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -30,10 +30,6 @@ class Vocabulary:
         if len(self._ids) != len(ordinary):
             token, count = Counter(ordinary).most_common(1)[0]
             raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct")
-        try:
-            "".join(ordinary).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(f"Vocabulary: a token has the lone surrogate {error.object[error.start]!r}") from error
 
     @classmethod
     def build(cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None) -> "Vocabulary":
