@@ -44,13 +44,11 @@ class Task:
                 strings exist.
 
         Raises:
-            ValueError: unknown split, or negative count.
+            ValueError: unknown split.
             ImportError: the task is ``dates``, and Babel is not installed.
         """
         if split not in SPLITS:
             raise ValueError(f"Task.pairs: unknown split {split!r}; there are {', '.join(SPLITS)}")
-        if count < 0:
-            raise ValueError(f"Task.pairs: count must not be negative, got {count}")
         rng = Random(f"{self.name} {split} {seed}")
         return [self.draw(rng, lambda source: split_of(source) == split) for _ in range(count)]
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.decode.steps import Hypothesis, Steps, at_least_one, decoding, in_parts, remaining, translation
+from minigrad.arguments import whole_number
+
+from transformer.decode.steps import Hypothesis, Steps, decoding, in_parts, remaining, translation
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
@@ -43,7 +45,8 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         ValueError: a row without tokens; an argument out of range.
         NotFinite: the model gives no finite probabilities.
     """
-    beam_size, num_best = at_least_one("beam_size", beam_size), at_least_one("num_best", num_best)
+    beam_size = whole_number(beam_size, "beam_size", "beam_search")
+    num_best = whole_number(num_best, "num_best", "beam_search")
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from minigrad import functional as F
 from minigrad import random
+from minigrad.arguments import whole_number
 from minigrad.device import asarray_on, device_of, xp
 
 from transformer.decode.steps import (
     Hypothesis,
     Steps,
-    at_least_one,
     decoding,
     in_parts,
     read_back,
@@ -74,7 +74,7 @@ def sample(model: Transformer, source: Any, max_length: int | None = None, tempe
         NotFinite: as for `greedy`.
     """
     check_options("sample", temperature, top_k, top_p)
-    num_samples = at_least_one("num_samples", num_samples)
+    num_samples = whole_number(num_samples, "num_samples", "sample")
     with decoding(model):
         steps = translation(model, source, max_length)
         steps.limits = [limit for limit in steps.limits for _ in range(num_samples)]
@@ -93,7 +93,7 @@ def check_options(caller: str, temperature: float, top_k: int | None, top_p: flo
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"{caller}: top_p must be in (0, 1], got {top_p}")
     if top_k is not None:
-        at_least_one("top_k", top_k)
+        whole_number(top_k, "top_k", caller)
 
 
 def most_probable_token(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, nn, parallel
 from minigrad import functional as F
+from minigrad.arguments import whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
 
 from transformer.data.batches import trimmed
@@ -237,22 +237,11 @@ def default_max_length(source_length: int, positions: int) -> int:
 def _limits(source_lengths: NDArray[np.int64], max_length: int | None, positions: int) -> list[int]:
     if max_length is None:
         return [default_max_length(length, positions) for length in source_lengths.tolist()]
-    max_length = at_least_one("max_length", max_length)
+    max_length = whole_number(max_length, "max_length", "decoding")
     if max_length > positions:
         raise ValueError(f"decoding: max_length {max_length} is more than the model's {positions} positions; ask for "
                          f"at most {positions}, or train a model with a greater TransformerConfig.max_length")
     return [max_length] * len(source_lengths)
-
-
-def at_least_one(name: str, value: Any) -> int:
-    """`value` as an integer of at least 1; TypeError or ValueError otherwise."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"decoding: {name} must be an integer, got {type(value).__name__}") from None
-    if number < 1:
-        raise ValueError(f"decoding: {name} must be at least 1, got {number}")
-    return number
 
 
 def read_back(tokens: Any, log_probabilities: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

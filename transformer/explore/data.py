@@ -65,10 +65,6 @@ class Tokens:
     target: list[list[str]]
     following: list[list[str]]
 
-    def __repr__(self) -> str:
-        counts = [len(rows[0]) if rows else 0 for rows in (self.source, self.target)]
-        return f"<Tokens of {len(self.source)} items: {counts[0]} source, {counts[1]} target>"
-
     def keys(self, side: str, item: int) -> list[str]:
         """The names of the tokens of a "source" or a "target", as keys."""
         return names((self.source if side == "source" else self.target)[item])
@@ -90,9 +86,6 @@ class Snapshot:
     step: int
     weights: dict[str, np.ndarray[Any, Any]]
     gradients: dict[str, np.ndarray[Any, Any]]
-
-    def __repr__(self) -> str:
-        return f"<Snapshot at step {self.step}: {len(self.weights)} attentions>"
 
 
 def encode_array(array: Any, dtype: str) -> Json:

@@ -53,9 +53,6 @@ class LiveModel:
     examples: Sequence[Example]
     written: bool
 
-    def __repr__(self) -> str:
-        return f"<LiveModel of {self.num_parameters:,} parameters>"
-
     @property
     def num_parameters(self) -> int:
         """The number of trained numbers, tied ones counted once."""

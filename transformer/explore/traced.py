@@ -319,9 +319,6 @@ class HeadTrace:
     def __init__(self, attention: AttentionTrace, item: int, head: int) -> None:
         self.attention, self.item, self.head = attention, item, head
 
-    def __repr__(self) -> str:
-        return f"<HeadTrace of {self.attention.name}: item {self.item}, head {self.head}>"
-
     @property
     def values(self) -> dict[str, Array]:
         """The matrices by symbol."""
@@ -389,9 +386,6 @@ class ResidualTrace:
     module: Residual
     stream: Tensor
     result: Tensor
-
-    def __repr__(self) -> str:
-        return f"<ResidualTrace of {tuple(self.stream.shape)}, norm {'first' if self.module.pre else 'last'}>"
 
 
 def _gradient_in(attention: AttentionTrace) -> Any:
