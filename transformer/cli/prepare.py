@@ -14,7 +14,7 @@ from transformer.cli import plan_lines, sources
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
-from transformer.data.tokenizer import BytePairTokenizer, Tokenizer, build_tokenizers
+from transformer.data.tokenizer import Tokenizer, build_tokenizers
 from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
@@ -52,7 +52,6 @@ def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Pre
     recipe = RECIPES[task].changed(given)
     shared = given.get("shared_vocab", _check_memory(recipe, device).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    _check_size(kind, size)
     data = recipe.data(task, recipe.options.seed)
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
     text = sources.read(data)
@@ -71,7 +70,6 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(RECIPES["text"].changed(given), device)
-    _check_size(given.get("tokens", "bpe"), given.get("vocab_size"))
     text = sources.read(sources.files(given))
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
@@ -134,12 +132,6 @@ def _check_memory(recipe: Recipe, device: str) -> TransformerConfig:
     config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
     require_memory_for(config, device)
     return config
-
-
-def _check_size(kind: str, size: int | None) -> None:
-    if kind == "bpe" and size is not None and size < BytePairTokenizer.SMALLEST_SIZE:
-        raise click.UsageError(f"--vocab-size {size} is too small for --tokens bpe: 256 bytes and 4 special tokens "
-                               f"need {BytePairTokenizer.SMALLEST_SIZE}")
 
 
 def _run(config: TransformerConfig, options: TrainingOptions, tokenizers: tuple[Tokenizer, Tokenizer],

@@ -102,7 +102,7 @@ class LiveModel:
 def why_not_live(translator: Translator) -> str | None:
     """Why a page cannot run such a model, in words; None if it can, unless `LiveModel.problem` finds a reason."""
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
-        if not _is_known(tokenizer):
+        if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
     return unknown_part(translator.model)
 
@@ -113,20 +113,3 @@ def described(tokenizer: Tokenizer) -> Json:
     if isinstance(tokenizer, BytePairTokenizer):
         found["merges"] = tokenizer.to_json()["tokenizers"]["model"]["merges"]
     return found
-
-
-def _is_known(tokenizer: Tokenizer) -> bool:
-    """Whether the page has the tokenizer; one of byte pairs by the settings that `BytePairTokenizer.train` gives it."""
-    if type(tokenizer) is not BytePairTokenizer:
-        return type(tokenizer) in (WordTokenizer, CharacterTokenizer)
-    trained = BytePairTokenizer.train([])
-    bytes_alone = trained.to_json()["tokenizers"]["model"]["vocab"]
-    return (_settings(tokenizer) == _settings(trained)
-            and bytes_alone.keys() <= tokenizer.to_json()["tokenizers"]["model"]["vocab"].keys())
-
-
-def _settings(tokenizer: BytePairTokenizer) -> Json:
-    """All of a byte-pair tokenizer but its vocabulary and its merges."""
-    settings = tokenizer.to_json()["tokenizers"]
-    model = {name: value for name, value in settings["model"].items() if name not in ("vocab", "merges")}
-    return {**settings, "model": model}

@@ -238,8 +238,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
 
     Raises:
         RunError: float16 on the host; `out` is a file; it holds a run and `resume` is False, or the reverse; another
-            training writes to it; a pair is longer than the positions (`PairTooLong`); `resume` with options or pairs
-            that may not change, or from a checkpoint that cannot be used. Nothing was changed.
+            training writes to it; a pair is longer than the positions; `resume` with options or pairs that may not
+            change, or from a checkpoint that cannot be used. Nothing was changed.
         ImportError: the metric is BLEU, and sacrebleu is not installed.
         TrainingError: the loss or a weight is not finite, or float16 overflows at every update, or a file cannot be
             written.

@@ -156,7 +156,7 @@ GOOD = "good.src good.tgt"
     ("--task copy --learning-rate nan", "'--learning-rate': nan"),
     ("--task copy --no-such-option", "No such option"),
     ("--task copy --device tpu", "unknown device 'tpu'"),
-    ("--task copy --tokens bpe --vocab-size 200", "--vocab-size 200 is too small for --tokens bpe"),
+    ("--task copy --tokens bpe --vocab-size 200", "size=200 is too small; the 256 bytes"),
     ("--task copy --train-count 99 --max-length 5 --steps 1", "raise --max-length"),
     ("--task copy --train-count 9 --metric bleu", "pip install 'minigrad-transformer[data]'"),
     ("--task copy --threads 100000", "100000 is not in the range"),

@@ -1,6 +1,7 @@
 """The live model of a page: all of the model, lossless; and none where the page would compute something else."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -115,11 +116,8 @@ def test_a_tokenizer_of_another_kind_is_not_live():
         """A subclass may split as it likes."""
 
     trained = BytePairTokenizer.train(["ab ab"], 261)
-    described = copy.deepcopy(trained.to_json())
-    described["tokenizers"]["pre_tokenizer"]["add_prefix_space"] = True
     model = Transformer(TransformerConfig(len(trained.vocabulary), VOCABULARY, d_model=8, num_heads=2, d_ff=8))
     assert data_for(Translator(model, trained, WORDS))["model"] is not None
-    for tokenizer in (Spelling.train(["abc"]), BytePairTokenizer.from_json(described)):
-        data = data_for(Translator(model, tokenizer, WORDS))
-        assert data["model"] is None
-        assert type(tokenizer).__name__ in data["notLive"]
+    data = data_for(Translator(model, Spelling.train(["abc"]), WORDS))
+    assert data["model"] is None
+    assert "Spelling" in data["notLive"]
