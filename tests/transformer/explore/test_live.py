@@ -1,7 +1,5 @@
 """The live model of a page: all of the model, lossless; and none where the page would compute something else."""
 
-import copy
-import json
 
 import numpy as np
 import pytest
