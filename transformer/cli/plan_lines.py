@@ -10,6 +10,7 @@ from transformer.cli.sources import Text
 from transformer.cli.training_options import as_command
 from transformer.data.examples import Examples
 from transformer.data.parallel_text import Pairs
+from transformer.data.tokenizer import WordTokenizer
 from transformer.data.vocabulary import UNK
 from transformer.training.plan import Plan
 
@@ -52,7 +53,18 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
         yield (f"note: {amount.pairs:,} pairs are too few to translate other sentences: with fewer than {FEW:,} a "
                "model learns those it sees by heart; use them to try out the set-up, or for a narrow domain")
     if unknown > MANY_UNKNOWN:
-        yield "note: many tokens of the validation text are unknown; --tokens bpe knows all"
+        yield f"note: {_advice(plan, valid)}"
     equal = sum(source == target for source, target in text.train)
     if equal > len(text.train) / 10:
         yield f"note: {equal:,} pairs have the same text on both sides"
+
+
+def _advice(plan: Plan, valid: Pairs) -> str:
+    """What to do about unknown tokens: of words, tell of those that are known but for punctuation."""
+    for side, tokenizer in enumerate(plan.tokenizers):
+        if isinstance(tokenizer, WordTokenizer):
+            glued = [*dict.fromkeys(word for pair in valid for word in tokenizer.glued(pair[side]))]
+            if glued:
+                return (f"words are what stands between blanks, so {glued[0]!r} is unknown though its parts are known "
+                        f"(and {len(glued) - 1:,} more like it); --tokens bpe splits them")
+    return "many tokens of the validation text are unknown; --tokens bpe knows all"
