@@ -29,8 +29,8 @@ def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
     if too_long.size:
         first = int(too_long[0])
         text = textwrap.shorten(" ".join(next(islice(pairs, first, None))), 60, placeholder="…")
-        raise RunError(f"{kind} pair {first + 1}, {text!r}, has more tokens than the model's {limit:,} positions (as "
-                       f"have {len(too_long) - 1:,} others); shorten or remove it, or raise --max-length")
+        raise RunError(f"{kind} pair {first + 1}, {text!r}, has more tokens than the model's {limit:,} positions "
+                       f"(too long: {len(too_long):,}); shorten or remove it, or raise --max-length")
     return examples
 
 

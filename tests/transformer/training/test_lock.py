@@ -56,7 +56,7 @@ def test_commands_are_refused_before_they_prepare_data_and_readers_never(small_r
 
 def test_folders_without_files_are_removed_again(tmp_path):
     out = tmp_path / "new" / "run"
-    with pytest.raises(RunError, match="has 17"):
+    with pytest.raises(RunError, match="16 positions"):
         runs.run(out, train_pairs=[(" ".join("abcdefghijabcdef"), "a")])
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "new").mkdir()

@@ -139,7 +139,7 @@ TOO_LONG = [(" ".join("abcdefghijabcdef"), "a"), ("a", " ".join("abcdefghijabcde
 def test_a_pair_that_is_too_long_is_named(side, tmp_path):
     name, pairs = {"training": ("train_pairs", runs.PAIRS), "validation": ("valid_pairs", runs.VALID)}[side]
     for pair in TOO_LONG:
-        message = rf"^{side} pair 3, 'a .*', has more tokens than the model's 16 positions .as have 1 others"
+        message = rf"^{side} pair 3, 'a .*', has more tokens than the model's 16 positions .too long: 2"
         with pytest.raises(RunError, match=message) as caught:
             runs.run(tmp_path / "out", **{name: [*pairs[:2], pair, *pairs[2:], pair]})
         assert "\n" not in str(caught.value)
