@@ -24,7 +24,7 @@ from transformer.cli.prepare import take_up
 from transformer.data.batches import collate
 from transformer.interop import load_pytorch, to_pytorch
 from transformer.model import sinusoid
-from transformer.training.checkpoints import load_description
+from transformer.training.checkpoints import load_run
 from transformer.training.loop import ALPHAS, limits_reached
 from transformer.training.trainer import Trainer
 from transformer.training.validation import decoded, score
@@ -57,7 +57,7 @@ def counterpart(trainer: Trainer) -> TransformerByHand:
 def main(folder: Path, threads: int) -> None:
     """Train PyTorch's counterpart of the run in FOLDER, and print what it has reached."""
     torch.set_num_threads(threads)
-    prepared = take_up(folder, load_description(folder, "latest"), {}, {})
+    prepared = take_up(folder, load_run(folder, "latest")[0], {}, {})
     torch.manual_seed(prepared.run.training["seed"])
     with tempfile.TemporaryDirectory() as out:
         trainer = Trainer(Path(out), prepared.run, prepared.train, prepared.valid, "cpu")
