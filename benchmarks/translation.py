@@ -26,6 +26,7 @@ from transformer.interop import load_pytorch, to_pytorch
 from transformer.model import sinusoid
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import ALPHAS, limits_reached
+from transformer.training.memory import keep_freed_memory
 from transformer.training.trainer import Trainer
 from transformer.training.validation import decoded, score
 
@@ -57,6 +58,7 @@ def counterpart(trainer: Trainer) -> TransformerByHand:
 def main(folder: Path, threads: int) -> None:
     """Train PyTorch's counterpart of the run in FOLDER, and print what it has reached."""
     torch.set_num_threads(threads)
+    keep_freed_memory()  # as our own training does
     prepared = take_up(folder, load_run(folder, "latest")[0], {}, {})
     torch.manual_seed(prepared.run.training["seed"])
     with tempfile.TemporaryDirectory() as out:
