@@ -54,8 +54,6 @@ class Autocast(Interpreter):
         """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
         if op.precision is None or not may_be_cast(inputs_of(op, operands.args)):
             return proceed(operands)
-        if op.precision == "mixed":  # its steps want different ones
-            return op.composition(*operands.args)  # type: ignore[misc]
         values = list(operands.values)
         for i in op.positions:
             values[i] = of_dtype(values[i], PRECISIONS[op.precision])
@@ -63,8 +61,6 @@ class Autocast(Interpreter):
 
     def function(self, function: Any, args: list[Any]) -> None:
         """Cast the inputs among `args`: a tensor by a recorded operation."""
-        if function.precision == "mixed":
-            return
         if isinstance(function, Primitive):  # its composition is about to run
             positions, inputs = function.positions, inputs_of(function, args)
         else:
@@ -118,9 +114,9 @@ def autocasting() -> bool:
 def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
     """``with autocast():`` runs products and attention in float16, and softmax, norms and losses in float32, on a GPU.
 
-    Inside, linear maps, matrix products, einsum, attention and convolution take float32 inputs in float16; softmax,
-    norms and losses take float16 inputs in float32; everything else runs in what it is given. Parameters stay float32,
-    and their gradients arrive in float32. A backward, inside or outside, runs in the precisions of what was recorded.
+    Inside, linear maps, matrix products, einsum and attention take float32 inputs in float16; softmax, norms and losses
+    take float16 inputs in float32; everything else runs in what it is given. Parameters stay float32, and their
+    gradients arrive in float32. A backward, inside or outside, runs in the precisions of what was recorded.
     An operation with an input that is float64 or integer is left as it is. One that would cast a tensor in host memory
     raises a DeviceError.
 

@@ -76,8 +76,7 @@ class Primitive(Body, functools.partial[Any]):
         floating: the inputs are brought to one floating dtype first: the widest among them, float32 if there is none
             (``exp`` of integers is float32).
         composition: the same function written with smaller ops (see the module's docstring).
-        precision: the dtype that mixed precision gives to the inputs, "float16" or "float32"; None: what they have;
-            "mixed": what the operations of the composition want.
+        precision: the dtype that mixed precision gives to the inputs, "float16" or "float32"; None: what they have.
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
 

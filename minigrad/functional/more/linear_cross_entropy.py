@@ -31,7 +31,7 @@ def every_row(target: Any) -> Any:
     return xp(target).ones(target.shape, dtype=bool)
 
 
-@primitive(floating=True, composition=linear_losses_by_steps, precision="mixed", fresh=True)
+@primitive(floating=True, composition=linear_losses_by_steps, precision="float32", fresh=True)
 def linear_losses(input, weight, bias, target, label_smoothing):
     """The sum of the losses of all rows of ``H Wᵀ + b``, as in `row_losses`.
 
