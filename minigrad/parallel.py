@@ -222,7 +222,7 @@ class GradientSum:
         self._lock = threading.Lock()
 
     def receiver(self, number: int) -> Receive:
-        """What pass `number`, counted from 0, hands its gradients to: the `receive` of `minigrad.autograd.backward`."""
+        """What pass `number`, counted from 0, hands its gradients to: the `receive` of `backward_pass`."""
 
         def receive(leaf: Any, gradient: Any, owned: bool) -> None:
             with self._lock:

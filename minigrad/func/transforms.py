@@ -32,8 +32,6 @@ from minigrad.tensor import Tensor, gradients
 __all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
 
-
-
 # --------------------------------------------------------------------------- arguments
 
 

@@ -96,13 +96,6 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     return _take(x, indices, axis)
 
 
-def require_axis(axis: Any, operation: str, order: str) -> None:
-    """TypeError for an axis that is no int, as where indices stand in its place."""
-    if not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"{operation}: the order is {operation}({order}), with an int for the axis; got a "
-                        f"{type(axis).__name__} in its place")
-
-
 def along(indices: Any, axis: int) -> tuple[Any, ...]:
     """The index that picks, for each place in `indices`, the element at ``indices[place]`` along `axis`."""
     namespace, ndim = xp(indices), indices.ndim
@@ -128,18 +121,20 @@ def gather(input: Any, axis: int, index: Any) -> Any:
     element along axis 0, and its index may have one dimension or none. Errors are those of `take`,
     and ValueError for a shape that does not fit.
     """
-    require_axis(axis, "gather", "input, axis, index")
+    if not isinstance(axis, (int, np.integer)):
+        raise TypeError("gather: the order is gather(input, axis, index), with an int for the axis; got a "
+                        f"{type(axis).__name__} in its place")
     index = indices_on_device(index, input, axis, "gather")
     if not len(input.shape):
         input = reshape(input, (1,) * len(index.shape))
-    check_fit(index.shape, input.shape, axis, "gather")
+    check_fit(index.shape, input.shape, axis)
     return gather_at(input, index, axis)
 
 
-def check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int, operation: str) -> None:
+def check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
     """ValueError unless indices of that shape pick from an array of `shape` along `axis`."""
     fits = len(indices) == len(shape) and all(m <= n or i == axis % len(shape)
                                               for i, (m, n) in enumerate(zip(indices, shape, strict=True)))
     if not fits:
-        raise ValueError(f"{operation}: indices of shape {tuple(indices)} do not fit an input of shape {tuple(shape)}; "
+        raise ValueError(f"gather: indices of shape {tuple(indices)} do not fit an input of shape {tuple(shape)}; "
                          f"they need as many dimensions, none of them longer, but for axis {axis}")

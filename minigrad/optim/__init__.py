@@ -31,4 +31,3 @@ else:
         if name == "GradScaler":
             return importlib.import_module("minigrad.precision").GradScaler
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-

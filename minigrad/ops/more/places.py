@@ -9,10 +9,7 @@ import numpy as np
 from minigrad.arguments import numbers_on, public
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import TensorBase
-from minigrad.ops.indexing import (
-    getitem,
-    raw,
-)
+from minigrad.ops.indexing import getitem, raw
 from minigrad.ops.selection import where
 from minigrad.ops.shape import broadcast_to, concatenate, require_arrays, reshape
 
@@ -37,7 +34,7 @@ def index_put(x: Any, indices: Any, values: Any) -> Any:
     device, shape = device_of(raw(x)), tuple(x.shape)
     places = _places(shape, indices, device)
     if not isinstance(values, TensorBase) and not is_array(values):
-        values = values_for(x, values, "index_put")
+        values = values_for(x, values)
     try:
         with on_device_of(raw(values)):  # they may be a raw array, which a primitive leaves to the caller's device
             values = reshape(broadcast_to(values, tuple(places.shape)), (-1,))
@@ -55,14 +52,14 @@ def index_put(x: Any, indices: Any, values: Any) -> Any:
     return reshape(getitem(concatenate([flat, values]), sources), shape)
 
 
-def values_for(x: Any, values: Any, operation: str) -> Any:
+def values_for(x: Any, values: Any) -> Any:
     """Numbers, or lists of them, as an array to be written into x, in its dtype if that has room for them."""
     found, dtype = np.asarray(values), np.dtype(x.dtype)
     if found.dtype.kind == "f" and dtype.kind != "f":
         dtype = np.dtype(np.float32)
     elif found.dtype.kind in "iu" and dtype.kind == "b":
         dtype = np.dtype(np.int64)
-    return numbers_on(device_of(raw(x)), values, dtype, operation)
+    return numbers_on(device_of(raw(x)), values, dtype, "index_put")
 
 
 def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
