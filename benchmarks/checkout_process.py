@@ -116,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=list(KINDS))
     parser.add_argument("--checkout", type=Path, required=True, help="the folder that the packages must come from")
-    parser.add_argument("--workload", type=Workload.from_json)
+    parser.add_argument("--workload", type=Workload.from_json, required=True)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     KINDS[options.kind](options, turns.Answers())

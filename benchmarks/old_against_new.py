@@ -130,20 +130,19 @@ class Comparison:
                 "PYTHONPATH": str(self.checkouts[name]), "PYTHONHASHSEED": "0"}
 
     @contextmanager
-    def started(self, start: int, kind: str, workload: Workload | None = None) -> Iterator[dict[str, turns.Process]]:
+    def started(self, start: int, kind: str, workload: Workload) -> Iterator[dict[str, turns.Process]]:
         """A process of each checkout, ready; the old one has the first turn, at every second start the new one."""
         with ExitStack() as stack:
             processes = {}
             for name in ((OLD, NEW), (NEW, OLD))[start % 2]:
                 command = [sys.executable, str(Path(__file__).with_name("checkout_process.py")), kind,
-                           "--checkout", str(self.checkouts[name]), "--threads", str(self.options.threads)]
-                if workload is not None:
-                    command += ["--workload", workload.to_json()]
+                           "--checkout", str(self.checkouts[name]), "--workload", workload.to_json(),
+                           "--threads", str(self.options.threads)]
                 processes[name] = turns.Process(f"{kind} of the {name} checkout", command, self.environment(name))
                 stack.callback(processes[name].close)
             yield processes
 
-    def rounds(self, title: str, kind: str, workload: Workload | None = None) -> list[paired.Round]:
+    def rounds(self, title: str, kind: str, workload: Workload) -> list[paired.Round]:
         """As many pairs of turns as the options say, over `starts` pairs of processes; the answers are compared."""
         rounds: list[paired.Round] = []
         for start in range(self.starts):
@@ -177,7 +176,7 @@ class Comparison:
         for name, process in processes.items():
             self.check_origin(name, process.ready["file"])
         found = difference(processes[OLD].ready, processes[NEW].ready)
-        if found is not None and self.checks.get(title, EQUAL) == EQUAL:
+        if self.checks.get(title, EQUAL) == EQUAL:
             self.checks[title] = found
 
     def report(self) -> dict[str, Any]:
@@ -203,13 +202,11 @@ class Comparison:
 EQUAL = "equal bits"
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """How far the answers of two processes are apart; None if they have nothing that can be compared."""
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """How far the answers of two processes are apart."""
     if "translations" in old:
         wrong = sum(a != b for a, b in zip(old["translations"], new["translations"], strict=True))
         return f"{wrong} of {len(old['translations'])} translations differ" if wrong else EQUAL
-    if "losses" not in old:
-        return None
     if old["losses"] != new["losses"]:
         furthest = max(abs(a - b) for a, b in zip(old["losses"], new["losses"], strict=True))
         return f"losses differ by up to {furthest:.3g}, the first is {old['losses'][0]:.6g}"

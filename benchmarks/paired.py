@@ -5,7 +5,7 @@ measurement is made in a process of its own. They alternate, A B A B …, so tha
 down; the ratio, the peer's number over ours, is taken within a pair, and reported as the median over the pairs, with
 the quartiles beside it. Above 1 is good for us.
 
-A measured program is a command whose last line on standard output is a JSON object of numbers: `{"add": 12.5, …}`.
+A measured program is a command whose last line on standard output is a JSON object of numbers: `{"import": 12.5, …}`.
 Programs that need long to get ready are kept, and take turns: see `turns`.
 """
 
@@ -83,8 +83,7 @@ def measure(command: Sequence[str], changes: Mapping[str, str]) -> Numbers:
     return numbers
 
 
-def alternate(programs: Mapping[str, Sequence[str]], rounds: int,
-              changes: Mapping[str, str] = ONE_THREAD) -> list[Round]:
+def alternate(programs: Mapping[str, Sequence[str]], rounds: int, changes: Mapping[str, str]) -> list[Round]:
     """Run all `programs` in turn, `rounds` times, after one round that only fills the caches of the disk."""
     for command in programs.values():
         measure(command, changes)

@@ -1,6 +1,6 @@
 """Processes that take turns: each builds its model once, then waits until it is told to measure.
 
-A training process needs seconds to import its library, to compile and to warm up. So it is started once and kept: the
+A training process needs seconds to import its library and to warm up. So it is started once and kept: the
 driver lets each in turn measure for a second, A B C A B C …, while the others wait on their standard input. The turns
 of one round lie next to each other in time, and the ratios are taken within it, as `paired` does for fresh processes.
 """
