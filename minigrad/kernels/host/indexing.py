@@ -17,8 +17,8 @@ from minigrad.ops.indexing import getitem, put_into_zeros
 def add_at(array: Any, index: Any, values: Any) -> None:
     """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
 
-    On any device, of any index. Where it picks rows of a floating host array, it takes a tenth of the time of
-    ``np.add.at``.
+    On any device, of any index. Where it picks rows of float32 or float64 in host memory, it takes a tenth of the time
+    of ``np.add.at``.
     """
     if type(array) is np.ndarray and picks_rows(array.shape, array.dtype, index):
         add_rows(array, index, values)
@@ -28,13 +28,13 @@ def add_at(array: Any, index: Any, values: Any) -> None:
 
 def picks_rows(shape: tuple[int, ...], dtype: Any, index: Any) -> bool:
     """Whether `index`, into a host array of this shape and dtype, is made of whole numbers that pick rows."""
-    return isinstance(index, np.ndarray) and index.dtype.kind == "i" and len(shape) > 1 and dtype.char in "efd"
+    return isinstance(index, np.ndarray) and index.dtype.kind == "i" and len(shape) > 1 and dtype.char in "fd"
 
 
 def add_rows(array: Any, index: Any, values: Any) -> None:
     """Add to rows of `array`, each row once: ``Sᵀ values``, where S is sparse.
 
-    S has a one for each entry of `index`, in the column of its row. float16 is multiplied in float32.
+    S has a one for each entry of `index`, in the column of its row.
     """
     rows = index.reshape(-1).astype(np.intp, copy=False)  # int8 cannot count 200 rows
     values = np.broadcast_to(values, index.shape + array.shape[1:]).reshape(rows.size, math.prod(array.shape[1:]))
@@ -45,9 +45,9 @@ def add_rows(array: Any, index: Any, values: Any) -> None:
     columns, size, joined = (in_parts(columns, counts) if counts.max(initial=0) > LONG else
                              (columns, rows.size, lambda sums: sums))
     sparse = importlib.import_module("scipy.sparse")
-    selection = sparse.csr_array((np.ones(columns.size, np.result_type(values, np.float32)), columns,
-                                  np.arange(columns.size + 1)), shape=(columns.size, size))
-    sums = joined(selection.T @ values.astype(selection.dtype, copy=False))
+    selection = sparse.csr_array((np.ones(columns.size, array.dtype), columns, np.arange(columns.size + 1)),
+                                 shape=(columns.size, size))
+    sums = joined(selection.T @ values)
     array[rows] += sums.reshape(rows.size, *array.shape[1:])
 
 
