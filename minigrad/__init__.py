@@ -140,7 +140,7 @@ _PLACES = {"autocast": "precision", "detect_anomaly": "inspect", "profile": "ins
 
 # The host bodies work on the others from outside. Everything else runs without them.
 if find_spec("minigrad.kernels") is not None:
-    importlib.import_module("minigrad.kernels").install()
+    importlib.import_module("minigrad.kernels")
 
 if not TYPE_CHECKING:  # a type checker should find a missing name missing
 

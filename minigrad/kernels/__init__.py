@@ -3,17 +3,20 @@
 `minigrad.kernels.host` has those for NumPy, and `only_definitions` switches all off (docs/kernels.md).
 """
 
-from __future__ import annotations
-
-import importlib
-
 from minigrad.engine.primitive import only_definitions
+from minigrad.kernels.host import (  # noqa: F401 - importing one registers its bodies
+    attention,
+    dropout,
+    embedding,
+    indexing,
+    linear,
+    linear_cross_entropy,
+    loss,
+    matrices,
+    normalization,
+    reduction,
+    selection,
+    softmax,
+)
 
 __all__ = ["only_definitions"]
-
-
-def install() -> None:
-    """Register the bodies that run by default."""
-    for name in ("attention", "dropout", "embedding", "indexing", "linear", "linear_cross_entropy", "loss", "matrices",
-                 "normalization", "reduction", "selection", "softmax"):
-        importlib.import_module(f"minigrad.kernels.host.{name}")
