@@ -163,7 +163,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
         primals: the arguments, a tuple or list.
         tangents: one for each, of its form.
     """
-    primals, tangents = _sequence(primals, "primals", "jvp"), _sequence(tangents, "tangents", "jvp")
+    primals, tangents = _sequence(primals, "primals"), _sequence(tangents, "tangents")
     directions = [t if isinstance(t, Tensor) else Tensor(t) for t in leaves_like(primals, tangents, "jvp: tangents")]
     inner = InnerCall(function, primals, {}, range(len(primals)), "jvp")
     outputs = _tensors(inner.value, "jvp")
@@ -183,10 +183,9 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     return inner.result(inner.value), tree_like(inner.value, pushed)
 
 
-def _sequence(values: Any, name: str, operation: str) -> tuple[Any, ...]:
+def _sequence(values: Any, name: str) -> tuple[Any, ...]:
     if not isinstance(values, (tuple, list)):
-        raise TypeError(f"{operation}: {name} must be a tuple or list, one for each argument, got "
-                        f"{type(values).__name__}")
+        raise TypeError(f"jvp: {name} must be a tuple or list, one for each argument, got {type(values).__name__}")
     return tuple(values)
 
 
