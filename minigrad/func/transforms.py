@@ -1,8 +1,7 @@
 """Derivatives of functions: each takes a function of tensors and gives another function, or its derivative at a point.
 
 `grad`, `value_and_grad`, `vjp` and `jvp` differentiate once, `jacobian`, `hessian` and `hvp` build on them, and all of
-them nest: ``grad(grad(f))`` is f''. `checkpoint` trades time for memory; `functional_call` makes a module a function
-of its parameters.
+them nest: ``grad(grad(f))`` is f''.
 
 Arguments may be tensors, arrays or numbers, and tuples, lists or dictionaries of them, nested in any way. A tensor
 that requires a gradient stays connected: the result can itself be differentiated. Under ``no_grad()`` nothing is
@@ -22,15 +21,10 @@ import numpy as np
 
 from minigrad.device.local import enable_grad, is_grad_enabled
 from minigrad.engine.node import TensorBase
-from minigrad.func.checkpointing import checkpoint
 from minigrad.func.inner_call import InnerCall
-from minigrad.func.modules import functional_call
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like
 from minigrad.ops import stack, zeros_like
 from minigrad.tensor import Tensor, gradients
-
-__all__ = ["checkpoint", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
-
 
 # --------------------------------------------------------------------------- arguments
 
