@@ -144,7 +144,7 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
         raise ValueError("autocast: NumPy has no bfloat16, and CuPy's batched products do not take it; use 'float16' "
                          "with minigrad.optim.GradScaler")
     if name != "float16":
-        raise ValueError(f"autocast: the dtype must be 'float16', got {name!r}; the device is that of the tensors")
+        raise ValueError(f"autocast: the dtype must be 'float16', got {name!r}")
     return interpreting(_autocast) if enabled else not_interpreting(_autocast)
 
 
@@ -199,7 +199,7 @@ class GradScaler:
     def _set(self, scale: float, growth_factor: float, backoff_factor: float, growth_interval: int, good: int) -> None:
         for name, value in zip(FACTORS, (scale, growth_factor, backoff_factor), strict=False):
             if not isinstance(value, Real) or isinstance(value, bool):
-                raise TypeError(f"GradScaler: {name} must be a number, got {value!r}; there is no device to give")
+                raise TypeError(f"GradScaler: {name} must be a number, got {value!r}")
         _require("scale", scale, SMALLEST <= scale <= LARGEST, "positive, and in the range of float32")
         _require("growth_factor", growth_factor, growth_factor > 1 and isfinite(growth_factor), "above 1")
         _require("backoff_factor", backoff_factor, 0 < backoff_factor < 1, "between 0 and 1")

@@ -32,7 +32,6 @@ def from_dlpack(source: Any) -> Tensor:
 
 
 def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool = False) -> Tensor:
-    dtype = _no_length(dtype, operation)
     if type(value) not in (bool, int, float):  # numbers that broadcast to the shape
         if isinstance(value, TensorBase) and value._requires_grad and recording.get():
             raise TypeError(f"{operation}: the value requires a gradient, which would be lost; use "
@@ -46,14 +45,6 @@ def _made(operation: str, make: Callable[[Any], Array], device: str | None) -> T
     device = "cpu" if device is None else device
     with on_device(device):
         return wrap(numeric(make(module_for(device)), operation))
-
-
-def _no_length(dtype: Any, operation: str) -> Any:
-    """`dtype`, unless it is a number: the second length of a shape that was not put in parentheses."""
-    if isinstance(dtype, int | float):
-        example = "full((2, 3), 7.0)" if operation == "full" else f"{operation}((2, 3))"
-        raise TypeError(f"{operation}: dtype must be a dtype, got {dtype}; a shape is one argument, a tuple: {example}")
-    return dtype
 
 
 @public

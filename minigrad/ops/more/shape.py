@@ -89,10 +89,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     shape = tuple(x.shape)
-    try:
-        single_axis(axis, shape, "repeat")
-    except (IndexError, TypeError) as error:
-        raise type(error)(f"{error}; to repeat a whole tensor, tile") from None
+    single_axis(axis, shape, "repeat")
     axis %= len(shape)
     counts = to_numpy(raw(repeats)) if is_array(raw(repeats)) else np.asarray(repeats)
     if counts.dtype.kind not in "iu" and counts.size:
