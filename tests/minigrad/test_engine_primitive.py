@@ -35,8 +35,6 @@ def test_a_rule_for_one_input_and_a_static_argument():
     for call in (lambda x: cube(x), lambda x: cube(x, 0.5), lambda x: cube(x=x, shift=0.5), lambda x: cube(x, shift=2)):
         gradcheck(call, x)
         gradgradcheck(call, x)
-    assert cube.__doc__ == "``(x + shift)³``."
-    assert repr(cube) == "<primitive cube(x, shift=0.0)>"
     array = np.array([1.0, 2.0])
     assert type(cube(array)) is np.ndarray
     assert not cube(Tensor(array)).requires_grad
@@ -116,7 +114,6 @@ def test_a_fused_primitive_with_its_composition():
     x, y = leaf([0.5, -1.0]), leaf([2.0, 3.0])
     gradcheck(exp_times, [x, y])
     gradgradcheck(exp_times, [x, y])
-    assert "exp_times" in repr(exp_times(x, y))
     with mg.fused(False):
         assert "op=mul" in repr(exp_times(x, y))
     np.testing.assert_allclose(exp_times(x.data, y.data), np.exp(x.data) * y.data)
@@ -166,7 +163,7 @@ def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_
 
 
 @pytest.mark.parametrize(("parameters", "named"), [
-    ("x, g", "g"), ("x, *, axis=0", "axis"), ("x, **options", "options"), ("x, *xs", "xs"),
+    ("x, g", "g"), ("x, *, axis=0", "axis"), ("x, *xs", "xs"),
 ])
 def test_parameters_that_are_refused_at_the_definition(parameters, named):
     with pytest.raises(TypeError, match=f"f.*: .*'{named}'"):
@@ -175,12 +172,10 @@ def test_parameters_that_are_refused_at_the_definition(parameters, named):
 
 @pytest.mark.parametrize(("declare", "said"), [
     (lambda cube: cube.gradient(y=lambda g: g), "'y'.* x, shift"),
-    (lambda cube: cube.gradient(lambda g: g), r"cube\.gradient\(x="),
     (lambda cube: cube.accumulating_gradient(shift=lambda buffer, g: None), "plain rule for 'shift'"),
     (lambda cube: cube.gradient(x=lambda g, z: g), "'z'"),
-    (lambda cube: cube.gradient(x=lambda g, x_size: g), "'x_size'"),
     (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composition"),
-], ids=["no parameter", "no name", "adding alone", "unknown", "unknown fact", "saved"])
+], ids=["no parameter", "adding alone", "unknown", "saved"])
 def test_rules_that_are_refused_at_their_declaration(declare, said):
     with pytest.raises(TypeError, match=f"cube: .*{said}"):
         declare(make_cube())

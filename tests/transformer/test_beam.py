@@ -179,11 +179,8 @@ def test_the_smaller_id_comes_first_and_what_never_comes_last():
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),
-    ({"beam_size": 2.0}, TypeError, "beam_size .* float"),
-    ({"beam_size": 2, "num_best": 0}, ValueError, "num_best .* 0"),
     ({"beam_size": 2, "num_best": 3}, ValueError, "beam of 2 .* 3 best"),
     ({"beam_size": 2, "alpha": -0.1}, ValueError, "alpha .* -0.1"),
-    ({"beam_size": 2, "alpha": 10.1}, ValueError, "alpha .* 10.1"),
     ({"beam_size": 2, "alpha": math.nan}, ValueError, "alpha .* nan"),
 ], ids=str)
 def test_mistakes(arguments, error, message):

@@ -33,43 +33,13 @@ def test_base_is_the_papers_base_model_and_the_others_follow_the_same_arithmetic
 
 
 @pytest.mark.parametrize(
-    ("changes", "more"),
-    [
-        ({"tie_output": True}, -19 * 8),
-        ({"share_embeddings": True}, -19 * 8),
-        ({"share_embeddings": True, "tie_output": True}, -2 * 19 * 8),
-        ({"output_bias": True}, 19),
-        ({"norm": "post"}, -2 * 2 * 8),
-        ({"norm": "post", "final_norm": True}, 0),
-        ({"final_norm": False}, -2 * 2 * 8),
-        ({"bias": False}, layers(8, 12, 1, 2, bias=False) - layers(8, 12, 1, 2)),
-        ({"norm_bias": False}, -(1 * 2 + 2 * 3 + 2) * 8),  # the layers' norms and two final ones
-        ({"positions": "learned"}, 2 * 20 * 8),  # source and target positions apart
-        ({"first_position": 1, "sinusoid_layout": "halves", "activation": "gelu", "num_heads": 4}, 0),
-    ],
-    ids=str,
-)
-def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
-    options = {"d_model": 8, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2, "d_ff": 12}
-    options["max_length"] = 20
-    plain = 3 * 19 * 8 + layers(8, 12, 1, 2) + 2 * 2 * 8
-    assert Transformer(TransformerConfig(19, 19, **options)).num_parameters() == plain
-    assert Transformer(TransformerConfig(19, 19, **{**options, **changes})).num_parameters() == plain + more
-
-
-@pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
         ({"source_vocab_size": 0}, ValueError, "must be at least 1, got 0"),
-        ({"num_encoder_layers": -1}, ValueError, "must not be negative"),
         ({"d_model": 10, "num_heads": 4}, ValueError, r"\(10\) must be a multiple of num_heads \(4\)"),
         ({"d_model": 9, "num_heads": 3}, ValueError, "got 9"),
-        ({"dropout": 1.0}, ValueError, "got 1.0"),
         ({"dropout": float("nan")}, ValueError, "got nan"),
         ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
-        ({"activation": "swish"}, ValueError, "must be one of relu, gelu, gelu_tanh, silu"),
-        ({"positions": "rotary"}, ValueError, "must be one of sinusoidal, learned"),
-        ({"sinusoid_layout": "thirds"}, ValueError, "must be one of interleaved, halves"),
         ({"first_position": 2}, ValueError, "must be 0 or 1, got 2"),
         ({"layer_norm_eps": 0.0}, ValueError, "must be positive"),
         ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "11 and 12"),
@@ -77,8 +47,6 @@ def test_each_option_adds_and_removes_exactly_its_own_parameters(changes, more):
         ({"pad_id": 11}, ValueError, "below the vocabulary's size 11, got 11"),
         ({"d_model": 8.0}, TypeError, "must be of type int, got 8.0"),
         ({"num_heads": True}, TypeError, "must be of type int, got True"),
-        ({"dropout": "0.1"}, TypeError, "must be of type float"),
-        ({"final_norm": "yes"}, TypeError, r"must be of type bool \| None"),
     ],
     ids=str,
 )

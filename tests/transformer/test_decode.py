@@ -146,13 +146,9 @@ SOURCE = [[3, 4, EOS]]
 
 
 @pytest.mark.parametrize(("source", "max_length", "error", "message"), [
-    (SOURCE, 0, ValueError, "max_length .* 0"),
-    (SOURCE, 2.5, TypeError, "max_length .* float"),
     (SOURCE, 41, ValueError, "max_length 41 .* 40 positions"),
     ([3, 4, EOS], None, ValueError, r"\(batch, length\)"),
-    ([[3.0, 4.0]], None, TypeError, "integers"),
     ([[3, 9, EOS]], None, IndexError, "id 9"),
-    ([[3, EOS], [PAD, PAD]], None, ValueError, "row 1 .* no tokens"),
     (np.zeros((2, 0), np.int64), None, ValueError, "row 0 .* no tokens"),
     ([[3] * 40 + [EOS]], None, ValueError, "41 tokens .* 40 positions"),
 ], ids=str)

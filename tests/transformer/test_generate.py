@@ -224,31 +224,17 @@ class Wrong(nn.Module):
         return minigrad.zeros((len(ids), 11))
 
 
-class Several(nn.Module):
-    """It returns more than logits."""
-
-    def forward(self, ids):
-        return minigrad.zeros((*ids.shape, 11)), None
-
-
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
-    ({"prompt": [[3], [0.5]]}, TypeError, "prompt 1 is of float64"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
-    ({"prompt": [[3] * 41]}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
-    ({"max_new_tokens": 2.0}, TypeError, "max_new_tokens .* float"),
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
     ({"temperature": 0.0}, ValueError, "generate: temperature .* 0.0"),
     ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
     ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
-    ({"never": [-1]}, IndexError, "the token -1"),
-    ({"never": 3}, TypeError, "never must be a sequence of tokens, got int 3"),
-    ({"end_id": 1.5}, TypeError, "end_id .* float 1.5"),
-    ({"model": Several()}, ValueError, "logits alone, of shape .* got a tuple"),
     ({"model": Wrong()}, ValueError, r"logits alone, of shape .* got a Tensor \(1, 11\) for ids"),
 ], ids=str)
 def test_mistakes(arguments, error, message):

@@ -99,10 +99,7 @@ def test_a_seed_repeats_the_draws_of_a_row_whatever_its_neighbours_are():
 
 @pytest.mark.parametrize(("options", "error", "message"), [
     ({"temperature": 0.0}, ValueError, "temperature .* 0.0"),
-    ({"temperature": math.inf}, ValueError, "temperature .* inf"),
     ({"top_k": 0}, ValueError, "top_k .* 0"),
-    ({"top_k": 1.5}, TypeError, "top_k .* float"),
-    ({"top_p": 0.0}, ValueError, "top_p .* 0.0"),
     ({"top_p": 1.01}, ValueError, "top_p .* 1.01"),
     ({"num_samples": 0}, ValueError, "num_samples .* 0"),
 ], ids=str)

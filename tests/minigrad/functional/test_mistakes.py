@@ -57,18 +57,13 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
       for loss in (F.mse_loss, F.cross_entropy, F.nll_loss)],
     ("cross_entropy", TypeError, "bool", lambda: F.cross_entropy(X, [True, False])),
     ("cross_entropy", ValueError, r"target\.shape.*\(2, 1\)", lambda: F.cross_entropy(X, [[0], [1]])),
-    ("cross_entropy", ValueError, "shape", lambda: F.cross_entropy(ones(), 0)),
-    ("cross_entropy", ValueError, "label_smoothing", lambda: F.cross_entropy(X, [0, 1], label_smoothing=math.nan)),
-    ("cross_entropy", ValueError, "label_smoothing", lambda: F.cross_entropy(X, [0, 1], label_smoothing=1.5)),
-    ("cross_entropy", ValueError, "label_smoothing", lambda: F.cross_entropy(X, [0, 1], label_smoothing=-0.1)),
-    ("cross_entropy", ValueError, r"target\.shape.*\(2, 3\)", lambda: F.cross_entropy(X, np.ones((2, 3), int))),
+    *[("cross_entropy", ValueError, "label_smoothing", lambda bad=bad: F.cross_entropy(X, [0, 1], label_smoothing=bad))
+      for bad in (math.nan, 1.5, -0.1)],
     ("cross_entropy", IndexError, "id -1", lambda: F.cross_entropy(X, [0, -1])),
     ("nll_loss", IndexError, "id 3", lambda: F.nll_loss(X, [0, 3])),
-    *[("linear_cross_entropy", error, said,
-       lambda target=target, options=options: F.linear_cross_entropy(X, ones(4, 3), target, **options))
-      for target, options, error, said in (
-          ([0, 5], {}, IndexError, "id 5"), ([0, 1], {"reduction": "none"}, ValueError, "'none'"),
-          ([0, 1], {"label_smoothing": 1.5}, ValueError, "label_smoothing"))],
+    ("linear_cross_entropy", IndexError, "id 5", lambda: F.linear_cross_entropy(X, ones(4, 3), [0, 5])),
+    ("linear_cross_entropy", ValueError, "'none'",
+     lambda: F.linear_cross_entropy(X, ones(4, 3), [0, 1], reduction="none")),
     ("linear_cross_entropy", ValueError, r"weight\.shape", lambda: F.linear_cross_entropy(X, ones(4, 1), [0, 1])),
     # attention
     *[(ATTENTION, TypeError, "boolean .* True where a query may attend", lambda mask=mask: attend(*QKV, mask=mask))
@@ -87,7 +82,6 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
         (((3, 6, 3, 5), (2, 2, 4, 5), (2, 2, 4, 5)), "leading axes"))],
     (ATTENTION, ValueError, "probability", lambda: attend(*QKV, dropout_p=1.0)),
     (HEADS, ValueError, "probability", lambda: heads(*SIDE_BY_SIDE, dropout_p=1.0)),
-    (HEADS, ValueError, "probability", lambda: heads(*SIDE_BY_SIDE, dropout_p=1.0, return_weights=True)),
     (HEADS, ValueError, "num_heads", lambda: heads(*SIDE_BY_SIDE, num_heads=0)),
     (HEADS, ValueError, "multiples", lambda: heads(*SIDE_BY_SIDE, num_heads=4)),
     *[(HEADS, ValueError, "query", lambda shapes=shapes: heads(*shapes)) for shapes in (

