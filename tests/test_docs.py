@@ -162,9 +162,3 @@ def test_relative_links_resolve(page):
             assert target.exists(), link
             assert target.is_relative_to(ROOT), link
             assert not anchor or anchor in anchors(target), link
-
-
-@pages
-def test_every_path_that_is_named_exists(page):
-    named = re.findall(r"`((?:minigrad|transformer|examples|tests|docs)/[\w/]*(?:\.\w+)?)`", prose(page))
-    assert [path for path in named if not (ROOT / path.removesuffix("__pycache__")).exists()] == []

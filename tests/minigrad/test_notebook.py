@@ -19,20 +19,6 @@ def text_of(html):
     return unescape(re.sub(r"<[^>]+>", " ", without))
 
 
-def picture(html):
-    return ET.fromstring(re.search(r"<svg.*</svg>", html, re.DOTALL)[0])
-
-
-def cells(html, kind):
-    """The places (x, y) of the cells of a class, with their opacity."""
-    found = {}
-    for path in picture(html).iter("path"):
-        if path.get("class") == kind:
-            for x, y in re.findall(r"M(\d+),(\d+)h1v1h-1z", path.get("d")):
-                found[int(x), int(y)] = float(path.get("fill-opacity"))
-    return found
-
-
 @pytest.mark.parametrize("data", [
     np.float64(2.5), np.zeros(0), np.zeros((0, 3)), np.zeros((3, 0, 2)), np.eye(3) > 0, np.array([[2**63]], np.uint64),
     np.array([[np.inf, -np.inf]]), np.full((300, 300), 60000, np.float16), np.full((2, 2), 1e308),

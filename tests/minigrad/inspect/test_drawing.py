@@ -65,29 +65,6 @@ def test_what_cannot_be_drawn(tmp_path):
         inspect.draw(tape).save(tmp_path / "graph.png")
 
 
-def test_what_a_checkpoint_computes_again_stands_between_its_input_and_itself():
-    tape = programs.checkpoint_tape()
-    drawing = inspect.draw(tape)
-    assert drawing.dot.count("label=<<b>checkpoint (computed again)</b>>") == 4
-    points = [number for number, entry in tape.entries.items() if entry.name == "checkpoint"]
-    assert len(points) == 4
-    for point in points:
-        (source,) = [source for source, target, _ in edges(drawing) if target == name_of(point)]
-        entry = tape.entries[int(source[1:])]
-        assert entry.call.path == "checkpoint (computed again)"
-        assert entry.gradient_norm == pytest.approx(tape.entries[point].gradient_norm)
-
-
-def test_an_expanded_composition_is_connected_to_the_fused_operation():
-    tape = programs.expansion_tape()
-    drawing = inspect.draw(tape)
-    (fused,) = [name_of(number) for number, entry in tape.entries.items() if entry.name == "layer_norm"]
-    (box,) = re.findall(rf"^ *{fused} \[(.*)", drawing.dot, re.MULTILINE)
-    ports = re.findall(r'<td port="in\d">([^<]*)</td>', box)
-    assert ports[-1] == "composition"
-    assert len([edge for edge in edges(drawing) if edge[1] == fused]) == len(ports)
-
-
 @needs_graphviz
 @pytest.mark.parametrize("make", [programs.attention_tape, programs.checkpoint_tape])
 def test_graphviz_draws_every_box_edge_and_frame(make, tmp_path):
@@ -138,16 +115,6 @@ def test_names_are_drawn_literally(name):
     assert {on_one_line or " ", f"{on_one_line}."} <= set(texts(svg))
     shown = name.replace("\0", " ")
     assert {f"{shown}. ({shown})", f"leaf → x of {shown}"} <= set(tooltips(svg))
-
-
-def test_the_larger_the_gradient_the_stronger_the_colour():
-    tape = record(lambda: ((mg.exp(leaf(3)) * 10.0) * 10.0).sum().backward())
-    fills = dict(re.findall(r'^ *(\w+) \[.*bgcolor="#(\w+)"', inspect.draw(tape).dot, re.MULTILINE))
-    boxes = tape.entries | tape.leaves
-    ordered = sorted(boxes, key=lambda number: boxes[number].gradient_norm)
-    blues = [int(fills[name_of(number)][4:], 16) for number in ordered]  # white has all of it, orange hardly any
-    assert blues == sorted(blues, reverse=True)
-    assert blues[0] > blues[-1] + 50
 
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):

@@ -1,15 +1,11 @@
 """profile: the trace file, read back: required keys, nesting within each thread, what stands beside each event."""
 
-import contextvars
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import minigrad as mg
 from minigrad import inspect
-from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.programs import leaf, training_step
 
@@ -65,40 +61,3 @@ def test_an_event_has_bytes_and_module(tmp_path):
     assert events["matmul"].pop("own us") > 0
     assert events["matmul"] == {"module": "", "bytes": 32}
     assert (events["linear (backward)"]["module"], events["linear (backward)"]["bytes"]) == ("Linear", 32 + 80)
-
-
-def test_what_is_computed_again_lies_in_the_backward(tmp_path):
-    with mg.profile() as profile:
-        checkpoint(mg.exp, leaf(3) * 2).sum().backward()
-    runs = [around["name"] for event, around in complete(profile, tmp_path) if event["name"] == "exp"]
-    assert runs == ["checkpoint", "checkpoint (backward)"]
-
-
-def test_each_thread_has_a_track(tmp_path):
-    """Workers that run in copies of the block's context, at the same time, each within its own spans."""
-    model, _ = training_step()
-    barrier = threading.Barrier(2, timeout=10)
-
-    def work():
-        barrier.wait()
-        x = leaf(6, 6)
-        for _ in range(20):
-            with inspect.span("round"):
-                model.decoder.norm(mg.exp(leaf(4, 8, dtype=np.float32))).sum().backward()
-                checkpoint(lambda y: mg.tanh(y) @ y, x).sum().backward()
-        return threading.get_native_id()
-
-    pool = ThreadPoolExecutor(2, thread_name_prefix="worker")
-    with mg.profile(model) as profile, inspect.span("main"), pool:
-        workers = [pool.submit(contextvars.copy_context().run, work) for _ in range(2)]
-        numbers = [worker.result() for worker in workers]
-    found = complete(profile, tmp_path)
-    for number in numbers:
-        own = [(event["name"], around and around["name"]) for event, around in found if event["tid"] == number]
-        assert own.count(("round", None)) == 20
-        assert own.count(("decoder.norm", "round")) == 20  # its whole path: no module is around it
-        assert own.count(("layer_norm", "decoder.norm")) == 20
-        assert own.count(("layer_norm (backward)", "backward")) == 20
-        assert own.count(("tanh", "checkpoint (backward)")) == own.count(("tanh", "checkpoint")) == 20
-        assert sum(span.own for span in profile.spans if span.thread == number) <= profile.elapsed * 1e9
-    assert "ms in the block of 3 threads" in str(profile)

@@ -8,7 +8,6 @@ import minigrad as mg
 from minigrad import Tensor, inspect, nn
 from minigrad import functional as F
 from minigrad.func import checkpoint
-from minigrad.inspect.lines import Line
 
 from tests.minigrad.inspect import programs
 from tests.minigrad.inspect.programs import leaf, record, training_step
@@ -16,11 +15,6 @@ from tests.minigrad.inspect.programs import leaf, record, training_step
 
 def names(tape):
     return [entry.name for entry in tape.in_firing_order()]
-
-
-def rows(text):
-    """The lines of operations, as lists of cells."""
-    return [line.split() for line in text.splitlines() if line.lstrip()[:1].isdigit() and "in the order" not in line]
 
 
 def entry_of(tape, name):
@@ -81,25 +75,6 @@ def test_joint_rules_and_their_saved_values():
     kept = {one.name: one for one in entry.kept}
     assert (kept["weights"].nbytes, kept["weights"].rules) == (400, ("query", "key"))
     assert kept["value"].nbytes == 320
-    assert " weights 400 B→∂query∂key; query 320 B→" in str(tape)
-
-
-def test_the_text_of_a_plain_program():
-    x = leaf(2, 3)
-
-    def run():
-        unused = mg.sin(x)
-        mg.exp(x @ x.T).sum().backward()
-        return unused
-
-    text = str(record(run))
-    found = rows(text)
-    assert [row[:2] for row in found] == [["1", "sum"], ["2", "exp"], ["3", "matmul"], ["4", "transpose"], ["5", "sin"]]
-    assert found[0][2].startswith("test_tape:")
-    for part in ("(2,3) (3,2) → (2,2) f64", "out 32 B→∂x", "y 48 B"):
-        assert part in text
-    assert (found[0][-1], found[4][-2:]) == ("1.00e+00", ["not", "reached"])
-    assert "──" not in text  # no modules, no headings
 
 
 def test_what_rules_record_is_on_the_tape():
@@ -107,7 +82,6 @@ def test_what_rules_record_is_on_the_tape():
     tanh = entry_of(tape, "tanh")
     assert inside(tape, tanh)
     assert all(entry.fired is not None for entry in inside(tape, tanh))
-    assert "recorded by the backward of tanh" in str(tape)
     tape = programs.expansion_tape()  # of layer_norm, in the place of the fused operation
     assert {"sqrt", "div", "mean"} <= {entry.name for entry in inside(tape, entry_of(tape, "layer_norm"))}
 
@@ -121,18 +95,7 @@ def test_a_training_step_grouped_by_module(device, fused):
     assert all(np.isfinite(entry.gradient_norm) for entry in fired)
     assert {leaf.name for leaf in tape.leaves.values()} == {
         f"Transformer.{name}" for name, _ in model.named_parameters()}
-    text = str(tape)
-    assert "── Transformer.projection (Linear)" in text.splitlines()
-    assert max(len(line) for line in text.splitlines()) <= 160
-    assert fused or "›softmax:" in text  # the line of the composition
-
-
-def test_a_long_tape_is_abbreviated():
-    leaves = [leaf(2) for _ in range(210)]
-    text = str(record(lambda: mg.concatenate([x * 2 for x in leaves]).sum().backward()))
-    assert [row[0] for row in rows(text)] == [str(n) for n in (*range(1, 101), *range(113, 213))]
-    assert "\n… 12 more …\n" in text
-    assert text.endswith("\n… 10 more")  # leaves
+    assert "── Transformer.projection (Linear)" in str(tape).splitlines()
 
 
 def test_what_was_recorded_before_is_told_of_as_far_as_its_nodes_know():
@@ -167,19 +130,15 @@ def test_a_checkpoint_is_on_the_tape_where_it_is_computed_again():
     assert {"exp", "sin"} <= {entry.name for entry in again}
     assert point.line.file == __file__
     assert set(point.expansions) <= {entry.number for entry in again}
-    assert str(tape).count("── checkpoint (computed again)\n") == 1
-    assert "recorded by the backward of checkpoint" not in str(tape)
 
 
 def test_nested_checkpoints_in_modules_keep_their_paths():
     tape, prefix = programs.checkpoint_tape(), "Checkpointed."
-    assert "not reached" not in str(tape)
     assert names(tape).count("checkpoint") == 4
     linears = [entry for entry in tape.entries.values() if entry.name == "linear"]
     assert {entry.call.path for entry in linears} == {f"{prefix}blocks.0.0", f"{prefix}blocks.1.0"}
     for entry in linears:
         assert [call.kind for call in entry.call.chain].count("checkpoint (computed again)") == 2
-        assert f"── {entry.call.path} (Linear), checkpoint (computed again)\n" in str(tape)
     assert {one.name for one in tape.leaves.values()} == {
         None, *(f"{prefix}blocks.{name}" for name in ("0.0.weight", "0.0.bias", "1.0.bias"))}
 
@@ -219,12 +178,3 @@ def test_a_leaf_has_the_gradient_of_the_last_backward_after_hooks_and_not_the_su
     first, second = tape.leaves.values()
     assert first.gradient_norm == pytest.approx(10 * np.linalg.norm(w.numpy() + 1))
     assert second.gradient_norm == pytest.approx(2 * np.sqrt(2))  # `grad` counts as well, though .grad is not touched
-
-
-def test_a_line_has_the_line_of_the_composition_behind_it():
-    q = leaf(2, 5, 4)
-    with mg.fused(False):
-        tape = record(lambda: F.scaled_dot_product_attention(q, q, q).sum().backward())
-    line = entry_of(tape, "matmul").line
-    assert f" test_tape:{line.number}›attention:{line.inner.number} " in str(tape)
-    assert str(Line("/home/ada/train.py", 9, "h")) == "train:9"

@@ -14,7 +14,6 @@ from tests.transformer.traces import NAMES, made, traced
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, trace
 from transformer.explore.data import Snapshot
 from transformer.explore.explanation import Explanation, tokens_of
-from transformer.explore.identities import identities
 from transformer.training.recipes import RECIPES
 
 CROSS = "decoder.layers.1.cross_attention"
@@ -132,27 +131,6 @@ def test_to_html_of_chosen_attentions(t, tmp_path):
     assert left_out == [name for name in NAMES if "encoder.layers.1" in name or "decoder.layers.0" in name]
     with pytest.raises(ValueError, match=r"there is no attention 'encoder.layers.7'; there are encoder.layers.0.self_"):
         t.to_html(tmp_path / "page.html", attentions=["encoder.layers.7"])
-
-
-def test_every_repr_is_one_short_line(t):
-    """A notebook and a debugger print them: no tensor, no page, no history."""
-    explained = Explanation(t, tokens_of(t), "a sentence " * 100, history=snapshots_of(t, [100]))
-    attention = t[CROSS]
-    shown = (t, attention, attention.head(), attention.residual, explained, explained.page([CROSS]), explained.tokens,
-             explained.history[0], identities(attention.head())[0])
-    for found in map(repr, shown):
-        assert len(found) < 150
-        assert "\n" not in found
-
-
-def test_a_notebook_shows_the_page(t):
-    shown = Explanation(t, tokens_of(t), "title")._repr_html_()
-    assert shown.startswith("<iframe srcdoc=")
-    assert "decoder.layers.1.cross_attention" in shown
-    assert t._repr_html_().startswith("<iframe srcdoc=")
-    some = Explanation(t, tokens_of(t), "title").page(["encoder"])._repr_html_()
-    assert "encoder.layers.1.self_attention" in some
-    assert len(some) < len(shown)
 
 
 # --------------------------------------------------------------------------- size

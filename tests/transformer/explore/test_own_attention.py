@@ -12,7 +12,6 @@ from tests.transformer.tiny import jitter
 from transformer import EncoderLayer, GroupedQueryAttention, LanguageModel, MultiHeadAttention, RotaryPositions, trace
 from transformer.explore.checks import measure
 from transformer.explore.identities import identities
-from transformer.explore.steps import steps_of
 from transformer.explore.traced import INPUTS, PER_HEAD, TAPS
 
 ITEMS, HEADS, LENGTH, WIDTH = 2, 4, 3, 8
@@ -163,20 +162,6 @@ def test_every_gradient_is_that_of_finite_differences(kind):
         for head in attention.heads(item):
             assert all(fact.holds for fact in identities(head)), identities(head)
             assert head.values.keys() >= head.gradients.keys() >= PER_HEAD.keys()
-
-
-@pytest.mark.parametrize("kind", [Rotary, Fused, Joined, OneHead, Grouped, Multi])
-def test_the_ends_of_the_core_are_given(kind):
-    """Q, K and V, and the gradient where the core ends."""
-    t, loss = traced(kind)
-    attention = t[kind.__name__]
-    steps = steps_of(attention)
-    last = [symbol for symbol, step in steps.items() if step.formula.endswith("from the module")]
-    assert last == ["Q", "K", "V", "dC" if kind in (Joined, Multi) else "dO"]
-    head = attention.head(1, attention.num_heads - 1)
-    text = t.explanation(loss=loss).text(head=head.head)
-    assert "✗" not in text
-    assert ("S = R · 0.3" in text) == (kind is Fused)
 
 
 def test_self_attention_under_a_causal_mask_is_a_decoders():

@@ -1,7 +1,6 @@
 """Training: when a run ends, which weights it leaves, what it refuses; alike on every device and for every seed."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -37,21 +36,10 @@ def test_progress_in_a_file_is_a_line_now_and_then(tmp_path, monkeypatch, capsys
     """A line at the beginning, one at the end, and one for each validation: the others are 30 seconds apart."""
     fit(runs.new_trainer(tmp_path, steps=10, valid_every=5))
     printed = capsys.readouterr()
-    shown = printed.err.splitlines()
-    validations = [line for line in shown if line.startswith("step ") and "validation loss" in line]
-    assert len(validations) == 2
+    assert printed.err.count("validation loss") == 2
     assert "\r" not in printed.err
-    assert sum("step/s" in line for line in shown) == 2
-    samples = [line.split(None, 1) for line in shown if line.startswith("    ")]
-    assert [name for name, *_ in samples] == ["source", "reference", "output"] * 6
-    assert samples[0:9:3] == samples[9::3], "the same sentences each time"
-    assert re.search(r"10/10 .*loss \d\.\d{3}, [\d,]+ tokens/s\]", shown[-1])
+    assert printed.err.count("step/s") == 2
     assert printed.out == ""
-
-
-def test_on_a_gpu_the_bar_has_the_memory_of_the_pool(stand_in, tmp_path, capsys):
-    fit(runs.new_trainer(tmp_path, device="cuda", steps=10, valid_every=10, valid_sentences=1))
-    assert re.search(r"10/10 .* tokens/s, memory: [\d.]+ [kMG]B in use, [\d.]+ [kMG]B held\]", capsys.readouterr().err)
 
 
 def test_curves_are_drawn_beside_the_log(tmp_path):
