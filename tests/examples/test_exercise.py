@@ -131,7 +131,6 @@ def test_right_steps_in_a_wrong_whole_are_noticed(exercise, right, wrong, expect
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"
 WRONG = {  # (function, gradient), what is filled in, what the checker says
     ATTENTION: [
-        ("linear_backward", "dX", "None", "not filled in yet"),
         ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
         ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
         ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
@@ -149,14 +148,10 @@ WRONG = {  # (function, gradient), what is filled in, what the checker says
     ],
     LAYER_NORM: [
         ("scale_and_shift_backward", "dXhat", "dY", "gamma is missing"),
-        ("scale_and_shift_backward", "dgamma", "dY.sum(axis=(0, 1))", "Xhat is missing"),
         ("scale_and_shift_backward", "dgamma", "dY * Xhat", "the sum over the batch and the tokens is missing"),
-        ("scale_and_shift_backward", "dgamma", "(dY * Xhat).mean(axis=(0, 1))", r"0.06667 .*: 1/\(B·T\), with B·T"),
-        ("root_backward", "dvar", "-(r**3) * dr", "is 2 times the right one: ½ is missing"),
         ("variance_backward", "dXc", "2 * Xc * dvar", "is 7 times the right one: D, with D = 7"),
         ("variance_backward", "dXc", "2 * Xc / 6 * dvar", r"D/\(D − 1\)\? The variance of layer norm divides by D"),
         ("centring_backward", "dX", "dXc - dXc.mean(axis=-1, keepdims=True)", "what comes through μ is in it already"),
-        ("centring_backward", "dmu", "dXc.sum(axis=-1, keepdims=True)", "the sign is wrong"),
         ("mean_backward", "dX", "dmu / D", r"must have \(3, 5, 7\): it must be spread over the features"),
         ("closed_form", "dX", "r * dXhat", "through the mean is missing; what came through the variance is missing"),
         ("closed_form", "dX", f"r * (dXhat - 7 * {MEAN} - {CORRECTION})", "the mean is counted 7 times.* D, with D"),
@@ -164,26 +159,17 @@ WRONG = {  # (function, gradient), what is filled in, what the checker says
          "the mean of dX̂ is taken over the tokens, and must be taken over the features"),
     ],
     CROSS_ENTROPY: [
-        ("average_backward", "dlosses", "np.full(counted.shape, dloss / counted.sum())", "counted is not applied"),
         ("average_backward", "dlosses", "np.full(counted.shape, dloss / counted.size)",
          r"counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?"),
         ("average_backward", "dlosses", "dloss * ~counted / counted.sum()", "counted is upside down"),
-        ("average_backward", "dlosses", "counted / counted.sum()", "What comes from above is missing"),
         ("average_backward", "dlosses", "dloss * counted / counted.sum(axis=1, keepdims=True) / len(counted)",
          "that is the mean of the sentences' means"),
-        ("smoothing_backward", "dpicked", "-dlosses", r"is 1.429 times the right one: 1/\(1 − ε\)\?"),
-        ("smoothing_backward", "dmean", "-(1 - epsilon) * dlosses", r"is 2.333 times the right one: \(1 − ε\)/ε\?"),
         ("pick_backward", "dlogP", "dpicked * one_hot(y, C)", r"raises .*keepdims=True keeps an axis, x\[\.\.\."),
-        ("pick_backward", "dlogP", "np.repeat(dpicked[..., None], C, axis=-1)", "every class gets it"),
         ("log_softmax_backward", "dZ", "dlogP", "what came through the normaliser is missing"),
         ("log_softmax_backward", "dZ", "dlogP - P * (P * dlogP).sum(axis=-1, keepdims=True)",
          "the sum is that of P ∘ dlogP, as in softmax"),
         ("log_softmax_backward", "dZ", "dlogP - P * dlogP.mean(axis=-1, keepdims=True)",
          "the normaliser is counted 0.1429 times, and must be once: 1/C, with C = 7"),
-        ("closed_form", "dZ", "-dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7) - .3 / 7)",
-         "the sign is wrong"),
-        ("closed_form", "dZ", "dloss / y.size * (P - .7 * one_hot(y, 7) - .3 / 7)",
-         r"counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?"),
         ("closed_form", "dZ", "dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7))",
          "^what came through the label smoothing is missing"),
         ("closed_form", "dZ", "dloss / counted.sum() * (P - one_hot(y, 7))",
@@ -191,12 +177,6 @@ WRONG = {  # (function, gradient), what is filled in, what the checker says
         ("closed_form", "dZ",
          "dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 6))",
          r"the label smoothing is counted 1.167 times.*: C/\(C − 1\)\?"),
-        ("closed_form", "dZ",
-         "dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 7))",
-         r"the target is counted 0.9388 times.*: \(1 − ε − ε/C\)/\(1 − ε\)\?"),
-        ("closed_form", "dZ",
-         "dloss / 3 * (counted / counted.sum(1, keepdims=True))[..., None] * (P - .7 * one_hot(y, 7) - .3 / 7)",
-         "^that is the mean of the sentences' means"),
     ],
 }
 
@@ -228,10 +208,3 @@ def test_a_solution_of_tensors_passes(tmp_path):
     (tmp_path / "mine.py").write_text(f"from minigrad import Tensor\n{text}", encoding="utf-8")
     result = run(CHECKER, "mine.py", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_a_whole_that_fails_is_told(tmp_path):
-    (tmp_path / "mine.py").write_text(filled(LAYER_NORM).replace('"Xc": Xc, ', ""), encoding="utf-8")
-    result = run(CHECKER, "mine.py", cwd=tmp_path)
-    assert (result.returncode, result.stderr) == (1, "")
-    assert "layer_norm_backward as a whole raises KeyError: 'Xc'" in result.stdout

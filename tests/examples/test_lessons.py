@@ -162,10 +162,6 @@ def test_japanese_prose_replaces_the_prose_alone_and_has_as_many_cells(tmp_path)
         notebooks.weave(notebook, tmp_path / "01.md")
 
 
-def test_a_decimal_that_is_not_printed_is_found():
-    assert notebooks.unprinted("0.5, 2.8 (arXiv:1706.03762, v1.2.3)", "0.50 and 0.5 and 12.8") == ["2.8"]
-
-
 # --------------------------------------------------------------------------- what they show, worked out anew
 
 

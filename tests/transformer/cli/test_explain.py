@@ -1,6 +1,5 @@
 """The command ``explain``: a page, or text; and what is refused in one line."""
 
-import io
 import re
 
 import numpy as np
@@ -9,9 +8,7 @@ import pytest
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
 from tests.transformer.traces import decode_array
-from transformer.cli.explain import terminal
 from transformer.explore import explanation
-from transformer.translator import Translation, Translator
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
@@ -112,29 +109,14 @@ def test_what_the_vocabulary_lacks_is_told(run):
         ("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]
 
 
-def test_colour_is_for_terminals(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "77")
-    for is_terminal, setting, expected in (
-            (True, "", (True, 77)), (True, "1", (False, 77)), (False, "", (False, 120))):
-        monkeypatch.setenv("NO_COLOR", setting)
-        output = io.StringIO()
-        output.isatty = lambda is_terminal=is_terminal: is_terminal
-        assert terminal(output) == expected
-
-
 @pytest.mark.parametrize(("arguments", "message"), [
     (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
-    (["one", "--html", "x.html", "--step", "dS"], "--step is of --text"),
     (["  ", "一", "--text"], "the source is empty"),
-    (["one", "", "--text"], "the target is empty"),
     (["one " * 8, "--text"], "source has 9 tokens"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
-    (["one", "--text", "--attention", NAMES[0], "--attention", NAMES[1]], "--text shows one attention"),
     (["one", "--text", "--attention", "decoder"], f"several attentions: {NAMES[1]}, {CROSS}"),
-    (["one", "--text", "--item", 1], "there is no batch item 1 in"),
     (["one", "--text", "--head", 4], "there is no head 4 in"),
     (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
-    (["one", "一", "--text", "--also", "two", "--also", " "], "--also 2 is empty"),
     (["one", "一", "--text", "--also", "two " * 8], "source 2 has 9 tokens"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
     (["one", "--html", "-", "--text"], "would both write to the standard output"),
@@ -144,9 +126,3 @@ def test_refused(run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused("explain", run, *arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_translation_of_another_source_is_named(run, monkeypatch):
-    monkeypatch.setattr(Translator, "translate", lambda translator, lines: [
-        [Translation("" if line == "two" else "一", 0.0, [])] for line in lines])
-    assert "--also 2, 'two'" in refused("explain", run, "one", "一", "--text", "--also", "three", "--also", "two")

@@ -85,13 +85,4 @@ def test_a_finished_run_says_so(copy, monkeypatch):
     result = call("train", "--resume", "--out", copy, "--quiet")
     assert result.exit_code == 0
     assert "had already finished: 2 steps in" in result.stdout
-    assert f"python -m transformer train --out {copy} --resume --steps N" in " ".join(result.stdout.split())
     assert result.stderr.count("no history.png: it needs matplotlib") == 1
-
-
-def test_the_limits_that_ended_a_run_are_those_to_raise(copy):
-    """And no others: more steps do not help a run that its minutes ended."""
-    for given, raised in (("--steps 9 --minutes 1e-9", "--minutes N"),
-                          ("--steps 2 --minutes 1e-9 --patience 9", "--steps N --minutes N")):
-        said = call("train", "--resume", "--out", copy, "--quiet", *given.split()).stdout
-        assert f"python -m transformer train --out {copy} --resume {raised}\n" in said
