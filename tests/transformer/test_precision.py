@@ -48,17 +48,6 @@ def both(out, device, **changes):
     return single, half
 
 
-@pytest.mark.slow
-@on_a_gpu
-def test_copying_is_learnt_as_in_float32(device, tmp_path):
-    """The first losses are within 1 % of float32's; rounding parts the runs later, and both learn the task."""
-    single, half = both(tmp_path, device, steps=100)
-    assert len(single) == 5
-    np.testing.assert_allclose(half[:2], single[:2], rtol=0.01)
-    assert half[-1] < half[0] / 10
-    assert single[-1] < single[0] / 10
-
-
 @pytest.mark.parametrize("changes", [{"shards": 2, "accumulate": 2}, {"micro_batches": 2, "clip_norm": None}])
 @on_a_gpu
 def test_batches_in_parts_have_the_losses_of_float32(changes, device, tmp_path):
