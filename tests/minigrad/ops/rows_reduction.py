@@ -67,8 +67,6 @@ OF_ONE_ELEMENT = [  # a number is one element along axis 0 or -1, and so is what
         differentiable=False, out_dtype=np.int64),
     row("topk of a number, none", lambda x: mg.topk(x, 0)[0], lambda x: x.reshape(1)[:0], distinct()),
     *(alike(name, array, None) for name in ("sort", "cumsum", "cumprod") for array in (distinct(2, 3), distinct())),
-    row("cumsum of all", mg.cumsum, np.cumsum, normal(2, 3)),
-    row("cumprod of all", mg.cumprod, np.cumprod, ZEROS),
 ]
 
 ROWS_REDUCTION = [*PRODUCTS, *DEVIATIONS, *SORTING, *OF_ONE_ELEMENT]
