@@ -59,14 +59,14 @@ class Model(nn.Module):
         return self.generator(self.transformer(source, target, **masks))
 
 
-def build(kind, options, sizes=SIZES, dtype=torch.float64):
+def build(kind, options):
     """PyTorch's module of a kind, in training mode and without dropout."""
     options = {**DEFAULTS, **options}
-    bias, width, heads = options["bias"], sizes["d_model"], sizes["num_heads"]
+    bias, width, heads, dtype = options["bias"], SIZES["d_model"], SIZES["num_heads"], torch.float64
     if kind == "attention":
         widths = {name: options[name] for name in ("kdim", "vdim") if name in options}
         return nn.MultiheadAttention(width, heads, bias=bias, batch_first=True, dtype=dtype, **widths)
-    same = {"dim_feedforward": sizes["d_ff"], "dropout": 0.0, "activation": options["activation"], "bias": bias,
+    same = {"dim_feedforward": SIZES["d_ff"], "dropout": 0.0, "activation": options["activation"], "bias": bias,
             "layer_norm_eps": options["eps"], "norm_first": options["norm_first"], "batch_first": True, "dtype": dtype}
     if kind == "encoder_layer":
         return nn.TransformerEncoderLayer(width, heads, **same)
@@ -74,18 +74,13 @@ def build(kind, options, sizes=SIZES, dtype=torch.float64):
         return nn.TransformerDecoderLayer(width, heads, **same)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="enable_nested_tensor is True")  # a fast path that is not taken here
-        if kind == "encoder":
-            return nn.TransformerEncoder(nn.TransformerEncoderLayer(width, heads, **same), options["num_layers"])
-        if kind == "decoder":
-            return nn.TransformerDecoder(nn.TransformerDecoderLayer(width, heads, **same), options["num_layers"])
         transformer = nn.Transformer(width, heads, options["num_layers"], options["num_layers"], **same)
-    return transformer if kind == "transformer" else Model(transformer, sizes).to(dtype)
+    return transformer if kind == "transformer" else Model(transformer, SIZES).to(dtype)
 
 
 def measure(kind, module, inputs):
     """Outputs by name, and the gradients for weights and inputs, as NumPy arrays; masks say True = may attend."""
-    dtype = next(module.parameters()).dtype
-    floats = {name: torch.tensor(a).to(dtype).requires_grad_() for name, a in inputs.items() if a.dtype.kind == "f"}
+    floats = {name: torch.tensor(a).requires_grad_() for name, a in inputs.items() if a.dtype.kind == "f"}
     source_real, target_real = (torch.tensor(inputs[f"{side}_ids"] != 0) for side in ("source", "target"))
     causal = torch.ones(target_real.shape[1], target_real.shape[1], dtype=torch.bool).tril()
     decoding = {"tgt_mask": ~causal, "tgt_key_padding_mask": ~target_real, "memory_key_padding_mask": ~source_real}
@@ -95,16 +90,16 @@ def measure(kind, module, inputs):
         allowed = torch.tensor(np.tri(q.shape[1], k.shape[1], 1, dtype=bool))
         outputs["output"], outputs["weights"] = module(
             q, k, v, key_padding_mask=~source_real, attn_mask=~allowed, average_attn_weights=False)
-    elif kind in ("encoder", "encoder_layer"):
+    elif kind == "encoder_layer":
         outputs["output"] = module(floats["source"], src_key_padding_mask=~source_real)
-    elif kind in ("decoder", "decoder_layer"):
+    elif kind == "decoder_layer":
         outputs["output"] = module(floats["target"], floats["source"], **decoding)
     elif kind == "transformer":
         outputs["output"] = module(floats["source"], floats["target"], src_key_padding_mask=~source_real, **decoding)
     else:
         ids = (torch.tensor(inputs[f"{side}_ids"]) for side in ("source", "target"))
         outputs["output"] = module(*ids, src_key_padding_mask=~source_real, **decoding)
-    loss = sum((out * torch.tensor(cotangent(out.shape)).to(dtype)).sum() for out in outputs.values())
+    loss = sum((out * torch.tensor(cotangent(out.shape))).sum() for out in outputs.values())
     loss.backward()
     measured = {name: out.detach().numpy() for name, out in outputs.items()}
     measured |= {f"gradient.{name}": p.grad.numpy() for name, p in module.named_parameters()}
@@ -117,8 +112,9 @@ def cotangent(shape):
     return np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape)
 
 
-def draw_inputs(rng, sizes=SIZES, source_lengths=(4, 2), target_lengths=(1, 3)):
+def draw_inputs(rng, sizes=SIZES):
     """Features and padded ids (0 pads) of a batch with unequal lengths."""
+    source_lengths, target_lengths = (4, 2), (1, 3)
     batch, longest = len(source_lengths), max(source_lengths)
     features = {"source": (longest, sizes["d_model"]), "target": (max(target_lengths), sizes["d_model"]),
                 "key": (longest, sizes.get("kdim", sizes["d_model"])),

@@ -31,7 +31,6 @@ def build(kind, options, sizes, dtype=np.float64, device="cpu"):
             settings = config(kind, options, sizes)
             layers = {"encoder_layer": EncoderLayer, "decoder_layer": DecoderLayer}
             module = layers[kind](settings) if kind in layers else Transformer(settings)
-            module = getattr(module, kind) if kind in ("encoder", "decoder") else module
     return module.to(device, dtype)
 
 
@@ -59,10 +58,6 @@ def outputs(kind, module, floats, source_ids, target_ids):
         return {"output": module(source, padding)}
     if kind == "decoder_layer":
         return {"output": module(target, source, causal, padding)}
-    if kind == "encoder":
-        return {"output": module.transform(source, padding)}
-    if kind == "decoder":
-        return {"output": module.transform(target, source, causal, padding)}
     if kind == "transformer":
         memory = module.encoder.transform(source, padding)
         return {"output": module.decoder.transform(target, memory, causal, padding)}
