@@ -163,9 +163,6 @@ class Cupy(Namespace):
     def array_equal(self, a1: ndarray, a2: ndarray, equal_nan: bool = False) -> Any:
         return wrap(np.asarray(np.array_equal(operand(a1), operand(a2), equal_nan)), [])
 
-    def allclose(self, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-        return wrap(np.asarray(np.allclose(operand(a), operand(b), rtol, atol, equal_nan)), [])
-
 
 def length(array: ndarray, axis: int | None) -> int:
     return array.size if axis is None else array.shape[axis]

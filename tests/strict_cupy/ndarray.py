@@ -23,10 +23,7 @@ WITHOUT_KERNEL = {
 }  # fmt: skip
 # The shape of the result, or the result itself, depends on values, or an error does: the host has to wait for them.
 SYNCHRONIZING = {
-    "argwhere", "asarray_chkfinite", "bincount", "choose", "compress", "delete", "extract", "flatnonzero", "histogram",
-    "histogram2d", "histogramdd", "intersect1d", "item", "nanmax", "nanmin", "nonzero", "place", "put",
-    "ravel_multi_index", "setdiff1d", "setxor1d", "tobytes", "tolist", "trim_zeros", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unravel_index",
+    "argwhere", "bincount", "compress", "flatnonzero", "item", "nonzero", "tobytes", "tolist", "unique",
 }  # fmt: skip
 
 
