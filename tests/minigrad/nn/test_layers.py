@@ -23,9 +23,6 @@ def test_a_layer_without_parameters_is_its_function(kind, function, options, dev
     assert list(layer.state_dict()) == []
     x = Tensor(X, device=device)
     np.testing.assert_array_equal(layer.to(device)(x).numpy(), function(x, **options).numpy())
-    usual = {"approximate": "none"} if kind is nn.GELU else {}
-    printed = ", ".join(f"{name}={value!r}" for name, value in (usual | options).items())
-    assert repr(layer) == f"{kind.__name__}({printed})"
 
 
 LEARNING = {  # how a layer is made, what it computes, its input, the shapes in its state
@@ -91,7 +88,6 @@ def test_norms_begin_as_the_plain_ones_and_an_embedding_as_normal_draws():
 @pytest.mark.parametrize("padding_idx", [2, -5])
 def test_an_embedding_never_learns_the_padding(padding_idx, device):
     layer = nn.Embedding(7, 3, padding_idx=padding_idx).to(device)
-    assert repr(layer) == "Embedding(7, 3, padding_idx=2)  # 21 parameters"
     np.testing.assert_array_equal(layer.weight.numpy()[2], np.zeros(3))
     layer.weight[2] = 5.0  # whatever the row holds is read, and gets no gradient
     out = layer(np.array([[2, 4, 2]]))

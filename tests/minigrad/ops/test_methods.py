@@ -7,8 +7,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
-from minigrad.tensor.conversion import ArrayLike
-from minigrad.tensor.methods import Methods
 
 from tests.minigrad.ops.row import host, normal, positive
 
@@ -50,18 +48,6 @@ OWN = {
     "to": (lambda x: x.to("cpu"), lambda x: ops.to_device(x, "cpu")),
     "clone": (lambda x: x.clone(), lambda x: x * 1),
 }
-# What is no operation: facts, ways out of the engine, gradients, changes in place.
-OTHERS = {
-    "backward", "bump_tick", "copy_", "data", "detach", "device", "dtype", "grad", "is_leaf", "item", "ndim", "numpy",
-    "register_hook", "requires_grad", "requires_grad_", "retain_grad", "shape", "size", "tolist",
-}
-
-
-def test_every_method_is_in_a_table():
-    defined = {name for cls in (Tensor, ArrayLike, Methods) for name in vars(cls)}
-    assert {name for name in defined if not name.startswith("_")} - OTHERS == ARGUMENTS.keys() | OWN.keys()
-
-
 def same(found, expected, x):
     assert found.dtype == expected.dtype
     assert found.requires_grad == expected.requires_grad
