@@ -179,6 +179,29 @@ def test_linear_cross_entropy_has_logits_in_float16_and_its_loss_in_float32(form
     check_same([loss, *grad(loss, inputs)], [expected, *grad(expected, inputs)])
 
 
+@every_case(PRODUCTS | WIDE)
+def test_second_derivatives(function, shapes, gpu):
+    """First ones that can be differentiated are those that cannot; second ones are near those of float32."""
+    inputs, (point,) = tensors(gpu, *shapes), tensors(gpu, (1,), seed=3)
+
+    def twice(cast):
+        with autocast(enabled=cast):
+            out = (function(*inputs) * 1.0).astype(np.float32)
+        out = (out * out * point).sum()
+        first = grad(out, inputs, retain_graph=True)
+        with autocast(enabled=cast):
+            again = grad(out, inputs, create_graph=True)
+        for g, other in zip(first, again, strict=True):
+            assert g.dtype == other.dtype == SINGLE
+            np.testing.assert_allclose(other.numpy(), g.numpy(), rtol=0, atol=0.01 * np.abs(g.numpy()).max() + 1e-12)
+        return grad(sum((g * g).sum() for g in again), inputs)
+
+    for g, expected in zip(twice(True), twice(False), strict=True):
+        assert g.dtype == SINGLE
+        expected = expected.numpy()
+        np.testing.assert_allclose(g.numpy(), expected, rtol=0, atol=0.02 * np.abs(expected).max() + 1e-12)
+
+
 def test_what_is_recorded_by_a_backward_inside_is_not_cast(gpu):
     """The gradient of an operation in float32 is an operation in float32, wherever it runs."""
     x, w = tensors(gpu, (3, 4), (5, 4))

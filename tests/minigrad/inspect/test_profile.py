@@ -136,8 +136,6 @@ def test_modules_with_what_is_in_them(model, finish, expected, named):
     rows = {path: (row.calls, *(round(getattr(row, column) * 1e3, 9) for column in ("forward", "own", "backward")))
             for path, row in profile.modules.items()}
     assert rows == {(path if named else f"{top}.{path}") if path else top: row for path, row in expected.items()}
-    totals = [row.total for row in profile.modules.values()]
-    assert totals == sorted(totals, reverse=True)
 
 
 def test_named_spans_and_what_happens_in_them():
@@ -190,12 +188,9 @@ def test_the_tables_of_a_training_step(device, clock):
     with mg.profile(model) as profile:
         step()
     assert 0 < profile.total < profile.elapsed
-    _, operations, modules, spans = str(profile).split("\n\n")
-    shares = [float(line.split()[-1].rstrip("%")) for line in operations.splitlines()[1:]]
-    assert shares == sorted(shares, reverse=True)
-    assert {"Transformer", "encoder", "decoder"} <= {line.split()[0] for line in modules.splitlines()}
-    assert {line.split()[0]: line.split()[1] for line in spans.splitlines()[1:]} == {
-        "backward": "1", "clip_grad_norm_": "1", "AdamW.step": "1"}
+    assert {name: row.calls for name, row in profile.named.items()} == {
+        "backward": 1, "clip_grad_norm_": 1, "AdamW.step": 1}
+    assert all(name in str(profile) for name in ("linear", "encoder", "AdamW.step"))
 
 
 def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():

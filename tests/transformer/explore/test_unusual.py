@@ -91,7 +91,6 @@ def test_backward_hooks_change_nothing(name):
     assert actual.keys() == right.keys()
     for symbol, array in right.items():
         np.testing.assert_allclose(actual[symbol], array, rtol=1e-11, atol=1e-15, err_msg=symbol)
-    assert "dX = Σ heads" in t.explanation().text(name)
 
 
 # ------------------------------------------------------------------ parameters
@@ -108,7 +107,6 @@ def test_frozen_parameters_have_no_step():
     assert {"WQ", "bO", "dbQ", "dWO"} <= steps.keys()
     explanation = t.explanation(loss=loss)
     assert "✗" not in explanation.text(name)
-    assert "dW_Q" not in explanation.text(name)
     with pytest.raises(ValueError, match="there is no step 'dWQ'"):
         explanation.text(name, step="dWQ")
     assert explanation.page([name]).shown == [name]
