@@ -27,23 +27,6 @@ LESSONS = Path(__file__).parents[2] / "examples/lessons"
 PATHS = sorted(LESSONS.glob("[0-9][0-9]_*.py"))
 # They draw a film, train three nets, make a page, stack 24 layers, train a Transformer four times.
 LONG = ("09", "11", "12", "13", "15")
-PROGRAM = """\
-# %% [markdown]
-# # Title
-#
-# $$A \\circ B$$
-
-# %% tags=["active-py"]
-import story
-
-story.tell()
-
-# %%
-print("学")
-1 / 0
-"""
-
-
 def run_cells(path: Path, names: dict[str, Any]) -> tuple[list[Any], list[str]]:
     """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it.
 
@@ -141,12 +124,6 @@ def test_a_notebook_has_its_outputs_and_its_picture_and_nothing_of_this_machine(
         cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]
     with pytest.raises(notebooks.LessonError, match="no cell shows a picture"):
         notebooks.check(notebook, PATHS[0].name)
-
-
-def test_a_notebook_that_fails_says_in_which_cell(tmp_path):
-    (tmp_path / "01_wrong.py").write_text(PROGRAM, encoding="utf-8")
-    with pytest.raises(notebooks.LessonError, match=r"^01_wrong\.py, in the cell of line 12: ZeroDivisionError"):
-        notebooks.execute(tmp_path / "01_wrong.py")
 
 
 def test_japanese_prose_replaces_the_prose_alone_and_has_as_many_cells(tmp_path):

@@ -98,7 +98,6 @@ def test_ways_out(gpu):
     copied = x.numpy()
     assert not copied.flags.writeable
     np.testing.assert_array_equal(copied, [1, 2])
-    assert repr(x) == f"Tensor([1., 2.], shape=(2,), dtype=float64, device={gpu}, requires_grad=True)"
     assert float(x.sum()) == 3
     for way_out, said in ((np.asarray, gpu), (pickle.dumps, gpu), (lambda t: mg.from_numpy(t.data), "from_numpy")):
         with pytest.raises(TypeError, match=said):

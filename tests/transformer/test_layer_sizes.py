@@ -1,6 +1,5 @@
 """Layers made from sizes: the same as from a configuration with these values; decoders without encoder; errors."""
 
-import dataclasses
 
 import numpy as np
 import pytest
@@ -48,12 +47,6 @@ def test_values_by_name_are_those_of_a_configuration(layer, options):
     whole = TransformerConfig(9, 9, **{**SIZES, **options})
     for config in (whole, LayerConfig(**{**SIZES, **options})):
         assert described(by_name) == described(drawn(lambda config=config: layer(config)))
-
-
-def test_defaults_are_those_of_the_whole_model():
-    whole, layer = ({field.name: field.default for field in dataclasses.fields(config)}
-                    for config in (TransformerConfig, LayerConfig))
-    assert {name: layer[name] for name in layer.keys() - SIZES} == {name: whole[name] for name in layer.keys() - SIZES}
 
 
 @pytest.mark.parametrize("layer", TAKES)

@@ -1,4 +1,4 @@
-"""Module: what is found where, in which order, and what moving, freezing, copying and printing do."""
+"""Module: what is found where, in which order, and what moving, freezing and copying do."""
 
 import copy
 import gc
@@ -152,15 +152,3 @@ def test_deepcopy_is_independent_and_keeps_ties():
     np.testing.assert_array_equal(model(ids).numpy(), before)
     assert all(p.grad is None for p in model.parameters())
     assert np.abs(twin(ids).numpy() - before).max() > 0.1
-
-
-# --- Text
-
-
-def test_repr_shows_the_tree_with_counts():
-    model = Model()
-    model.extra, model.more = nn.ReLU(), nn.ReLU()  # only numbered neighbours share a line
-    lines = repr(model).splitlines()
-    assert lines[0] == "Model(  # 45 parameters"
-    assert "    (0-1): 2 x Block(  # 15 parameters each" in lines
-    assert lines[-3:-1] == ["  (extra): ReLU()", "  (more): ReLU()"]
