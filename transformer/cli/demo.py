@@ -10,10 +10,13 @@ from typing import Any
 
 import click
 
+from minigrad import no_grad
+
 from transformer.cli.command import COUNT, device_option, option, quoted
 from transformer.cli.train import Training
 from transformer.data import BOS, EOS, get_task
-from transformer.explore.plots import cross_attention, plot_attention
+from transformer.explore.plots import plot_attention
+from transformer.explore.trace import trace
 from transformer.explore.translation import explain
 from transformer.training.log import can_draw
 from transformer.training.loop import train
@@ -64,7 +67,9 @@ def demo(out: Path, steps: int, device: str) -> None:
     # character of the source that it looks at.
     [[best]] = translator.translate([PICTURED])
     source_ids, target_ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
-    weights = cross_attention(translator.model, source_ids, target_ids)
+    with no_grad(), trace(translator.model) as traced:
+        translator.model([source_ids], [[BOS, *best.ids]])
+    weights = traced[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights[0]
     source = tokenizers[0].tokens(source_ids)
     read, written = tokenizers[1].tokens([BOS, *best.ids]), tokenizers[1].tokens(target_ids)
     title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minigrad import Tensor, no_grad, tapping
+from minigrad import Tensor
 
 from transformer.explore.labels import columns_of, names, row_names
 from transformer.explore.plots.figure import new_figure
@@ -18,8 +18,6 @@ from transformer.explore.plots.figure import new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from transformer.model import Transformer
 
 
 SQUARE, SMALLEST = 0.2, 0.12  # inches of a weight, and of one where a sentence is long
@@ -113,38 +111,3 @@ def _wrapped(title: str, inches: float) -> str:
 
 def _numbers(count: int) -> list[str]:
     return [str(number) for number in range(count)]
-
-
-def cross_attention(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int],
-                    layer: int = -1) -> NDArray[np.floating[Any]]:
-    """The weights with which the decoder attends to the source tokens when it writes each token of a sentence.
-
-    Args:
-        model: a model in evaluation mode.
-        source_ids: (S,), end-of-sentence last.
-        target_ids: (T,), without begin-of-sentence; ending in end-of-sentence to include its row.
-        layer: the decoder layer; -1 is the last.
-
-    Returns:
-        The weights of each head, on the host: (H, T, S). Row t belongs to the step that predicts ``target_ids[t]``.
-
-    Raises:
-        IndexError: there is no such layer.
-    """
-    seen: list[Tensor] = []
-
-    def keep(name: str, tensor: Any) -> Any:
-        if name == "weights":
-            seen.append(tensor)
-        return tensor
-
-    source = [list(source_ids)]
-    read = [[model.config.bos_id, *target_ids][:-1]]  # teacher forcing
-    with no_grad():
-        memory = model.encode(source)
-        with tapping(keep):
-            model.decode(read, memory)
-    across = seen[1::2]  # each layer attends to the target first, then to the memory
-    if not -len(across) <= layer < len(across):
-        raise IndexError(f"cross_attention: the decoder has {len(across)} layers, there is no layer {layer}")
-    return np.array(across[layer].numpy()[0])
