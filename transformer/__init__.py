@@ -13,7 +13,6 @@
 
 from transformer import known  # `known` notes the methods of the classes before anybody can replace one
 from transformer.decode.generate import generate, stream
-from transformer.decode.kv_cache import DecoderCache
 from transformer.decode.model_cache import KeyValueCache
 from transformer.explore.trace import trace
 from transformer.model import (
@@ -39,8 +38,8 @@ from transformer.model.more.rotary import RotaryPositions
 from transformer.translator import Translator
 
 __all__ = [
-    "Decoder", "DecoderCache", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
-    "KeyValueCache", "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual",
-    "RotaryPositions", "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask",
-    "generate", "known", "padding_mask", "shift_right", "stream", "trace",
+    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention", "KeyValueCache",
+    "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual", "RotaryPositions",
+    "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask", "generate", "known",
+    "padding_mask", "shift_right", "stream", "trace",
 ]

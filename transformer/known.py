@@ -58,48 +58,35 @@ _METHODS = [(cls, name, getattr(cls, name)) for cls in PARTS for name in _NAMES 
 _ON_INSTANCES = frozenset(_NAMES)
 
 
-def unknown_part(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder", "projection")) -> str | None:
-    """What a shortcut does not know of a `Transformer`: the first such part in words; None if it knows all of it.
+def is_known(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder", "projection")) -> bool:
+    """Whether a shortcut knows all of a model: of a `Transformer`, its `parts`.
 
     Args:
         model: any module.
         parts: the attributes of the model that the shortcut stands for.
     """
-    if type(model) is not Transformer:
-        return f"the model is a {type(model).__name__}"
-    for cls, name, method in _METHODS:
-        if getattr(cls, name) is not method:
-            return f"methods of {cls.__name__} were replaced"
+    if type(model) is not Transformer or any(getattr(cls, name) is not method for cls, name, method in _METHODS):
+        return False
     unseen: list[nn.Module] = [model]
-    while unseen:  # this runs at every training step, so the path is made for an unknown part only
+    while unseen:
         module = unseen.pop()
-        problem = _problem(module)
-        if problem:
-            path = next(path for path, part in model.named_modules() if part is module)
-            return f"{path or 'the model'} {problem}"
+        if not _is_known(module):
+            return False
         skipped = PARTS[Transformer].keys() - parts if module is model else ()
         unseen += [part for name, part in vars(module).items() if isinstance(part, nn.Module) and name not in skipped]
-    return None
+    return True
 
 
-def _problem(module: Any) -> str | None:
-    """What is unknown of a module whose class is known, its own parts included."""
+def _is_known(module: Any) -> bool:
+    """Whether a module of a known class, its own parts included, is as the class makes it."""
     attributes, kinds = vars(module), PARTS[type(module)]
-    if "_hooks" in attributes and module.has_hooks:
-        return "has hooks"
-    if not _ON_INSTANCES.isdisjoint(attributes):
-        return "has a method of its own"
+    if ("_hooks" in attributes and module.has_hooks) or not _ON_INSTANCES.isdisjoint(attributes):
+        return False
     if "activation" in attributes and module.activation not in ACTIVATIONS.values():
-        return "has an activation of its own"
+        return False
     if type(module) is DecoderLayer and None in (module.cross_attention, module.cross_attention_residual):
-        return "has no cross-attention"
-    if type(module) in _LAYER_OF:
-        others = [part for part in attributes["layers"] if type(part) is not _LAYER_OF[type(module)]]
-        if others:
-            return f"has a {type(others[0]).__name__} among its layers"
-    if type(module) is nn.ModuleList:
-        return None
-    for name, part in attributes.items():
-        if isinstance(part, nn.Module) and type(part) not in kinds.get(name, ()):
-            return f"has a {type(part).__name__} as {name}"
-    return None
+        return False
+    if type(module) in _LAYER_OF and any(type(part) is not _LAYER_OF[type(module)] for part in attributes["layers"]):
+        return False
+    return type(module) is nn.ModuleList or all(
+        type(part) in kinds.get(name, ()) for name, part in attributes.items() if isinstance(part, nn.Module))

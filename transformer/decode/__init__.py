@@ -10,11 +10,9 @@
 
 from transformer.decode.beam import beam_search
 from transformer.decode.generate import generate, stream
-from transformer.decode.kv_cache import DecoderCache, LayerCache
 from transformer.decode.model_cache import KeyValueCache
 from transformer.decode.next_token import decoder_of
 from transformer.decode.sampling import greedy, sample
 from transformer.decode.steps import Hypothesis
 
-__all__ = ["DecoderCache", "Hypothesis", "KeyValueCache", "LayerCache", "beam_search", "decoder_of", "generate",
-           "greedy", "sample", "stream"]
+__all__ = ["Hypothesis", "KeyValueCache", "beam_search", "decoder_of", "generate", "greedy", "sample", "stream"]

@@ -70,9 +70,8 @@ class LayerCache:
         with on_device_of(keys):  # contiguous, since every step reads them
             self.memory = xp(keys).ascontiguousarray(keys), xp(keys).ascontiguousarray(values)
 
-    def select(self, rows: Any) -> None:
-        """Make these rows, in this order, the batch: `Rows`, or indices on the host."""
-        rows = rows if isinstance(rows, Rows) else Rows(rows)
+    def select(self, rows: Rows) -> None:
+        """Make these rows, in this order, the batch."""
         if self._keys is not None:
             self._keys, self._values = (select_rows(buffer, rows, self.length) for buffer in (self._keys, self._values))
         if self.memory is not None:
@@ -124,9 +123,8 @@ class DecoderCache:
         self.layers = [LayerCache() for _ in range(num_layers)]
         self.length = 0
 
-    def select(self, rows: Any) -> None:
-        """Make these rows, in this order, the batch of every layer; see `LayerCache.select`."""
-        rows = rows if isinstance(rows, Rows) else Rows(rows)
+    def select(self, rows: Rows) -> None:
+        """Make these rows, in this order, the batch of every layer."""
         for layer in self.layers:
             layer.select(rows)
 

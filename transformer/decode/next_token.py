@@ -26,7 +26,7 @@ from minigrad.tensor import as_tensor
 
 from transformer.decode.kv_cache import DecoderCache, LayerCache, Rows
 from transformer.decode.model_cache import KeyValueCache, projections
-from transformer.known import unknown_part
+from transformer.known import is_known
 from transformer.model import DecoderLayer, MultiHeadAttention, Residual, Transformer
 
 COLLECT_AFTER = 8  # the fewest steps between two collections of cache entries that no hypothesis reads
@@ -43,38 +43,23 @@ def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritte
         memory: the encoder's output, (B, S, D).
         memory_mask: which source tokens may be attended to, (B, 1, 1, S), or None.
     """
-    if interpreters() or unknown_part(model, ("decoder", "projection")) is not None or _unusual(model) is not None:
+    if interpreters() or not is_known(model, ("decoder", "projection")) or _is_unusual(model):
         return AsWritten(model, memory, memory_mask)
     return OnArrays(model, memory, memory_mask)
 
 
-def _unusual(model: Transformer) -> str | None:
-    """What `OnArrays` does not provide for in a model of known classes, changed after it was made; None for nothing."""
+def _is_unusual(model: Transformer) -> bool:
+    """Whether a model of known classes was changed after it was made, in a way that `OnArrays` does not provide for."""
     config, decoder = model.config, model.decoder
-    if config.bos_id == config.pad_id:
-        return "begin-of-sentence is padding, which attention masks"
-    if any(part.num_heads != config.num_heads for part in decoder.modules() if isinstance(part, MultiHeadAttention)):
-        return "an attention has another number of heads than the configuration"
-    if type(decoder.embedding.scale) is not float:
-        return "the scale of the embeddings is no number"
-    square = [f"{attention}_attention.{part}" for attention in ("self", "cross")
-              for part in ("query", "key", "value", "output")]
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(square, (config.d_model, config.d_model))
-    shapes |= {"feed_forward.inner": (config.d_ff, config.d_model), "feed_forward.outer": (config.d_model, config.d_ff)}
-    residuals = [f"{part}_residual.norm" for part in ("self_attention", "cross_attention", "feed_forward")]
-    for number, layer in enumerate(decoder.layers):
-        found = {name: tuple(parameter.shape) for name, parameter in layer.named_parameters(remove_duplicate=False)}
-        expected = {f"{name}.weight": shape for name, shape in shapes.items()}
-        expected |= {f"{name}.bias": shape[:1] for name, shape in shapes.items() if config.bias}
-        expected |= {f"{name}.weight": (config.d_model,) for name in residuals}
-        expected |= {f"{name}.bias": (config.d_model,) for name in residuals if config.norm_bias}
-        if found != expected:
-            return f"decoder.layers.{number} has other parameters than the configuration says"
-    if decoder.norm is not None and decoder.norm.weight is None:
-        return "the final norm has no weight"
-    if len({parameter.dtype for parameter in model.parameters()}) > 1:
-        return "parameters have several dtypes"
-    return None
+    if config.bos_id == config.pad_id or type(decoder.embedding.scale) is not float:  # attention masks padding
+        return True
+    for module in decoder.modules():
+        if isinstance(module, nn.LayerNorm) and module.weight is None:
+            return True
+        if isinstance(module, MultiHeadAttention) and len({(tuple(part.weight.shape), part.bias is None) for part in (
+                module.query, module.key, module.value)}) > 1:
+            return True
+    return len({parameter.dtype for parameter in model.parameters()}) > 1
 
 
 class _Prefixes:
@@ -304,7 +289,7 @@ class _LayerOnArrays:
     def to_memory(self, y: Any, shape: tuple[int, int], mask: Any) -> Any:
         """Cross-attention: only the queries are new."""
         module = self.layer.cross_attention
-        queries = _linear(module.query, y).reshape(*shape, self.heads, -1).swapaxes(1, 2)  # (B, H, K, D/H)
+        queries = _linear(module.query, y).reshape(*shape, module.num_heads, -1).swapaxes(1, 2)  # (B, H, K, D/H)
         memory: Any = self.kept.memory
         return self.attend(module, queries, memory[0], memory[1], mask)
 

@@ -25,7 +25,7 @@ from minigrad.device import to_numpy
 from transformer.data.batches import Example
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
 from transformer.explore.data import Json, lossless
-from transformer.known import unknown_part
+from transformer.known import is_known
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -104,7 +104,7 @@ def why_not_live(translator: Translator) -> str | None:
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
         if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
-    return unknown_part(translator.model)
+    return None if is_known(translator.model) else "it has parts that transformer.model does not define"
 
 
 def described(tokenizer: Tokenizer) -> Json:

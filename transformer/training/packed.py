@@ -22,7 +22,7 @@ from minigrad.functional.dropout import dropout_mask
 from minigrad.functional.more.rows import gather_rows, scatter_rows
 from minigrad.nn.module import in_place_of
 
-from transformer.known import unknown_part
+from transformer.known import is_known
 from transformer.model import FeedForward, MultiHeadAttention, Residual, Transformer, shift_right
 from transformer.model.masks import target_mask
 
@@ -39,7 +39,7 @@ def packed_loss(model: Transformer, source: Any, labels: Any, label_smoothing: f
 
     Arguments are those of `Transformer.loss`.
     """
-    if composing() or unknown_part(model) is not None:
+    if composing() or not is_known(model):
         return model.loss(source, labels, label_smoothing, reduction)
     return in_place_of(model, _loss, source, labels, label_smoothing, reduction)
 
