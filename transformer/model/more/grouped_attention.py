@@ -64,7 +64,7 @@ class GroupedQueryAttention(nn.Module):
             if projection.bias is not None:
                 init.zeros_(projection.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None) -> Tensor:
         """Attend from `query` to `key` and `value`.
 
         With rotary positions the keys stand at 0 … S - 1, and the queries are the last T of them. So it is in
@@ -74,10 +74,9 @@ class GroupedQueryAttention(nn.Module):
             query: (B, T, D)
             key, value: (B, S, D)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
-            return_weights: also return the attention weights before dropout, (B, H, T, S).
 
         Returns:
-            (B, T, D), or that and the weights.
+            (B, T, D)
 
         Raises:
             ValueError: more queries than keys, with rotary positions.
@@ -92,11 +91,8 @@ class GroupedQueryAttention(nn.Module):
                                  f"{keys.shape[2]} keys, which gives them their rotary positions")
             queries, keys = self.rotary(queries, earlier), self.rotary(keys, 0)
         dropout = self.p if self.training else 0.0
-        found = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, enable_gqa=True,
-                                               return_weights=return_weights)
-        context, weights = found if return_weights else (found, None)
-        out = tap("output", self.output(tap("concatenated", join_heads(context))))
-        return (out, weights) if return_weights else out
+        context = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, enable_gqa=True)
+        return tap("output", self.output(tap("concatenated", join_heads(context))))
 
     def extra_repr(self) -> str:
         """Heads, dropout and positions."""
