@@ -13,15 +13,7 @@ from typing import Any, NamedTuple
 
 from minigrad import Tensor, nn
 
-from transformer.interop.rename import (
-    Entry,
-    Fused,
-    Rename,
-    as_function,
-    by_function,
-    by_map,
-    leads_nowhere,
-)
+from transformer.interop.rename import Entry, Fused, Rename, by_function, by_map, leads_nowhere
 from transformer.model import (
     Decoder,
     DecoderLayer,
@@ -125,7 +117,7 @@ def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Re
     """The pairs of `pytorch_names`, and how each tensor holds its parameters.
 
     Args:
-        given: the names of a state, without the prefix, for a `rename` that is a function or regular expressions.
+        given: the names of a state, without the prefix, for a `rename` that is a function.
         strict: whether an entry of a map that leads to nothing here is an error.
     """
     if not isinstance(module, nn.Module):
@@ -143,9 +135,9 @@ def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Re
         found = by_map(found, rename)
     elif rename is not None:
         if given is None:
-            raise TypeError("rename: a function and regular expressions lead from PyTorch's names to the names here "
-                            f"alone; give a dictionary, which leads back, too, got a {type(rename).__name__}")
-        found = by_function(found, as_function(rename), given)
+            raise TypeError("rename: a function leads from PyTorch's names to the names here alone; give a dictionary, "
+                            f"which leads back, too, got a {type(rename).__name__}")
+        found = by_function(found, rename, given)
     first: dict[int, str] = {}  # id of a tensor -> its first name here
     tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
     canonical = {name: first.setdefault(id(tensor), name) for name, tensor in tensors if name in state}

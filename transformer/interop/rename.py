@@ -58,8 +58,7 @@ def transposed(name: str) -> Fused:
     return Fused((name,), transpose=True)
 
 
-Pairs = Sequence[tuple[str, str | None]]  # of a regular expression and its replacement
-Rename = Mapping[str, str | Fused | None] | Callable[[str], str | None] | Pairs
+Rename = Mapping[str, str | Fused | None] | Callable[[str], str | None]
 Entry = tuple[str, Fused]  # a name of theirs, and the parameters here that it holds
 Rule = tuple[str, Fused]  # the same for templates of names
 
@@ -108,22 +107,7 @@ def is_ignored(name: str, rename: Rename | None) -> bool:
     """Whether `rename` says that what is called `name` there has no counterpart here."""
     if isinstance(rename, Mapping):
         return any(here is None and _match(theirs, name) for theirs, here in rename.items())
-    return rename is not None and as_function(rename)(name) is None
-
-
-def as_function(rename: Callable[[str], str | None] | Pairs) -> Callable[[str], str | None]:
-    """A function, or pairs of a regular expression and its replacement, applied one after the other: as a function."""
-    if callable(rename):
-        return rename
-
-    def renamed(name: str) -> str | None:
-        for pattern, replacement in rename:
-            if replacement is None and re.search(pattern, name):
-                return None
-            name = re.sub(pattern, replacement or "", name)
-        return name
-
-    return renamed
+    return rename is not None and rename(name) is None
 
 
 def _match(template: str, name: str) -> re.Match[str] | None:

@@ -28,9 +28,8 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
         source: a safetensors file, or a state by name: arrays, minigrad's tensors, or PyTorch's.
         ignore: names under `prefix` that have no counterpart here and need none: a sinusoid's table, say.
         rename: from their names, below `prefix`, to the names here: a dictionary as in `pytorch_names`, with None for
-            what has no counterpart here and needs none; or a function of a name, which may return None; or pairs of a
-            regular expression and its replacement or None, applied one after the other. `to_pytorch` takes the
-            dictionary.
+            what has no counterpart here and needs none; or a function of a name, which may return None. `to_pytorch`
+            takes the dictionary.
         strict: whether a missing or unexpected name is an error, and an entry of `rename` that leads to nothing here;
             else the names are only returned.
 
