@@ -22,15 +22,10 @@ class Batch:
         source: int64 (B, S), each row the sentence and ``EOS``.
         target: int64 (B, T + 1), each row ``BOS``, the sentence, ``EOS``. The decoder reads
             ``target[:, :-1]`` and predicts ``target[:, 1:]``.
-        indices: int64 (B,), the numbers of these examples.
     """
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    indices: NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        return f"<Batch of {len(self.source)} pairs: source {self.source.shape}, target {self.target.shape}>"
 
     @property
     def num_target_tokens(self) -> int:
@@ -107,15 +102,10 @@ def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int
     Raises:
         ValueError: ``indices`` is empty.
     """
-    chosen = np.array(indices, dtype=np.int64)
-    if not chosen.size:
+    if not len(indices):
         raise ValueError("collate: a batch needs at least one example, got no indices")
-    sources, targets = zip(*[examples[i] for i in chosen], strict=True)
-    return Batch(
-        source=_padded(sources),
-        target=_padded([[BOS, *target, EOS] for target in targets]),
-        indices=chosen,
-    )
+    sources, targets = zip(*[examples[i] for i in indices], strict=True)
+    return Batch(_padded(sources), _padded([[BOS, *target, EOS] for target in targets]))
 
 
 def _padded(rows: Sequence[list[int]]) -> NDArray[np.int64]:

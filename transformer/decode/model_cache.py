@@ -73,10 +73,6 @@ class KeyValueCache:
         self.kept: dict[Place, Any] = {}  # keys or values, (B, 1, room, features)
         self.memories: dict[Place, Any] = {}  # what those are made of that stay as in the first call, (B, S, D)
 
-    def __repr__(self) -> str:
-        batch = next((len(buffer) for buffer in self.kept.values()), 0)
-        return f"<KeyValueCache of a {type(self.model).__name__}: {self.length} tokens of {batch} sequences>"
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """``model(*args, **kwargs, past=length)``: with ids (B, T), the logits of the new tokens, (B, T, V).
 

@@ -60,17 +60,13 @@ class Failures:
     def watch(self, processes: Sequence[list[Any]]) -> None:
         """From now on, notice the end of the processes of this host. `processes`: of each rank `this_process`."""
         self._processes = processes
-        self.watched = [rank for rank in range(self.size)
-                        if rank != self.rank and self.host(rank) == self.host(self.rank)]
+        self.watched = [rank for rank, (_, host, _) in enumerate(processes)
+                        if rank != self.rank and host == processes[self.rank][1]]
         atexit.register(self._leave)
 
     def name(self, rank: int) -> str:
         """A rank and its host, for people."""
         return f"rank {rank} ({self._processes[rank][0]})" if self._processes else f"rank {rank}"
-
-    def host(self, rank: int) -> str:
-        """What tells the host of a rank from others."""
-        return str(self._processes[rank][1])
 
     def check(self) -> None:
         """Raise RankError if a rank told that it failed, or its process on this host has ended."""

@@ -99,10 +99,6 @@ class Ranks(Alone):
         """A rank and its host, for people."""
         return self._failures.name(rank)
 
-    def host(self, rank: int) -> str:
-        """What tells the host of a rank from others."""
-        return self._failures.host(rank)
-
     # ----------------------------------------------------------------- what they tell each other
 
     def exchange(self, value: Any) -> list[Any]:  # noqa: D102

@@ -264,9 +264,6 @@ class Page:
     left_out: list[str]
     not_live: str | None
 
-    def __repr__(self) -> str:
-        return f"<Page of {len(self.html):,} characters: {len(self.shown)} attentions, {len(self.left_out)} left out>"
-
     def _repr_html_(self) -> str:
         return frame(self.html)
 

@@ -15,7 +15,6 @@ them in this way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,10 +236,6 @@ class AttentionTrace:
             if not 0 <= index < count:
                 raise IndexError(f"there is no {what} {index} in {self.name}: it has {count}, counted from 0")
         return HeadTrace(self, item, head)
-
-    def heads(self, item: int = 0) -> Iterator[HeadTrace]:
-        """Every head for one batch item."""
-        return (self.head(item, head) for head in range(self.num_heads))
 
     def __repr__(self) -> str:
         queries, keys = self._shape("scores")[2:]

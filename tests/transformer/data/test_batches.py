@@ -64,8 +64,7 @@ def test_encode_and_collate_by_hand():
     batch = collate(examples, [1, 0])
     assert batch.source.tolist() == [[4, 5, 6, EOS], [9, EOS, PAD, PAD]]
     assert batch.target.tolist() == [[BOS, 7, EOS, PAD, PAD], [BOS, 7, 8, 9, EOS]]
-    assert batch.indices.tolist() == [1, 0]
-    assert {a.dtype for a in (batch.source, batch.target, batch.indices)} == {np.dtype(np.int64)}
+    assert {a.dtype for a in (batch.source, batch.target)} == {np.dtype(np.int64)}
     assert batch.num_target_tokens == 2 + 4  # the end of a sentence is predicted too
     assert collate(examples, np.array([2])).num_target_tokens == 1
     with pytest.raises(ValueError, match="at least one example"):

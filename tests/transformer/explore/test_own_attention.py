@@ -159,7 +159,8 @@ def test_every_gradient_is_that_of_finite_differences(kind):
     checks = measure(t, name, loss)
     assert max(check.error for found in checks.values() for check in found) < 1e-6
     for item in range(attention.batch_size):
-        for head in attention.heads(item):
+        for number in range(attention.num_heads):
+            head = attention.head(item, number)
             assert all(fact.holds for fact in identities(head)), identities(head)
             assert head.values.keys() >= head.gradients.keys() >= PER_HEAD.keys()
 
@@ -206,7 +207,7 @@ def test_heads_that_share_a_key_have_one_gradient_of_it():
     assert (attention.queries.shape, attention.keys.shape) == ((2, 4, 3, 2), (2, 2, 3, 2))
     assert (attention.weights.shape, attention.mask.shape, attention.dropped.shape) == ((2, 4, 3, 3),) * 3
     assert [attention.sharing("K", head) for head in range(4)] == [[0, 1], [0, 1], [2, 3], [2, 3]]
-    heads = list(attention.heads(1))
+    heads = [attention.head(1, number) for number in range(attention.num_heads)]
     for one in heads:
         pair = [heads[other] for other in attention.sharing("K", one.head)]
         np.testing.assert_allclose(sum(head.gradients["R"].T @ head.values["Q"] for head in pair), one.gradients["K"],
