@@ -17,7 +17,7 @@ from tests.transformer.decoding_models import (
     random_sources,
     trimmed,
 )
-from transformer.decode import beam_search, greedy, sample
+from transformer.decode import beam_search, greedy
 from transformer.decode.steps import translation
 
 
@@ -29,7 +29,6 @@ def flat(result):
 WAYS = {
     "greedy": lambda model, source, **kwargs: [[h] for h in greedy(model, source, **kwargs)],
     "beam": lambda model, source, **kwargs: beam_search(model, source, 3, 2, **kwargs),
-    "sample": lambda model, source, **kwargs: sample(model, source, num_samples=2, **kwargs),
 }
 every_way = pytest.mark.parametrize("decode", WAYS.values(), ids=WAYS.keys())
 

@@ -14,7 +14,7 @@ from tests.conftest import DEVICES
 from tests.transformer import runs
 from tests.transformer.decoding_models import peaked_model, prefer, random_sources
 from tests.transformer.tiny import SOURCE, tiny_model
-from transformer.decode import beam_search, greedy, sample
+from transformer.decode import beam_search, greedy
 from transformer.training.checkpoints import load_model, load_run
 from transformer.training.restoring import restore
 
@@ -143,7 +143,6 @@ def test_a_run_goes_on_on_another_device(order, device, tmp_path):
 WAYS = {
     "greedy": lambda model, sources: [[one] for one in greedy(model, sources)],
     "beam": lambda model, sources: beam_search(model, sources, 4, 3, alpha=0.9),
-    "sample": lambda model, sources: sample(model, sources, num_samples=3, temperature=1.3, top_k=4, top_p=0.9),
 }
 
 

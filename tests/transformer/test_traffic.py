@@ -17,7 +17,7 @@ from minigrad.device import asarray_on, cuda_status
 
 from tests.transformer.decoding_models import peaked_model, prefer, random_sources
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer.decode import beam_search, greedy, sample
+from transformer.decode import beam_search, greedy
 from transformer.decode.next_token import OnArrays
 from transformer.decode.steps import Steps
 
@@ -80,7 +80,6 @@ def test_dropout_sends_a_mask_for_each_place_where_it_drops(stand_in):
 WAYS = {
     "greedy": lambda *args: greedy(*args),
     "beam": lambda model, source, length: beam_search(model, source, 3, 1, length),
-    "sample": lambda *args: sample(*args),
 }
 
 
@@ -99,8 +98,7 @@ def counts(monkeypatch):
 
 
 @pytest.mark.parametrize(("way", "sent", "where", "fused"), [
-    ("greedy", 1, "cuda:0", True), ("beam", 2, "cuda:1", True), ("sample", 2, "cuda:1", True),
-    ("beam", 2, "cuda:1", False)])
+    ("greedy", 1, "cuda:0", True), ("beam", 2, "cuda:1", True), ("beam", 2, "cuda:1", False)])
 def test_a_step_of_decoding_waits_once(way, sent, where, fused, stand_in, counts):
     """All sentences go on to the greatest length: each step sends tokens and, as the case may be, one more array.
 
@@ -111,11 +109,10 @@ def test_a_step_of_decoding_waits_once(way, sent, where, fused, stand_in, counts
     with minigrad.fused(fused):
         WAYS[way](model, source, steps)
     assert stand_in.synchronizations == {"get": steps}
-    at_first = 1 + (way == "sample") * 2  # the source; sampling chooses its rows before the first step
     without = way == "beam"  # there is one hypothesis at first, which needs no mask
-    assert counts["keep"] == 1 + (way == "sample")  # all leave at the end: then there is nothing to choose
+    assert counts["keep"] == 1  # all leave at the end: then there is nothing to choose
     if fused:
-        assert stand_in.uploads == {"asarray": at_first + sent * steps - without + counts["_collect"]}
+        assert stand_in.uploads == {"asarray": 1 + sent * steps - without + counts["_collect"]}
 
 
 # --- A real GPU -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """From source ids to target ids, or from a prompt to its continuation: greedily, by sampling or by beam search.
 
-    sampling.py, beam.py  ``greedy``, ``sample`` and ``beam_search`` of a `Transformer`
+    sampling.py, beam.py  ``greedy`` and ``beam_search`` of a `Transformer`; draws at random
     generate.py           ``generate`` and ``stream`` of a decoder-only model
     steps.py              the steps that all of these share
     next_token.py         the logits of the next token, with a KV cache or without
@@ -12,7 +12,7 @@ from transformer.decode.beam import beam_search
 from transformer.decode.generate import generate, stream
 from transformer.decode.model_cache import KeyValueCache
 from transformer.decode.next_token import decoder_of
-from transformer.decode.sampling import greedy, sample
+from transformer.decode.sampling import greedy
 from transformer.decode.steps import Hypothesis
 
-__all__ = ["Hypothesis", "KeyValueCache", "beam_search", "decoder_of", "generate", "greedy", "sample", "stream"]
+__all__ = ["Hypothesis", "KeyValueCache", "beam_search", "decoder_of", "generate", "greedy", "stream"]

@@ -39,8 +39,8 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
             as it would be alone, without padding.
         max_new_tokens: the most tokens to add, `end_id` included.
-        temperature, top_k, top_p: as for `sample`. ``minigrad.manual_seed`` makes the draws reproducible; those of the
-            first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
+        temperature, top_k, top_p: as for `sampling.draw`. ``minigrad.manual_seed`` makes the draws reproducible; those
+            of the first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
         beam_size, alpha: as for `beam_search`; ``|Y|`` counts the new tokens.
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.

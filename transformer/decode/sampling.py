@@ -1,4 +1,4 @@
-"""Greedy decoding and sampling: each row is one hypothesis, and each step adds one token to it."""
+"""Greedy decoding and drawing at random: each row is one hypothesis, and each step adds one token to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minigrad import functional as F
-from minigrad import random
 from minigrad.arguments import whole_number
 from minigrad.device import asarray_on, device_of, xp
 
@@ -50,41 +49,6 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
                         source)
 
 
-def sample(model: Transformer, source: Any, max_length: int | None = None, temperature: float = 1.0,
-           top_k: int | None = None, top_p: float | None = None, num_samples: int = 1) -> list[list[Hypothesis]]:
-    """Tokens drawn from the model's distribution, at a temperature, from all tokens or the most probable ones.
-
-    ``minigrad.manual_seed`` makes the draws reproducible, and the same on every device up to rounding. Threads share
-    one random state; within ``minigrad.random.fork()`` the draws change no dropout mask of another thread's training.
-
-    Args:
-        model, source, max_length: as for `greedy`.
-        temperature: positive; divides the logits. Below 1, it makes probable tokens more probable.
-        top_k: draw from the k most probable tokens only.
-        top_p: draw from the smallest set of most probable tokens that together have at least this probability (nucleus
-            sampling, Holtzman et al. 2020), after `temperature` and `top_k`. In (0, 1].
-        num_samples: the number of independent hypotheses to draw for each row.
-
-    Returns:
-        For each row its hypotheses in the order drawn; a score is the log-probability under the model itself, at
-        temperature 1 and without restriction.
-
-    Raises:
-        ValueError: as for `greedy`; an option out of range.
-        NotFinite: as for `greedy`.
-    """
-    check_options("sample", temperature, top_k, top_p)
-    num_samples = whole_number(num_samples, "num_samples", "sample")
-    with decoding(model):
-        steps = translation(model, source, max_length)
-        steps.limits = [limit for limit in steps.limits for _ in range(num_samples)]
-        steps.keep(np.repeat(np.arange(len(steps.last)), num_samples))
-        count, generator = len(steps.last), random.next_generator()
-        # Drawn for all at every step: no row's numbers depend on when others finish.
-        drawn = completed(steps, drawing(lambda _, rows: generator.random(count)[rows], temperature, top_k, top_p))
-    return [drawn[first:first + num_samples] for first in range(0, count, num_samples)]
-
-
 def check_options(caller: str, temperature: float, top_k: int | None, top_p: float | None) -> None:
     """Raise TypeError or ValueError, in the name of `caller`, unless one can sample with these options."""
     if not (temperature > 0 and math.isfinite(temperature)):
@@ -102,13 +66,13 @@ def most_probable_token(steps: Steps, _: NDArray[np.int64]) -> tuple[NDArray[np.
     return tokens[:, 0, 0], log_probabilities[:, 0, 0]
 
 
-def drawing(uniform: Callable[[int, NDArray[np.int64]], NDArray[np.float64]], temperature: float = 1.0,
-            top_k: int | None = None, top_p: float | None = None) -> Choice:
+def drawing(uniform: Callable[[int, NDArray[np.int64]], NDArray[np.float64]], temperature: float, top_k: int | None,
+            top_p: float | None) -> Choice:
     """The choice of sampling.
 
     Args:
         uniform: (number of the step, numbers of the open hypotheses) -> their random numbers in [0, 1), (rows,).
-        temperature, top_k, top_p: as for `sample`.
+        temperature, top_k, top_p: as for `draw`.
     """
 
     def choose(steps: Steps, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -129,7 +93,10 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     Args:
         log_probabilities: (rows, V), −inf for tokens that must not be drawn.
         uniform: numbers in [0, 1), (rows,).
-        temperature, top_k, top_p: as for `sample`.
+        temperature: positive; divides the logits. Below 1, it makes probable tokens more probable.
+        top_k: draw from the k most probable tokens only.
+        top_p: draw from the smallest set of most probable tokens that together have at least this probability (nucleus
+            sampling, Holtzman et al. 2020), after `temperature` and `top_k`. In (0, 1].
 
     Returns:
         Raw integers (rows,).
