@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,15 @@ from transformer.interop.rename import Entry, Rename, is_ignored
 
 
 def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str, Any], prefix: str = "",
-                 names: ModelNames | None = None, ignore: Collection[str] = (), rename: Rename | None = None,
-                 strict: bool = True) -> Keys:
+                 names: ModelNames | None = None, rename: Rename | None = None, strict: bool = True) -> Keys:
     """Copy the weights of a PyTorch model into `module`.
 
     Args:
         module, prefix, names: as in `pytorch_names`. Entries of the state outside of `prefix` are ignored.
         source: a safetensors file, or a state by name: arrays, minigrad's tensors, or PyTorch's.
-        ignore: names under `prefix` that have no counterpart here and need none: a sinusoid's table, say.
         rename: from their names, below `prefix`, to the names here: a dictionary as in `pytorch_names`, with None for
-            what has no counterpart here and needs none; or a function of a name, which may return None. `to_pytorch`
-            takes the dictionary.
+            what has no counterpart here and needs none, such as a sinusoid's table; or a function of a name, which may
+            return None. `to_pytorch` takes the dictionary.
         strict: whether a missing or unexpected name is an error, and an entry of `rename` that leads to nothing here;
             else the names are only returned.
 
@@ -50,7 +48,7 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     """
     state, origin = _state(source)
     path = f"{prefix.rstrip('.')}." if prefix else ""
-    under = {name: value for name, value in state.items() if name.startswith(path) and name not in ignore}
+    under = {name: value for name, value in state.items() if name.startswith(path)}
     wanted = entries(module, prefix, names, rename, [name.removeprefix(path) for name in under], strict)
     loaded, misfits = _parts(wanted, under, module.state_dict())
     known = {theirs for theirs, _ in wanted}
