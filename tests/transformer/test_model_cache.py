@@ -159,14 +159,14 @@ def changed(change):
     return model
 
 
-@pytest.mark.parametrize(("model", "message"), [
-    (lambda: nn.Linear(2, 2), "Linear does not take `past`"),
-    (lambda: changed(lambda a: vars(a).pop("key")), "no attention"),
-    (lambda: changed(lambda a: setattr(a, "key", Adapted(8, 8))), r"layers\.0\.self_attention\.key is a Adapted"),
-    (lambda: changed(lambda a: setattr(a, "key", a.query)), r"layers\.0\.self_attention\.key shares its weight"),
+@pytest.mark.parametrize("model", [
+    lambda: nn.Linear(2, 2),
+    lambda: changed(lambda a: vars(a).pop("key")),
+    lambda: changed(lambda a: setattr(a, "key", Adapted(8, 8))),
+    lambda: changed(lambda a: setattr(a, "key", a.query)),
 ], ids=["no past", "no attention", "another class", "shared"])
-def test_models_that_it_cannot_serve(model, message):
-    with pytest.raises(ValueError, match=message):
+def test_models_that_it_cannot_serve(model):
+    with pytest.raises(ValueError, match="must take `past`, .* and attentions must have `nn.Linear` children"):
         KeyValueCache(model())
 
 

@@ -62,8 +62,10 @@ class KeyValueCache:
 
     def __init__(self, model: nn.Module) -> None:
         roles = projections(model)
-        if isinstance(roles, str):
-            raise ValueError(f"KeyValueCache: {roles}")
+        if not roles:
+            raise ValueError(f"KeyValueCache: the forward of {type(model).__name__} must take `past`, the number of "
+                             "tokens before its ids, and attentions must have `nn.Linear` children query, key and "
+                             "value, each with a weight of its own")
         self.model, self.roles = model, roles
         self.clear()
 
@@ -193,18 +195,14 @@ class _Call(Interpreter):
         return queries is None or (keys is not queries and not same_values(keys._data, queries._data))
 
 
-def projections(model: nn.Module) -> dict[int, str] | str:
-    """The role of each projection of the attentions of `model`, by the id of its weight; or what forbids a cache."""
-    if "past" not in signature(model.forward).parameters:
-        return f"the forward of {type(model).__name__} does not take `past`, the number of tokens before its ids"
+def projections(model: nn.Module) -> dict[int, str]:
+    """The role of each projection of the attentions of `model`, by the id of its weight; none if no cache serves it."""
     roles: dict[int, str] = {}
-    for path, module in model.named_modules():
+    for module in model.modules() if "past" in signature(model.forward).parameters else ():
         parts = {role: vars(module).get(role) for role in ROLES}
         if not all(isinstance(part, nn.Module) for part in parts.values()):
             continue
         for role, part in parts.items():
-            if type(part) is not nn.Linear:
-                return f"{path}.{role} is a {type(part).__name__}, and the cache knows projections by nn.Linear alone"
-            if roles.setdefault(id(part.weight), role) != role:
-                return f"{path}.{role} shares its weight with a projection of another role"
-    return roles or "the model has no attention with nn.Linear children query, key and value"
+            if type(part) is not nn.Linear or roles.setdefault(id(part.weight), role) != role:
+                return {}
+    return roles

@@ -138,7 +138,7 @@ class Continuation(_Prefixes):
                  memory: Any = None) -> None:
         super().__init__(prompt[:, None, :-1])
         self.model, self.never, self.end, self.memory = model, set(never), end, memory
-        self.cache = None if isinstance(projections(model), str) else KeyValueCache(model)
+        self.cache = KeyValueCache(model) if projections(model) else None
 
     def __call__(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> Any:
         """The logits of the token after each of `tokens`, see `AsWritten`."""
