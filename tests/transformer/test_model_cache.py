@@ -166,7 +166,7 @@ def changed(change):
     lambda: changed(lambda a: setattr(a, "key", a.query)),
 ], ids=["no past", "no attention", "another class", "shared"])
 def test_models_that_it_cannot_serve(model):
-    with pytest.raises(ValueError, match="must take `past`, .* and attentions must have `nn.Linear` children"):
+    with pytest.raises(ValueError, match=r"must take `past`, .* and attentions must have `nn.Linear` children"):
         KeyValueCache(model())
 
 

@@ -102,8 +102,6 @@ def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int
     Raises:
         ValueError: ``indices`` is empty.
     """
-    if not len(indices):
-        raise ValueError("collate: a batch needs at least one example, got no indices")
     sources, targets = zip(*[examples[i] for i in indices], strict=True)
     return Batch(_padded(sources), _padded([[BOS, *target, EOS] for target in targets]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -116,8 +116,6 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
 def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
            never: Sequence[int], memory: Tensor | None) -> Steps:
     """The steps that continue `prompts`, ids (B, T)."""
-    if not isinstance(never, Iterable):
-        raise TypeError(f"generate: never must be a sequence of tokens, got {type(never).__name__} {never!r}")
     never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
     end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
     return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts[:, -1:],

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import Any
 
 from transformer.explore.calls import NONE, Calls
@@ -61,9 +60,6 @@ class Explanation:
     loss_name: str = "the loss of the block that was traced"
     live: LiveModel | str = TRACED
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"<Explanation of {len(self.trace)} attentions: {shortened(self.title)}>"
 
     @property
     def names(self) -> list[str]:
@@ -208,8 +204,8 @@ class Explanation:
             size = len(self._html([], model=self.live.json, stories=stories).encode()) + CHECKS * len(self.names)
             if size <= limit:
                 return self.live.json, None
-        return None, (f"its {self.live.num_parameters:,} parameters and its vocabulary do not fit into a page of "
-                      f"{limit / 1e6:g} MB")
+        return None, (f"its {self.live.model.num_parameters():,} parameters and its vocabulary do not fit into a page "
+                      f"of {limit / 1e6:g} MB")
 
     def _live_page(self, model: Json, limit: int, **further: Any) -> Page:
         """A page with the live model; `further` are further fields of its data."""

@@ -54,14 +54,9 @@ class LiveModel:
     written: bool
 
     @property
-    def num_parameters(self) -> int:
-        """The number of trained numbers, tied ones counted once."""
-        return sum(parameter.size for parameter in self.model.parameters())
-
-    @property
     def least_size(self) -> float:
         """The bytes that the parameters take in a page, at least; known without writing them."""
-        return self.num_parameters * BYTES_PER_NUMBER
+        return self.model.num_parameters() * BYTES_PER_NUMBER
 
     @cached_property
     def problem(self) -> str | None:

@@ -237,11 +237,6 @@ class AttentionTrace:
                 raise IndexError(f"there is no {what} {index} in {self.name}: it has {count}, counted from 0")
         return HeadTrace(self, item, head)
 
-    def __repr__(self) -> str:
-        queries, keys = self._shape("scores")[2:]
-        return (f"<AttentionTrace {self.name}: {self.kind}, {self.batch_size} items, {self.num_heads} heads, "
-                f"{queries} queries, {keys} keys>")
-
     def _tensor(self, tap: str) -> Tensor:
         """The tensor that was recorded, with its graph and its gradient."""
         if tap not in self:

@@ -181,18 +181,11 @@ def config_of(layer: object, config: Config | None, given: dict[str, Any], *opti
     unknown = sorted(given.keys() - {*options})
     if unknown:
         raise TypeError(f"{name}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")
-    if config is not None and given:
-        raise TypeError(f"{name}: a config has its own {', '.join(given)}; give either a config or options, or change "
-                        "the config by dataclasses.replace")
-    if config is not None and not isinstance(config, Config):
-        raise TypeError(f"{name}: config must be a TransformerConfig or a LayerConfig, got {type(config).__name__}; "
-                        "sizes are given by name, such as d_model=64")
-    sizes = [size for size in _SIZES if size in options]
-    missing = [size for size in sizes if size not in given]
-    if config is None and missing:
-        raise TypeError(f"{name}: {', '.join(missing)} missing; a layer is made from a config or from "
-                        f"{', '.join(sizes)}")
-    return config or LayerConfig(**dict.fromkeys(_SIZES, 1) | given)  # a size that the layer does not read is 1
+    if config is None:
+        return LayerConfig(**{size: 1 for size in _SIZES if size not in options} | given)
+    if given or not isinstance(config, Config):
+        raise TypeError(f"{name}: give a TransformerConfig or a LayerConfig, or options by name, such as d_model=64")
+    return config
 
 
 def _check_fields(config: Config) -> None:

@@ -189,8 +189,6 @@ class Transformer(nn.Module):
 
 def shift_right(labels: Any, bos_id: int) -> Any:
     """The decoder's input for `labels`, a raw array (B, T): each token's predecessor, and `bos_id` first."""
-    if labels.ndim != 2:
-        raise ValueError(f"shift_right: labels of shape (batch, length) expected, got {tuple(labels.shape)}")
     with on_device_of(labels):
         return xp(labels).pad(labels, ((0, 0), (1, 0)), constant_values=bos_id)[:, :-1]
 

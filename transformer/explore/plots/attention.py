@@ -27,8 +27,8 @@ WIDE = 18.0  # inches of a figure; in a wider one, which is shown smaller, the t
 SHAPE = 1.5  # width of a figure by its height, as near as the number of panels allows
 
 
-def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str] | None = None,
-                   target_tokens: Sequence[str] | None = None, written_tokens: Sequence[str] | None = None,
+def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str],
+                   target_tokens: Sequence[str], written_tokens: Sequence[str] | None = None,
                    title: str = "Attention weights") -> Figure:
     """Attention weights as grey squares, one panel for each head, counted from 0: black is 1.
 
@@ -37,8 +37,8 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
     Args:
         weights: (H, T, S), or (T, S) for a single panel: an array or a Tensor. A trace has those of a whole batch; take
             one item: ``t["decoder.layers.0.cross_attention"].weights[0]``.
-        source_tokens: the S tokens of the columns, the keys; None: their numbers.
-        target_tokens: the T tokens of the rows, the queries; None: their numbers.
+        source_tokens: the S tokens of the columns, the keys.
+        target_tokens: the T tokens of the rows, the queries.
         written_tokens: of a decoder, which reads the target tokens, those that it is to write next: a row then is
             "read → written". None: the tokens of the rows alone name them.
         title: the title of the figure.
@@ -48,10 +48,7 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         ImportError: matplotlib is not installed.
     """
     weights = weights.detach().numpy() if isinstance(weights, Tensor) else np.asarray(weights)
-    if weights.ndim >= 2:
-        target_tokens = _numbers(weights.shape[-2]) if target_tokens is None else target_tokens
-        source_tokens = _numbers(weights.shape[-1]) if source_tokens is None else source_tokens
-    read, keys = list(target_tokens or ()), list(source_tokens or ())
+    read, keys = list(target_tokens), list(source_tokens)
     expected = (len(read), len(keys))
     if weights.ndim not in (2, 3) or weights.shape[-2:] != expected:
         of_a_batch = " (of a batch, take one item: weights[0])" if weights.ndim == 4 else ""
@@ -107,7 +104,3 @@ def _wrapped(title: str, inches: float) -> str:
     """The title, in as many lines as it needs in a figure of that width."""
     lines = math.ceil(columns_of(title) * TITLE_LETTER / inches)
     return textwrap.fill(title, math.ceil(len(title) / max(1, lines)) + 8, break_on_hyphens=False)
-
-
-def _numbers(count: int) -> list[str]:
-    return [str(number) for number in range(count)]
