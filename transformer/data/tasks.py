@@ -22,14 +22,12 @@ class Task:
 
     Attributes:
         name: as on the command line.
-        description: one line, for people.
         tokenizer_kind: the kind of tokenizer that suits its text: ``"words"`` or ``"characters"``.
         draw: makes one (source, target) pair from a generator and a function that says whether a source
             belongs to the wanted split.
     """
 
     name: str
-    description: str
     tokenizer_kind: str
     draw: Callable[[Random, Belongs], Pair]
 
@@ -108,11 +106,11 @@ def _draw_date(rng: Random, belongs: Belongs) -> Pair:
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("copy", "repeat letters a-j:  c a b → c a b", "words", _symbols(ALPHABET[:10], list)),
-        Task("reverse", "letters a-z backwards:  c a b → b a c", "words", _symbols(ALPHABET, _reversed)),
-        Task("sort", "letters a-j in order:  c a b → a b c", "words", _symbols(ALPHABET[:10], sorted)),
-        Task("addition", "add numbers of up to 3 digits:  1 2 3 + 4 5 6 → 5 7 9", "words", _draw_addition),
-        Task("dates", "human dates to ISO 8601:  March 3rd, 2021 → 2021-03-03", "characters", _draw_date),
+        Task("copy", "words", _symbols(ALPHABET[:10], list)),  # c a b → c a b
+        Task("reverse", "words", _symbols(ALPHABET, _reversed)),  # c a b → b a c
+        Task("sort", "words", _symbols(ALPHABET[:10], sorted)),  # c a b → a b c
+        Task("addition", "words", _draw_addition),  # 1 2 3 + 4 5 6 → 5 7 9
+        Task("dates", "characters", _draw_date),  # March 3rd, 2021 → 2021-03-03
     )
 }
 """Every generated task by its name."""

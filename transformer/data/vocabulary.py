@@ -54,9 +54,6 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} tokens)"
-
     @property
     def tokens(self) -> tuple[str, ...]:
         """All tokens, specials included; ``tokens[i]`` is the token with id i."""

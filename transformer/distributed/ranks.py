@@ -95,10 +95,6 @@ class Ranks(Alone):
         """A communicator of the same ranks, for messages that must not meet others."""
         return self._comm.Dup()
 
-    def name(self, rank: int) -> str:
-        """A rank and its host, for people."""
-        return self._failures.name(rank)
-
     # ----------------------------------------------------------------- what they tell each other
 
     def exchange(self, value: Any) -> list[Any]:  # noqa: D102
@@ -143,8 +139,9 @@ class Ranks(Alone):
         for rank, others in enumerate(told):
             different = [name.replace("_", " ") for name in values if others[name] != told[0][name]]
             if different:
-                raise RankError(f"{self.name(rank)} and {self.name(0)} differ in {' and '.join(different)}; all ranks "
-                                "of a run need the same")
+                one, other = self._failures.name(rank), self._failures.name(0)
+                raise RankError(f"{one} and {other} differ in {' and '.join(different)}; all ranks of a run need the "
+                                "same")
 
     def first(self, work: Callable[[], T]) -> T:  # noqa: D102
         try:

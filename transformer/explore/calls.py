@@ -70,11 +70,6 @@ class Calls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def __repr__(self) -> str:
-        count = len(self._calls)
-        names = f": {next(iter(self._calls))}{', …' if count > 1 else ''}" if count else ""
-        return f"<{type(self).__name__} of a {type(self.model).__name__}, {count} attentions{names}>"
-
     def finite_difference(self, loss: Callable[[], Any], name: str, tap: str, direction: Any,
                           step: float = 1e-5) -> float:
         """The derivative of `loss` as one tensor inside an attention moves along `direction`, by a central difference.

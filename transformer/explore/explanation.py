@@ -21,7 +21,7 @@ from transformer.explore.data import (
     sides,
 )
 from transformer.explore.identities import identities
-from transformer.explore.live import LIVE_LIMIT, LiveModel
+from transformer.explore.live import BYTES_PER_NUMBER, LIVE_LIMIT, LiveModel
 from transformer.explore.notebook import frame
 from transformer.explore.page import embedded_json, page_html
 from transformer.explore.steps import step_named
@@ -198,7 +198,8 @@ class Explanation:
         """The live model of a page of at most `limit` bytes that tells `stories`, or why it has none."""
         if isinstance(self.live, str):
             return None, self.live
-        if self.live.least_size < limit:  # else it need not be built and written to know that it is too large
+        # Of a page that is too large for its parameters alone nothing need be built and written.
+        if self.live.model.num_parameters() * BYTES_PER_NUMBER < limit:
             if self.live.problem is not None:
                 return None, self.live.problem
             size = len(self._html([], model=self.live.json, stories=stories).encode()) + CHECKS * len(self.names)

@@ -53,11 +53,6 @@ class LiveModel:
     examples: Sequence[Example]
     written: bool
 
-    @property
-    def least_size(self) -> float:
-        """The bytes that the parameters take in a page, at least; known without writing them."""
-        return self.model.num_parameters() * BYTES_PER_NUMBER
-
     @cached_property
     def problem(self) -> str | None:
         """What tells the model from one that is built anew from its configuration and has its parameters; or None.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from minigrad import Tensor, nn
 
-from transformer.interop.rename import Entry, Fused, Rename, by_function, by_map, leads_nowhere
+from transformer.interop.rename import Entry, Fused, Rename, by_function, by_map
 from transformer.model import (
     Decoder,
     DecoderLayer,
@@ -113,12 +113,11 @@ def pytorch_names(module: nn.Module, prefix: str = "", names: ModelNames | None 
 
 
 def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Rename | None,
-            given: Collection[str] | None = None, strict: bool = True) -> list[Entry]:
+            given: Collection[str] | None = None) -> list[Entry]:
     """The pairs of `pytorch_names`, and how each tensor holds its parameters.
 
     Args:
         given: the names of a state, without the prefix, for a `rename` that is a function.
-        strict: whether an entry of a map that leads to nothing here is an error.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"PyTorch's names: expected a module of minigrad, got a {type(module).__name__}")
@@ -128,10 +127,6 @@ def entries(module: nn.Module, prefix: str, names: ModelNames | None, rename: Re
     around = {name for name in state if isinstance(module, Encoder | Decoder) and name.startswith("embedding.")}
     found: Iterable[Entry] = _walk(module, "", "", ModelNames() if names is None else names, around)
     if isinstance(rename, Mapping):
-        found = list(found)
-        if strict and (lost := leads_nowhere(found, rename)):
-            raise ValueError(f"rename: {', '.join(f'{theirs!r}: {rename[theirs]!r}' for theirs in lost)} leads to "
-                             f"nothing in the {type(module).__name__}; correct the name, or leave the entry out")
         found = by_map(found, rename)
     elif rename is not None:
         if given is None:

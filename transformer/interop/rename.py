@@ -84,13 +84,6 @@ def by_map(entries: Iterable[Entry], rename: Mapping[str, str | Fused | None]) -
                 yield from found or [(name, Fused((name,)))]
 
 
-def leads_nowhere(entries: Iterable[Entry], rename: Mapping[str, str | Fused | None]) -> list[str]:
-    """The names there for which a map has a name here that no entry with PyTorch's names has."""
-    names = {name for theirs, fused in entries for name in (theirs, *fused.names)}
-    return [theirs for theirs, here in rename.items() if here is not None and not any(
-        _match(template, name) for template in (here.names if isinstance(here, Fused) else (here,)) for name in names)]
-
-
 def by_function(entries: Iterable[Entry], rename: Callable[[str], str | None], given: Iterable[str]) -> Iterator[Entry]:
     """Entries with PyTorch's names, by those names of a state, `given`, that a function takes to names here."""
     theirs: dict[str | None, list[str]] = {}

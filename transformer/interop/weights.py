@@ -28,8 +28,7 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
         rename: from their names, below `prefix`, to the names here: a dictionary as in `pytorch_names`, with None for
             what has no counterpart here and needs none, such as a sinusoid's table; or a function of a name, which may
             return None. `to_pytorch` takes the dictionary.
-        strict: whether a missing or unexpected name is an error, and an entry of `rename` that leads to nothing here;
-            else the names are only returned.
+        strict: whether a missing or unexpected name is an error; else the names are only returned.
 
     Values of a lower precision are widened to the dtype of the module: float16 and bfloat16 to float32, say.
 
@@ -49,7 +48,7 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     state, origin = _state(source)
     path = f"{prefix.rstrip('.')}." if prefix else ""
     under = {name: value for name, value in state.items() if name.startswith(path)}
-    wanted = entries(module, prefix, names, rename, [name.removeprefix(path) for name in under], strict)
+    wanted = entries(module, prefix, names, rename, [name.removeprefix(path) for name in under])
     loaded, misfits = _parts(wanted, under, module.state_dict())
     known = {theirs for theirs, _ in wanted}
     found = {name for theirs, fused in wanted if theirs in under for name in fused.names}

@@ -11,6 +11,7 @@ from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
 from transformer.data import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+from transformer.explore.live import BYTES_PER_NUMBER
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
@@ -80,7 +81,7 @@ def test_a_model_that_does_not_fit():
     assert data["attentions"][0]["x"] is not None
     large = explain(translator_of(tiny_model(d_model=256, d_ff=1024)), "a b", "c d")
     large.again = None
-    assert large.live.least_size > 3_000_000
+    assert large.live.model.num_parameters() * BYTES_PER_NUMBER > 3_000_000
     assert data_of(large.page([CROSS]).html)["model"] is None
 
 
