@@ -51,9 +51,8 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
     read, keys = list(target_tokens), list(source_tokens)
     expected = (len(read), len(keys))
     if weights.ndim not in (2, 3) or weights.shape[-2:] != expected:
-        of_a_batch = " (of a batch, take one item: weights[0])" if weights.ndim == 4 else ""
         raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of that shape or "
-                         f"(H, T, S) expected, got {weights.shape}{of_a_batch}")
+                         f"(H, T, S) expected, got {weights.shape}")
     if written_tokens is not None and len(written_tokens) != len(read):
         raise ValueError(f"plot_attention: {len(read)} tokens to write expected, one for each row, got "
                          f"{len(written_tokens)}")
