@@ -214,7 +214,7 @@ class Trainer:
         self.latest, self.later = name, None if best else self.later
 
     def _save_to_disk(self, name: str, best: bool) -> None:
-        self._write(name)
+        self._write(name, self.optimizer.state_dict())
         point(self.out, "latest", name)
         if best:
             point(self.out, "best", name)
