@@ -79,7 +79,7 @@ def _fail(message: str, details: str = "") -> NoReturn:
 class Option(click.Option):
     """An option that stands in a section of the help."""
 
-    def __init__(self, *args: Any, section: str = "Other", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.section = section
 
@@ -127,11 +127,7 @@ def _remedy(given: dict[str, Any]) -> str:
 
 
 class Group(_OneLine, click.Group):
-    """A group of commands, listed in the order in which they were added."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
-        return list(self.commands)
+    """A group of commands."""
 
 
 class FiniteRange(click.FloatRange):

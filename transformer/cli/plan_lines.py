@@ -33,8 +33,7 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     too_long = plan.too_long + len(text.valid) - len(valid)
     tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
-    known = {*valid}
-    twice = len({pair for pair in text.train if pair in known})
+    twice = len({*valid}.intersection(text.train))
     yield (f"text      {amount.pairs:,} pairs: {amount.source:,} source and {amount.target:,} target tokens; left out: "
            f"{text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
     yield (f"validate  {len(valid):,} pairs{' of the text, held out by source' if text.held_out else ''}; "

@@ -18,7 +18,6 @@ from transformer.training.recipes import RECIPES
 
 POSITIVE, NOT_NEGATIVE = FiniteRange(0, min_open=True), FiniteRange(0)
 PROBABILITY = FiniteRange(0, 1, max_open=True)
-WARM_UP = click.IntRange(0, MOST)
 VOCABULARY = click.IntRange(len(SPECIALS) + 1, MOST)  # room for a token of the text
 FILES = {"multiple": True, "metavar": "SRC TGT | TABLE", "type": click.Path(allow_dash=True)}
 TOKENIZER = {"metavar": "FILE", "type": click.Path(exists=True, dir_okay=False)}
@@ -64,7 +63,7 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--micro-batches", COUNT,
          "Compute each batch in N parts, one after the other: the same updates in less memory."),
         ("--learning-rate", POSITIVE, "The highest learning rate."),
-        ("--warmup warmup_steps", WARM_UP, "Updates until the highest rate."),
+        ("--warmup warmup_steps", click.IntRange(0, MOST), "Updates until the highest rate."),
         ("--schedule", ("wsd", "inverse_sqrt", "cosine", "linear", "constant"),
          "How the rate falls after warm-up; wsd: in the last fifth of the run."),
         ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-LONGEST = 1000  # characters of a message
 
-
-def shortened(text: str, most: int = LONGEST) -> str:
-    """The text on one line, without its middle if it is long: what a message quotes may have any length."""
+def shortened(text: str, most: int = 1000) -> str:
+    """The text on one line, without its middle beyond `most` characters: what a message quotes may have any length."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most // 2]} … {line[-most // 2:]}"
 

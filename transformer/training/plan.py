@@ -154,14 +154,14 @@ def vocabulary_size(texts: Iterable[str]) -> int:
     return max(300, min(int(round(max(850 * words ** (1 / 8), 2 * pieces), -2)), 16_000))
 
 
-def same_script(sources: Iterable[str], targets: Iterable[str], lines: int = 20_000) -> bool:
+def same_script(sources: Iterable[str], targets: Iterable[str]) -> bool:
     """Whether both sides are written in one script, so that names and words in common can share tokens.
 
-    The scripts are counted letter by letter in the first `lines`; nine tenths of each side have to be of the one.
+    The scripts are counted letter by letter in the first 20,000 lines; nine tenths of each side have to be of the one.
     """
     scripts = [Counter[str](), Counter[str]()]
     for counts, texts in zip(scripts, (sources, targets), strict=True):
-        letters = Counter(character for text in islice(texts, lines) for character in text if character.isalpha())
+        letters = Counter(character for text in islice(texts, 20_000) for character in text if character.isalpha())
         for letter, count in letters.items():
             counts[unicodedata.name(letter, "?").split()[0]] += count
     return any(all(counts[script] >= 0.9 * counts.total() > 0 for counts in scripts) for script in scripts[0])

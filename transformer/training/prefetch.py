@@ -37,7 +37,7 @@ class Group:
 
 
 def prepare(gradients: ParallelGradients, examples: Examples, batches: Sequence[np.ndarray], epoch: int,
-            batch: int, micro_batches: int = 1) -> Group:
+            batch: int, micro_batches: int) -> Group:
     """Send what this process computes of some batches to the device of its model.
 
     Args:

@@ -28,7 +28,7 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     """Divided by the real target tokens of both: batches of 3 and 5 sentences, of unequal lengths."""
     trainer = float64_trainer(tmp_path)
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
-    trainer.update(prepare(trainer.gradients, trainer.examples, [np.array(first), np.array(second)], 0, 2))
+    trainer.update(prepare(trainer.gradients, trainer.examples, [np.array(first), np.array(second)], 0, 2, 1))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 
