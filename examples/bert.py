@@ -1,5 +1,6 @@
 """Compare texts with BERT: python examples/bert.py model.safetensors tokenizer.json "It rains." "It is wet."."""
 
+import re
 import sys
 
 import numpy as np
@@ -11,12 +12,19 @@ from transformer import EncoderLayer, padding_mask
 from transformer.interop import load_pytorch
 
 NAMES = [
-    (r"^(bert\.|embeddings\.|encoder\.)+", ""), ("cls|_ids", None), ("gamma$", "weight"), ("beta$", "bias"),
+    (r"^(bert\.|embeddings\.|encoder\.)+", ""), ("gamma$", "weight"), ("beta$", "bias"),
     (r"attention\.self", "self_attention"), (r"attention\.output\.dense", "self_attention.output"),
     (r"attention\.output\.LayerNorm", "self_attention_residual.norm"), (r"intermediate\.dense", "feed_forward.inner"),
     (r"\boutput\.dense", "feed_forward.outer"), (r"\boutput\.LayerNorm", "feed_forward_residual.norm"),
     ("LayerNorm", "norm"), (r"_embeddings|\.dense", ""),
 ]
+
+
+def rename(name):
+    """The name here of a tensor of the checkpoint, or None if it has none."""
+    for theirs, ours in NAMES:
+        name = re.sub(theirs, ours, name)
+    return None if re.search("cls|_ids", name) else name
 
 
 class Bert(nn.Module):
@@ -38,7 +46,7 @@ class Bert(nn.Module):
 
 
 if __name__ == "__main__":
-    load_pytorch(model := Bert().eval(), sys.argv[1], rename=NAMES)
+    load_pytorch(model := Bert().eval(), sys.argv[1], rename=rename)
     tokens = Tokenizer.from_file(sys.argv[2])
     tokens.enable_padding()
     ids = np.array([encoding.ids for encoding in tokens.encode_batch(sys.argv[3:])])

@@ -1,5 +1,6 @@
 """Write down speech with Whisper: python examples/whisper.py model.safetensors tokenizer.json log_mel.npy."""
 
+import re
 import sys
 
 import numpy as np
@@ -20,6 +21,13 @@ NAMES = [
     ("fc1", "feed_forward.inner"), ("fc2", "feed_forward.outer"),
     ("embed_tokens", "table"), ("embed_positions", "positions"), ("layer_norm", "norm"),
 ]
+
+
+def rename(name):
+    """The name here of a tensor of the checkpoint."""
+    for theirs, ours in NAMES:
+        name = re.sub(theirs, ours, name)
+    return name
 
 
 class Convolution(nn.Module):
@@ -57,7 +65,7 @@ class Whisper(nn.Module):
 
 
 if __name__ == "__main__":
-    load_pytorch(model := Whisper().eval(), sys.argv[1], rename=NAMES)
+    load_pytorch(model := Whisper().eval(), sys.argv[1], rename=rename)
     memory = model.encode(Tensor(np.load(sys.argv[3])[None]))  # below: start, English, transcribe, no times; the end
     [found] = generate(model.decoder, [[50258, 50259, 50359, 50363]], 40, end_id=50257, memory=memory)
     print(Tokenizer.from_file(sys.argv[2]).decode(found.ids))

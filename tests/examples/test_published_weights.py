@@ -80,11 +80,11 @@ def test_outputs_and_every_gradient_are_those_of_the_formulas(case, with_prefix,
     if not with_prefix:
         state = {name.removeprefix(prefix): array for name, array in state.items()}
     save_tensors(tmp_path / "file", state)
-    load_pytorch(model.to(dtype=np.float64).eval(), tmp_path / "file", rename=example["NAMES"])
+    load_pytorch(model.to(dtype=np.float64).eval(), tmp_path / "file", rename=example.get("rename", example["NAMES"]))
     found = outputs()
     (found * Tensor(published.cotangents(found.shape)[0])).sum().backward()
     np.testing.assert_allclose(found.numpy(), REFERENCE[f"{case}.output"], rtol=0, atol=1e-13)
-    gradients = gradients_by_their_names(model, weights, example["NAMES"])
+    gradients = gradients_by_their_names(model, weights, example.get("rename", example["NAMES"]))
     fixed = {"lm_head.weight", "model.encoder.embed_positions.weight"}  # tied, and a sinusoid that nothing trains
     assert gradients.keys() - fixed == weights.keys() - fixed
     for name in gradients.keys() - fixed:

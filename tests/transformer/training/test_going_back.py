@@ -87,7 +87,7 @@ def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(c
     trainer = restored(copy, "00000008")
     own, trainer.best = trainer.best, Validation(0.1, 0.99)
     trainer.progress.stale = 2
-    trainer._write("00000008")
+    trainer._write("00000008", trainer.optimizer.state_dict())
     shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
     trainer = restored(copy, "00000008")
     assert pointed(copy, "best") == "00000008"
