@@ -17,9 +17,10 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import check_probability, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
+from minigrad.device.sums import widened
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.primitive import primitive
-from minigrad.functional.compositions import note, tap
+from minigrad.functional.compositions import composing, note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
 from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
 from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
@@ -44,8 +45,10 @@ def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
     """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, T, S)."""
     note("scale", scale)
-    scores = tap("scores", ops.matmul(query, key.mT))  # (…, T, d) @ (…, d, S) -> (…, T, S)
-    scaled = tap("scaled", scores * scale)
+    scaled = ops.matmul(query * scale, key.mT)  # (…, T, d) @ (…, d, S) -> (…, T, S)
+    if composing() and scale:  # the scores before, for who looks at them: in float32, as float16 may have no room
+        scaled = (tap("scores", widened(scaled) / scale) * scale).astype(scaled.dtype)
+    scaled = tap("scaled", scaled)
     if mask is None:
         return tap("weights", softmax(scaled, axis=-1))
     note("mask", mask)
@@ -75,7 +78,7 @@ def attention(query, key, value, mask, dropped, p, scale):
         p: the probability with which it was drawn.
     """
     # 1. The scores: how well each query fits each key.
-    scores = query @ key.mT * scale  # S: (…, T, d) @ (…, d, S) -> (…, T, S)
+    scores = (query * scale) @ key.mT  # S: (…, T, d) @ (…, d, S) -> (…, T, S); float16 has no room for Q Kᵀ
     # 2. The mask: e^-inf = 0, so the softmax gives no weight to such a key.
     if mask is not None:
         scores = xp(scores).where(mask, scores, scores.dtype.type(-math.inf))
@@ -101,8 +104,8 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
     # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
     # 1. forward: S = scale · Q Kᵀ           so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
-    grad_query = grad_scores @ key * scale  # (…, T, S) @ (…, S, d) -> (…, T, d)
-    grad_key = grad_scores.mT @ query * scale  # (…, S, T) @ (…, T, d) -> (…, S, d)
+    grad_query = grad_scores @ (key * scale)  # (…, T, S) @ (…, S, d) -> (…, T, d)
+    grad_key = grad_scores.mT @ (query * scale)  # (…, S, T) @ (…, T, d) -> (…, S, d)
     return grad_query, grad_key, grad_value
 
 

@@ -43,8 +43,9 @@ _OF_KEYS = ("keys", "values")  # their rows are keys
 class AttentionTrace:
     """One call of an attention: B items, H heads, T queries, S keys, D features.
 
-    Every tensor is detached, on the device and in the dtype of the computation. Those of the core are there in every
-    attention, and have four axes: an attention without heads has one, and further axes before the heads count as items.
+    Every tensor is detached, on the device and in the dtype of the computation; scores of float16, which may have no
+    room for them, are in float32. Those of the core are there in every attention, and have four axes: an attention
+    without heads has one, and further axes before the heads count as items.
     What heads share, such as the keys of grouped queries, is there once: such a tensor has fewer heads than H, or fewer
     items than B. The other tensors are None where the module does not compute them as a `MultiHeadAttention` does. A
     mask that was not given is None, and `masked` then equals `scaled`; `dropped_weights` likewise equals `weights`

@@ -1,5 +1,6 @@
 """scaled_dot_product_attention: values, masks (True = may attend), weights, and dropout with a frozen mask."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as shapes
 
-from minigrad import Tensor, fused, grad
+import minigrad as mg
+from minigrad import Tensor, autocast, fused, grad, tapping
 from minigrad import functional as F
 from minigrad.gradcheck import gradcheck, gradgradcheck
+from minigrad.kernels import only_definitions
 
 attend = F.scaled_dot_product_attention
 BLIND = np.array([[True, False, True, True], [False] * 4, [True] * 4])  # the second query sees nothing
@@ -78,6 +81,34 @@ def test_huge_scores_do_not_overflow(form):
     assert np.isfinite(out.numpy()).all()
     for g in grad(out.sum(), [q, k, v]):
         assert np.isfinite(g.numpy()).all()
+
+
+def looking():
+    return tapping(lambda name, tensor: None)
+
+
+FORMS = {"as it is": (), "in steps": (lambda: fused(False),), "defined": (only_definitions,), "looked at": (looking,),
+         "in autocast": (autocast,), "looked at in autocast": (autocast, looking)}
+
+
+@pytest.mark.parametrize("contexts", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("attention", [attend, lambda *x, **options: F.multi_head_attention(*x, 1, **options)],
+                         ids=["heads apart", "side by side"])
+def test_half_scores_are_scaled_before_they_overflow(contexts, weights, attention, gpu):
+    """q·k is 102,400, and 12,800 with the scale."""
+    device = gpu if autocast in contexts else "cpu"
+    inputs = [Tensor(np.full((1, 2, 64), x, np.float16), device=device, requires_grad=True) for x in (40, 40, 1)]
+    with contextlib.ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context())
+        out = attention(*inputs, return_weights=weights)
+        out = out[0] if weights else out
+        np.testing.assert_array_equal(out.numpy(), 1)
+        for create_graph in (True, False):
+            gradients = grad(out, inputs, mg.ones_like(out), create_graph=create_graph)
+            for g, expected in zip(gradients, (0, 0, 1), strict=True):
+                np.testing.assert_array_equal(g.numpy(), expected)
 
 
 @pytest.mark.parametrize("keys", [5, 600])
