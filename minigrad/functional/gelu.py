@@ -5,47 +5,66 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad import device, ops
 from minigrad.arguments import public
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 
-_ROOT_HALF = math.sqrt(0.5)
-_DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal distribution at 0
-_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+_LINEAR, _CUBIC = math.sqrt(2 / math.pi), 0.044715 * math.sqrt(2 / math.pi)
+_FLAT = 10.0  # from here on tanh u is 1 to the last digit of float64; in float16 the cube of x would soon overflow
+
+
+@primitive(floating=True, fresh=True)
+def normal_cdf(x):
+    """``Φ(x) = erfc(-x / √2) / 2``, the distribution function of the standard normal, with all its digits."""
+    return device.special_function("ndtr", x)
+
+
+normal_cdf.gradient(x=lambda g, x: g * normal_density(x))
+
+
+def normal_density(x: Any) -> Any:
+    """``φ(x) = exp(-x²/2) / √(2π)``, the density; the digits of x² that float32 lacks would count far out."""
+    wide = x.astype(np.float64)
+    return ops.exp(wide * wide * -0.5).astype(x.dtype) * (1 / math.sqrt(2 * math.pi))
 
 
 def gelu_exact_by_steps(x: Any) -> Any:
     """``x Φ(x)`` as a composition of small operations."""
-    return x * tap("normal_cdf", 0.5 * (1 + ops.erf(x * _ROOT_HALF)))
+    return x * tap("normal_cdf", normal_cdf(x))
 
 
 @primitive(floating=True, composition=gelu_exact_by_steps, fresh=True)
 def gelu_exact(x):
     """``x Φ(x)``, Φ the distribution function of the standard normal."""
-    return x * (0.5 * (1 + device.erf(x * _ROOT_HALF)))
+    return x * device.special_function("ndtr", x)
 
 
-# d/dx x Φ(x) = Φ(x) + x φ(x), φ the density
-gelu_exact.gradient(x=lambda g, x: g * (0.5 * (1 + ops.erf(x * _ROOT_HALF)) + x * (_DENSITY * ops.exp(x * x * -0.5))))
+gelu_exact.gradient(x=lambda g, x: g * (normal_cdf(x) + x * normal_density(x)))
 
 
 def gelu_tanh_by_steps(x: Any) -> Any:
     """The tanh approximation as a composition of small operations."""
-    return 0.5 * x * (1 + tap("tanh", ops.tanh(_SLOPE * (x + _CUBIC * x * x * x))))
+    z = ops.clip(x, -_FLAT, _FLAT)
+    return 0.5 * x * (1 + tap("tanh", ops.tanh(z * (_LINEAR + _CUBIC * (z * z)))))
 
 
 @primitive(floating=True, composition=gelu_tanh_by_steps, fresh=True)
 def gelu_tanh(x):
     """``x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))``."""
-    return 0.5 * x * (1 + xp(x).tanh(_SLOPE * (x + _CUBIC * x * x * x)))
+    z = x.clip(-_FLAT, _FLAT)
+    return 0.5 * x * (1 + xp(x).tanh(z * (_LINEAR + _CUBIC * (z * z))))
 
 
 # with u = √(2/π)(x + c x³), t = tanh u:   d/dx x/2 (1 + t) = (1 + t)/2 + x/2 (1 - t²) u'
 def gelu_tanh_gradient(g, x):
-    t = ops.tanh(_SLOPE * (x + _CUBIC * x * x * x))
-    slope = _SLOPE * (1 + 3 * _CUBIC * x * x)
+    x = ops.clip(x, -_FLAT, _FLAT)
+    square = x * x
+    t = ops.tanh(x * (_LINEAR + _CUBIC * square))
+    slope = _LINEAR + 3 * _CUBIC * square
     return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
 
 

@@ -31,7 +31,7 @@ class GELU(Module):
     Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 
     Args:
-        approximate: ``"none"`` for the exact Φ (by erf), ``"tanh"`` for the paper's approximation.
+        approximate: ``"none"`` for the exact Φ, ``"tanh"`` for the paper's approximation.
     """
 
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
