@@ -29,6 +29,7 @@ from minigrad.ops import (
     dot,
     einsum,
     erf,
+    erfc,
     exp,
     expand_dims,
     expm1,
@@ -123,8 +124,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DeviceError", "GradcheckError", "Saved", "Tensor", "absolute", "arange", "argmax", "argmin", "argsort", "autocast",
     "broadcast_to", "ceil", "chunk", "clip", "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag", "diagonal",
-    "dot", "einsum", "enable_grad", "erf", "exp", "expand_dims", "expm1", "eye", "flatten", "flip",
-    "floor", "floor_divide", "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused", "gather", "grad",
+    "dot", "einsum", "enable_grad", "erf", "erfc", "exp", "expand_dims", "expm1", "eye", "flatten", "flip", "floor",
+    "floor_divide", "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused", "gather", "grad",
     "gradcheck", "gradgradcheck", "hstack", "index_put", "is_grad_enabled", "isfinite", "isinf", "isnan", "linspace",
     "log", "log1p", "log2", "log10", "logaddexp", "logsumexp", "manual_seed", "masked_fill", "matmul", "max", "maximum",
     "mean", "min", "minimum", "moveaxis", "no_grad", "norm", "ones", "ones_like", "outer", "pad", "power", "primitive",

@@ -289,6 +289,11 @@ def erf(x: Any) -> Any:
     return special_function("erf", x)
 
 
+def erfc(x: Any) -> Any:
+    """``1 - erf(x)``, without its cancellation."""
+    return special_function("erfc", x)
+
+
 def expit(x: Any) -> Any:
     """The logistic function, ``1 / (1 + e⁻ˣ)``."""
     return special_function("expit", x)

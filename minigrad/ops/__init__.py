@@ -20,7 +20,7 @@ from minigrad.ops.comparison import (
     not_equal,
 )
 from minigrad.ops.conversion import astype, zeros_like
-from minigrad.ops.exponential import erf, exp, log, power, sigmoid, sqrt
+from minigrad.ops.exponential import erf, erfc, exp, log, power, sigmoid, sqrt
 from minigrad.ops.indexing import gather, getitem, put_into_zeros, take
 from minigrad.ops.linalg import matmul
 from minigrad.ops.more.arithmetic import ceil, floor, floor_divide, remainder, round
@@ -59,9 +59,9 @@ from minigrad.ops.shape import (
 __all__ = [
     "absolute", "add", "all", "any", "argmax", "argmin", "argsort", "astype", "bitwise_and", "bitwise_not",
     "bitwise_or", "broadcast_to", "ceil", "chunk", "clip", "concatenate", "cos", "cosh", "cumprod", "cumsum", "diag",
-    "diagonal", "div", "dot", "einsum", "equal", "erf", "exp", "expand_dims", "expm1", "flatten", "flip", "floor",
-    "floor_divide", "gather", "getitem", "greater", "greater_equal", "hstack", "index_put", "isfinite", "isinf",
-    "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not",
+    "diagonal", "div", "dot", "einsum", "equal", "erf", "erfc", "exp", "expand_dims", "expm1", "flatten", "flip",
+    "floor", "floor_divide", "gather", "getitem", "greater", "greater_equal", "hstack", "index_put", "isfinite",
+    "isinf", "isnan", "less", "less_equal", "log", "log1p", "log2", "log10", "logaddexp", "logical_and", "logical_not",
     "logical_or", "logsumexp", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "moveaxis", "mul",
     "neg", "norm", "not_equal", "outer", "pad", "power", "prod", "put_into_zeros", "ravel", "relu", "remainder",
     "repeat", "reshape", "roll", "round", "sigmoid", "sign", "sin", "sinh", "sort", "split", "sqrt", "square",

@@ -107,3 +107,12 @@ def erf(x):
 
 
 erf.gradient(x=lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))))
+
+
+@primitive(floating=True, fresh=True)
+def erfc(x):
+    """``1 - erf(x)``; far above 0 it has all its digits, too."""
+    return device.erfc(x)
+
+
+erfc.gradient(x=lambda g, x: g * (exp(-(x * x)) * (-2 / math.sqrt(math.pi))))

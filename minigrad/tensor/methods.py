@@ -69,6 +69,9 @@ class Methods(TensorBase, Generic[T]):
     def erf(self) -> T:
         return ops.erf(self)
 
+    def erfc(self) -> T:
+        return ops.erfc(self)
+
     def relu(self) -> T:
         return ops.relu(self)
 

@@ -78,7 +78,7 @@ class Program:
 UNARY = [
     "tanh(a)", "sigmoid(a)", "sin(a)", "exp(-a * a)", "log(2 + sin(a))", "sqrt(1 + a * a)", "(2 + cos(a)) ** 1.5",
     "a ** 2", "a ** 3 / 4", "1.5 ** a", "a / (1 + a * a)", "-a", "2 - a", "a * 1.5 + 0.5",
-    "erf(a)", "gelu(a)", "gelu(a, approximate='tanh')", "logaddexp(a, 0.5)", "a * sigmoid(a)",
+    "erf(a)", "erfc(a)", "gelu(a)", "gelu(a, approximate='tanh')", "logaddexp(a, 0.5)", "a * sigmoid(a)",
 ]
 BINARY = [  # b broadcasts against a
     "a + b", "a - b", "a * b", "a * tanh(b)", "a / (1 + b * b)", "(1 + sigmoid(a)) ** b", "logaddexp(a, b)",

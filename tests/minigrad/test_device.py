@@ -62,13 +62,14 @@ def test_asarray_on(device, data, dtype, expected):
     np.testing.assert_array_equal(devices.to_numpy(array), data)
 
 
-def test_erf_is_scipys(gpu):
+@pytest.mark.parametrize("name", ["erf", "erfc"])
+def test_erf_is_scipys(name, gpu):
     special = pytest.importorskip("scipy.special")
     x = np.linspace(-3, 3, 13)
     for where in ("cpu", gpu):
-        result = devices.erf(devices.asarray_on(where, x))
+        result = getattr(devices, name)(devices.asarray_on(where, x))
         assert devices.device_of(result) == where
-        np.testing.assert_allclose(devices.to_numpy(result), special.erf(x), rtol=1e-14)
+        np.testing.assert_allclose(devices.to_numpy(result), getattr(special, name)(x), rtol=1e-14)
 
 
 # --- Writing into arrays

@@ -39,6 +39,7 @@ ELEMENTWISE = [
     row("tanh", mg.tanh, np.tanh, normal(2, 3)),
     row("sigmoid", mg.sigmoid, lambda x: 1 / (1 + np.exp(-x)), normal(2, 3)),
     row("erf", mg.erf, scipy.special.erf, normal(2, 3)),
+    row("erfc", mg.erfc, scipy.special.erfc, normal(2, 3)),
     row("relu", mg.relu, lambda x: np.maximum(x, 0), nonzero(2, 3)),
     row("absolute", mg.absolute, np.abs, nonzero(2, 3)),
     row("maximum", mg.maximum, np.maximum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),

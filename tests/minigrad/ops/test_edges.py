@@ -11,6 +11,8 @@ from minigrad import Tensor
 from tests.minigrad.ops.row import host
 
 TINY, FAR = 1e-20, -40.0
+DENSITY = 2 / math.sqrt(math.pi) * math.exp(-81.0)  # of 2 erfc at 9
+ERFC_OF_9 = [4.13703174651381e-37, -DENSITY, 18 * DENSITY, -322 * DENSITY]
 
 
 def derivatives(function, x, order, device):
@@ -43,6 +45,7 @@ PLACES = {
     "sigmoid far below 0": (mg.sigmoid, FAR, [math.exp(FAR)] * 4),
     "log1p near 0": (mg.log1p, TINY, [TINY, 1, -1, 2]),
     "expm1 near 0": (mg.expm1, TINY, [TINY, 1, 1, 1]),
+    "erfc far above 0": (mg.erfc, 9.0, ERFC_OF_9),
     "expm1 far below 0": (mg.expm1, FAR, [-1, math.exp(FAR), math.exp(FAR), math.exp(FAR)]),
     "logaddexp far above": (lambda x: mg.logaddexp(x, 0), 1000, [1000, 1, 0, 0]),
     "logaddexp far below": (lambda x: mg.logaddexp(x, 0), -1000, [0, 0, 0, 0]),

@@ -15,8 +15,8 @@ IDS = np.array([[0, 1, 0]])
 
 # What methods give to the function of their name: arguments each of which matters, of X or of another array.
 OF_NOTHING = """
-    exp expm1 log log2 log10 log1p sqrt square sin cos tan sinh cosh tanh sigmoid erf isnan isinf isfinite ravel relu
-    floor ceil sign
+    exp expm1 log log2 log10 log1p sqrt square sin cos tan sinh cosh tanh sigmoid erf erfc isnan isinf isfinite ravel
+    relu floor ceil sign
 """
 ARGUMENTS = {
     **dict.fromkeys(OF_NOTHING.split(), ()),

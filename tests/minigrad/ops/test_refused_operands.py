@@ -63,7 +63,7 @@ def test_none_is_neither_true_nor_false(name):
 
 
 def test_functions_of_integer_arrays_alone_keep_their_fractions():
-    for name in ("erf", "sigmoid"):
+    for name in ("erf", "erfc", "sigmoid"):
         whole = np.array([-1, 0, 2])
         np.testing.assert_array_equal(getattr(ops, name)(whole), getattr(ops, name)(whole.astype(np.float64)))
 
