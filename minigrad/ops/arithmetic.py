@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad.engine.primitive import primitive
-from minigrad.ops.edges import has_no_zeros, off_the_edge
+from minigrad.ops.edges import has_no_zeros, product, quotient
 
 
 @primitive(broadcasts=True)
@@ -47,16 +47,13 @@ def div(x, y):
     return x / y
 
 
-div.gradient(x=lambda g, y: g / (y if has_no_zeros(y) else off_the_edge(g, y, y != 0)),
+div.gradient(x=lambda g, y: g / y if has_no_zeros(y) else quotient(g, y, y != 0),
              y=lambda g, y, out: by_quotient(g, y, out))
 
 
 def by_quotient(g: Any, y: Any, out: Any) -> Any:
     """``-g · out / y``, where ``out = x / y``; but 0 where g and y are both 0, although ``out`` is infinite there."""
-    if has_no_zeros(y):
-        return -g * out / y
-    regular = y != 0
-    return -g * off_the_edge(g, out, regular, 0.0) / off_the_edge(g, y, regular)
+    return -g * out / y if has_no_zeros(y) else -quotient(product(g, out), y, y != 0)
 
 
 @primitive(fresh=True)

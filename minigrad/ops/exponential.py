@@ -12,9 +12,9 @@ from typing import Any
 from minigrad import device
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import isfinite, isinf
+from minigrad.ops.comparison import isinf
 from minigrad.ops.conversion import zeros_like
-from minigrad.ops.edges import finite, off_the_edge
+from minigrad.ops.edges import has_no_zeros, product, quietly, quotient
 from minigrad.ops.selection import where
 
 
@@ -37,7 +37,7 @@ def log(x):
     return xp(x).log(x)
 
 
-log.gradient(x=lambda g, x: g / off_the_edge(g, x, x > 0))
+log.gradient(x=lambda g, x: quotient(g, x, x > 0))
 
 
 @primitive(broadcasts=True, fresh=True)
@@ -61,25 +61,25 @@ def base_slope(g: Any, x: Any, y: float) -> Any:
     if y == 2:
         return g * x * 2
     whole = float(y).is_integer()
-    if whole and y > 0:
+    regular = (whole and y > 0) or (x != 0 if whole else x > 0 if y < 1 else x >= 0)
+    if has_no_zeros(regular):
         return g * y * x ** (y - 1)
-    regular = x != 0 if whole else x > 0 if y < 1 else x >= 0
-    return g * y * off_the_edge(g, x, regular) ** (y - 1)
+    return product(g, y * quietly(power, x, y - 1))
 
 
 def base_slopes(g: Any, x: Any, y: Any) -> Any:
     """``g · y · x**(y-1)`` for an array of exponents; 0 where an exponent of 0 meets a power that is infinite."""
     constant = (x == 0) & (y == 0)
-    power = finite(g, x ** where(constant, 1.0, y - 1))
-    return g * y * where((y == 0) & ~isfinite(power), 0.0, where(constant, 0.0, power))
+    return product(g, product(y, where(constant, 0.0, quietly(power, x, where(constant, 1.0, y - 1)))))
 
 
 def exponent_slope(g: Any, x: Any, out: Any) -> Any:
     """``g · out · log x``; at x = 0, where ``0**y`` does not change with y > 0, it is 0, and -∞ where y < 0."""
     if isinstance(x, (int, float)):
         return g * out * (where(isinf(out), -out, 0.0) if x == 0 else math.log(x) if x > 0 else math.nan)
-    regular = (g != 0) | (x > 0)
-    return g * where(regular, out, 0.0) * log(where(regular & ((x != 0) | isinf(out)), x, 1.0))
+    if has_no_zeros(x > 0):
+        return g * out * log(x)
+    return product(g, product(out, quietly(log, where((x != 0) | isinf(out), x, 1.0))))
 
 
 @primitive(floating=True, fresh=True)
@@ -88,7 +88,7 @@ def sqrt(x):
     return xp(x).sqrt(x)
 
 
-sqrt.gradient(x=lambda g, out: g * 0.5 / off_the_edge(g, out, out > 0))
+sqrt.gradient(x=lambda g, out: quotient(g * 0.5, out, out > 0))
 
 
 @primitive(floating=True, fresh=True)

@@ -14,7 +14,7 @@ from typing import Any
 from minigrad.arguments import whole_number
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.edges import off_the_edge
+from minigrad.ops.edges import has_no_zeros, product, quietly
 
 
 def _step(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
@@ -60,4 +60,5 @@ def remainder(x, y):
 
 
 remainder.gradient(x=lambda g: g,
-                   y=lambda g, x, y: -g * floor_divide(x, off_the_edge(g, y, y != 0)))
+                   y=lambda g, x, y: -g * floor_divide(x, y) if has_no_zeros(y) else
+                   -product(g, quietly(floor_divide, x, y)))

@@ -8,7 +8,7 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import isinf
-from minigrad.ops.edges import off_the_edge
+from minigrad.ops.edges import quotient
 from minigrad.ops.exponential import exp, sigmoid
 from minigrad.ops.selection import where
 
@@ -28,7 +28,7 @@ def log2(x):
     return xp(x).log2(x)
 
 
-log2.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(2)))
+log2.gradient(x=lambda g, x: quotient(g, x * math.log(2), x > 0))
 
 
 @primitive(floating=True, fresh=True)
@@ -37,7 +37,7 @@ def log10(x):
     return xp(x).log10(x)
 
 
-log10.gradient(x=lambda g, x: g / (off_the_edge(g, x, x > 0) * math.log(10)))
+log10.gradient(x=lambda g, x: quotient(g, x * math.log(10), x > 0))
 
 
 @primitive(floating=True, fresh=True)
@@ -46,7 +46,7 @@ def log1p(x):
     return xp(x).log1p(x)
 
 
-log1p.gradient(x=lambda g, x: g / (1 + off_the_edge(g, x, x > -1, 0.0)))
+log1p.gradient(x=lambda g, x: quotient(g, 1 + x, x > -1))
 
 
 @primitive(broadcasts=True, floating=True, fresh=True)

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor
+from minigrad import Tensor, func
 
 from tests.minigrad.ops.row import host
+from tests.minigrad.ops.rows import ELEMENTWISE, ROWS
+from tests.minigrad.ops.rows_elementwise import ROWS_ELEMENTWISE
 
+INF, NAN = math.inf, math.nan
 TINY, FAR = 1e-20, -40.0
 DENSITY = 2 / math.sqrt(math.pi) * math.exp(-81.0)  # of 2 erfc at 9
 ERFC_OF_9 = [4.13703174651381e-37, -DENSITY, 18 * DENSITY, -322 * DENSITY]
@@ -66,15 +69,70 @@ def test_derivatives_to_third_order(function, place, expected, device):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-25)
 
 
-@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("function", "place", "value", "slope"), [
-    (mg.log1p, -1, -math.inf, math.inf), (mg.log2, 0, -math.inf, math.inf), (mg.log, 0, -math.inf, math.inf),
-    (mg.sqrt, 0, 0, math.inf), (lambda x: x ** 0.5, 0, 0, math.inf),
-    (lambda x: 1 / x, 0, math.inf, -math.inf),
+    (mg.log1p, -1, -INF, INF), (mg.log2, 0, -INF, INF), (mg.log, 0, -INF, INF), (mg.log, -2, NAN, -0.5),
+    (mg.sqrt, 0, 0, INF), (mg.sqrt, -1, NAN, NAN), (lambda x: x ** 0.5, 0, 0, INF), (lambda x: x ** -1, 0, INF, -INF),
+    (lambda x: 3 / x, 0, INF, -INF), (lambda x: x / 0.0, 1, INF, INF), (lambda x: 7 % x, 0, NAN, -INF),
 ])
 def test_a_true_singularity_is_infinite(function, place, value, slope):
-    """Only a gradient of exactly 0 is kept at 0."""
-    assert derivatives(function, place, 1, "cpu") == [pytest.approx(value, rel=1e-15), slope]
+    """Only a gradient of exactly 0 is kept at 0, and only its value: in forward mode the slope is the same."""
+    np.testing.assert_allclose(derivatives(function, place, 1, "cpu"), [value, slope], rtol=1e-15)
+    x, one = Tensor([float(place)]), Tensor([1.0])
+    np.testing.assert_array_equal(func.jvp(function, (x,), (one,))[1].numpy(), [slope])
+
+
+def test_the_slope_is_the_derivative_of_a_gradient_of_zero():
+    w, x = Tensor([0.0], requires_grad=True), Tensor([0.0], requires_grad=True)
+    by_x = mg.grad(w * mg.sqrt(x), x, create_graph=True)
+    assert by_x.item() == 0
+    with np.errstate(divide="ignore"):
+        assert mg.grad(by_x, w).item() == INF
+
+
+SWEEP = [0.0, -0.0, 1, -1, 1.2, -1.2, -2, 1e300, -1e-300, INF, -INF, NAN]
+DIFFERENTIABLE = [row for row in ROWS if row.differentiable]
+OF_EACH_ELEMENT = [row for row in (*ELEMENTWISE, *ROWS_ELEMENTWISE) if row.differentiable
+                   and {array.shape for array in row.arrays} == {row.op(*row.tensors()).shape}]
+
+
+def of_one_operand(row, i, g):
+    """The row as a function of its operand i alone, and the gradient of that as another, from the gradient g."""
+    operands = [Tensor(x) for x in row.arrays]
+
+    def function(x):
+        return row.op(*operands[:i], x, *operands[i + 1:])
+
+    return function, lambda x: func.vjp(function, x)[1](g)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", OF_EACH_ELEMENT, ids=str)
+def test_every_way_to_differentiate_finds_the_same(row):
+    """Reverse and forward mode and Jacobians, of the function and of its slope; and `hvp`."""
+    for i, array in enumerate(row.arrays):
+        ones = Tensor(np.ones_like(array))
+        function, slope = of_one_operand(row, i, ones)
+        for places in np.reshape(SWEEP, (-1, *array.shape)):
+            x = Tensor(places)
+            for f in (function, slope):
+                expected = func.vjp(f, x)[1](ones).numpy()
+                for found in (func.jvp(f, (x,), (ones,))[1], mg.diag(func.jacobian(f)(x).reshape(x.size, x.size))):
+                    np.testing.assert_allclose(found.numpy().reshape(x.shape), expected, rtol=1e-12)
+            np.testing.assert_allclose(func.hvp(lambda x, f=function: f(x).sum(), x, ones).numpy(), expected)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=str)
+def test_forward_mode_is_the_jacobian_where_an_operand_is_zero(row):
+    for i, array in enumerate(row.arrays):
+        x, operands = Tensor(np.zeros_like(array)), row.tensors()
+        out = row.op(*operands[:i], x, *operands[i + 1:])
+        g, t = (np.random.default_rng(i).normal(size=shape) for shape in (out.shape, x.shape))
+        for f in of_one_operand(row, i, Tensor(g)):
+            jacobian = func.jacobian(f)(x).numpy()
+            expected = np.tensordot(jacobian, t, array.ndim)
+            np.testing.assert_allclose(func.jvp(f, (x,), (Tensor(t),))[1].numpy(), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_the_mixed_second_derivative_of_a_power_at_exponent_zero(device):
