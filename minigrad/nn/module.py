@@ -274,7 +274,7 @@ class Module:
         own = dict(self._named_state())
         keys, arrays = match_state(own, state_dict, strict, f"{type(self).__name__}.load_state_dict")
         for name, array in arrays.items():
-            own[name].copy_(to_device(array, own[name].device))
+            own[name].copy_(array)
         return keys
 
     # ------------------------------------------------------------------ hooks

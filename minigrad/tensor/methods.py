@@ -19,107 +19,41 @@ class Methods(TensorBase, Generic[T]):
 
     __slots__ = ()
 
-    # ----------------------------------------------------------------- elementwise
+    # ----------------------------------------------------------------- the operations themselves
 
-    def exp(self) -> T:
-        return ops.exp(self)
-
-    def expm1(self) -> T:
-        return ops.expm1(self)
-
-    def log(self) -> T:
-        return ops.log(self)
-
-    def log2(self) -> T:
-        return ops.log2(self)
-
-    def log10(self) -> T:
-        return ops.log10(self)
-
-    def log1p(self) -> T:
-        return ops.log1p(self)
-
-    def sqrt(self) -> T:
-        return ops.sqrt(self)
-
-    def square(self) -> T:
-        return ops.square(self)
-
-    def sin(self) -> T:
-        return ops.sin(self)
-
-    def cos(self) -> T:
-        return ops.cos(self)
-
-    def tan(self) -> T:
-        return ops.tan(self)
-
-    def sinh(self) -> T:
-        return ops.sinh(self)
-
-    def cosh(self) -> T:
-        return ops.cosh(self)
-
-    def tanh(self) -> T:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> T:
-        return ops.sigmoid(self)
-
-    def erf(self) -> T:
-        return ops.erf(self)
-
-    def erfc(self) -> T:
-        return ops.erfc(self)
-
-    def relu(self) -> T:
-        return ops.relu(self)
-
-    def abs(self) -> T:
-        return ops.absolute(self)
-
-    def clip(self, min: Any = None, max: Any = None) -> T:
-        return ops.clip(self, min, max)
-
-    def floor(self) -> T:
-        return ops.floor(self)
-
-    def ceil(self) -> T:
-        return ops.ceil(self)
-
-    def sign(self) -> T:
-        return ops.sign(self)
-
-    def isnan(self) -> T:
-        return ops.isnan(self)
-
-    def isinf(self) -> T:
-        return ops.isinf(self)
-
-    def isfinite(self) -> T:
-        return ops.isfinite(self)
-
-    def round(self, decimals: int = 0) -> T:
-        return ops.round(self, decimals)
-
-    def maximum(self, other: Any) -> T:
-        return ops.maximum(self, other)
-
-    def minimum(self, other: Any) -> T:
-        return ops.minimum(self, other)
-
-    def logaddexp(self, other: Any) -> T:
-        return ops.logaddexp(self, other)
-
-    def remainder(self, other: Any) -> T:
-        return ops.remainder(self, other)
-
-    def floor_divide(self, other: Any) -> T:
-        return ops.floor_divide(self, other)
-
-    # ----------------------------------------------------------------- along axes, shapes and places
-
-    # These are the operations themselves: in a class, an operation is a method, as a function is.
+    # In a class, an operation is a method, as a function is.
+    exp = ops.exp
+    expm1 = ops.expm1
+    log = ops.log
+    log2 = ops.log2
+    log10 = ops.log10
+    log1p = ops.log1p
+    sqrt = ops.sqrt
+    square = ops.square
+    sin = ops.sin
+    cos = ops.cos
+    tan = ops.tan
+    sinh = ops.sinh
+    cosh = ops.cosh
+    tanh = ops.tanh
+    sigmoid = ops.sigmoid
+    erf = ops.erf
+    erfc = ops.erfc
+    relu = ops.relu
+    abs = ops.absolute
+    clip = ops.clip
+    floor = ops.floor
+    ceil = ops.ceil
+    sign = ops.sign
+    isnan = ops.isnan
+    isinf = ops.isinf
+    isfinite = ops.isfinite
+    round = ops.round
+    maximum = ops.maximum
+    minimum = ops.minimum
+    logaddexp = ops.logaddexp
+    remainder = ops.remainder
+    floor_divide = ops.floor_divide
     sum = ops.sum
     mean = ops.mean
     var = ops.var
@@ -133,6 +67,8 @@ class Methods(TensorBase, Generic[T]):
     cumprod = ops.cumprod
     argmax = ops.argmax
     argmin = ops.argmin
+
+    # ----------------------------------------------------------------- along axes, shapes and places
 
     @public
     def sort(self, axis: int | None = -1, descending: bool = False) -> T:
