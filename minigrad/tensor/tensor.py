@@ -239,7 +239,8 @@ class Tensor(ArrayLike, Methods["Tensor"]):
     def grad(self) -> Any:
         """What `backward` has accumulated: a Tensor of this shape, dtype and device, or None.
 
-        TypeError for anything else that is assigned to it, ValueError for a Tensor that differs in one of them.
+        A Tensor that is assigned to it is copied. TypeError for anything else, ValueError for a Tensor that differs in
+        one of them.
         """
         return self._grad
 
@@ -252,6 +253,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
                 own, given = getattr(self, what), getattr(gradient, what)
                 if own != given:
                     raise ValueError(f"grad: its {what} must be {own}, that of the tensor, got {given}")
+            gradient = wrap(gradients.copy(gradient._data))
         self._grad = gradient
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:

@@ -49,6 +49,17 @@ def test_gradients_share_no_memory_with_any_other_tensor(function):
     assert_no_overlap(a, b, out, start, ga, gb, again, a.grad, b.grad)
 
 
+def test_what_is_assigned_to_grad_is_copied(device):
+    """A backward, a failing one too, and clipping change no weight, no other gradient and nothing read-only."""
+    weight, a, b = (Tensor(np.array([3.0, 4.0]), device=device, requires_grad=True) for _ in range(3))
+    weight.grad, a.grad = weight.detach(), Tensor(np.broadcast_to(5.0, (2,)), device=device)
+    b.grad = a.grad
+    (weight + 2 * a + b).sum().backward()
+    mg.optim.clip_grad_norm_(b, 1.0)
+    for tensor, values in ((weight, [3, 4]), (weight.grad, [4, 5]), (a.grad, [7, 7]), (b.grad, [0.5**0.5] * 2)):
+        np.testing.assert_allclose(tensor.numpy(), values, rtol=1e-15)
+
+
 def test_a_rule_adds_to_a_number_that_several_operations_have_sent():
     """The sum of two gradients of a 0-d tensor is a NumPy scalar, into which nothing can be added in place."""
     x = leaf(3.0)
