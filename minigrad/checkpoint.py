@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, to_numpy
+from minigrad.device.devices import plain
 from minigrad.tensor import Tensor
 
 _CHECKSUM = "minigrad.checksum"  # the metadata entry under which save_tensors keeps the checksum of the tensors
@@ -116,7 +117,7 @@ def _bfloat16(path: Path, name: str) -> np.ndarray:
 
 
 def _host_array(name: str, value: Any) -> np.ndarray:
-    array = value.data if isinstance(value, Tensor) else value
+    array = value.data if isinstance(value, Tensor) else plain(value, f"save_tensors: {name}")
     if not is_array(array) and not isinstance(array, np.generic):
         raise TypeError(f"save_tensors: {name} must be an array or a tensor, got {type(value).__name__}")
     host = np.asarray(to_numpy(array), order="C")  # ascontiguousarray would make a 0-d array 1-d

@@ -70,6 +70,17 @@ def is_host(x: Any) -> bool:
     return _namespaces[type(x)] is numpy
 
 
+def plain(data: Any, operation: str) -> Any:
+    """``data``, where an array of a subclass of ndarray becomes one without the arithmetic of the subclass.
+
+    It stays in its memory. TypeError for masked elements.
+    """
+    if hasattr(data, "mask") and numpy.ma.is_masked(data):
+        raise TypeError(f"{operation}: the array has masked elements, which a tensor has not; use .filled(value), or "
+                        "minigrad.where with the mask")
+    return numpy.asarray(data) if isinstance(data, numpy.ndarray) else data
+
+
 @contextlib.contextmanager
 def array_module(namespace: Any, special: Any) -> Iterator[None]:
     """Let ``namespace``, a module like ``cupy``, serve the ``cuda`` devices within the ``with`` block.

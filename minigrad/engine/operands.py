@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
+from minigrad.device.devices import plain
 from minigrad.device.sums import sum_over
 from minigrad.engine.node import Array, TensorBase
 
@@ -19,12 +20,13 @@ REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
     """A differentiable argument as the forward gets it: NumPy scalars are weak, lists become arrays."""
     if isinstance(value, np.generic):
-        return numeric(value, operation).item()
+        number = numeric(value, operation)
+        return float(number) if number.dtype.kind == "f" else number.item()  # of a long double item() is one again
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (list, tuple)):
         like = next(a for a in args if isinstance(a, TensorBase))._data
-        array = numeric(np.asarray(value), operation)
+        array = numeric(np.asarray([plain(part, operation) for part in value]), operation)
         return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
     data = value._data if isinstance(value, TensorBase) else value
     if not is_array(data):
@@ -34,10 +36,10 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
 
 
 def numeric(array: Any, operation: str) -> Any:
-    """The array, or NumPy scalar; TypeError for numbers of other kinds (complex ones, dates) and for what is none."""
+    """The array as a `plain` one, or the NumPy scalar; TypeError for complex numbers, dates and what is no number."""
     if array.dtype.kind not in NUMERIC:
         raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
-    return array
+    return plain(array, operation)
 
 
 def beside(static: Any, args: Sequence[Any]) -> Any:

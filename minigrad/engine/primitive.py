@@ -318,7 +318,7 @@ class Primitive(Body, functools.partial[Any]):
         if isinstance(value, TensorBase):
             return self._unwrap_static(value, position)
         if type(value) is tuple:  # an index may have tensors in it
-            return tuple([self._unwrap_static(v, position) if isinstance(v, TensorBase) else v for v in value])
+            return tuple([self._static(part, position, args) for part in value])
         if isinstance(value, np.number | np.bool_ | complex | ndarray):
             value = as_operand(value, args, self.name)
         return beside(value, args) if isinstance(value, ndarray) else value

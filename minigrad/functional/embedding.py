@@ -9,6 +9,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public, whole_number
 from minigrad.device import is_array, is_host, to_device, xp
+from minigrad.device.devices import plain
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
@@ -72,11 +73,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     size = weight.shape[0]
     if padding_idx is not None:
         padding_idx = row_of_padding(padding_idx, size)
-    ids = input._data if isinstance(input, TensorBase) else input
-    ids = np.array(ids) if is_host(input) or not is_array(ids) else ids  # a copy: it may change before the backward
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"embedding: ids must be integers, got {ids.dtype}")
-    check_ids(ids, size, "embedding")
+    ids = integer_ids(input, "embedding: ids", size)
     sent = to_device(ids, weight.device) if is_host(ids) else ids
     # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
     return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
@@ -90,8 +87,18 @@ def row_of_padding(padding_idx: int, size: int) -> int:
     return padding_idx % size
 
 
-def check_ids(ids: Any, size: int, operation: str) -> None:
-    """IndexError for an id out of [0, size). Ids on a GPU are not read back for this."""
-    if is_host(ids) and ids.size and (ids.min() < 0 or ids.max() >= size):
-        worst = ids.min() if ids.min() < 0 else ids.max()
-        raise IndexError(f"{operation}: id {int(worst)} is out of range; ids must be in [0, {size})")
+def integer_ids(values: Any, what: str, size: int | None = None) -> Any:
+    """A tensor, an array or nested lists of integers as an array; a copy, unless they are a tensor or on a GPU.
+
+    A list without elements is one of integers. Errors begin with `what`: TypeError for other numbers, IndexError for
+    one that is not in [0, size). Those on a GPU are not read back for this.
+    """
+    array = values._data if isinstance(values, TensorBase) else values
+    if is_host(values) or not is_array(array):  # a copy: an array may change before the backward pass
+        array = np.array(plain(values, what), None if is_array(values) or np.size(values) else np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{what} must be integers, got {array.dtype}")
+    if size is not None and is_host(array) and array.size and (array.min() < 0 or array.max() >= size):
+        worst = array.min() if array.min() < 0 else array.max()
+        raise IndexError(f"{what}: id {int(worst)} is out of range; ids must be in [0, {size})")
+    return array

@@ -9,10 +9,10 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public_in_precision, whole_number
-from minigrad.device import is_array, is_host, on_device_of, to_device, xp
-from minigrad.engine.node import Saved, TensorBase, wrap
+from minigrad.device import is_host, on_device_of, to_device, xp
+from minigrad.engine.node import Saved, wrap
 from minigrad.engine.primitive import primitive
-from minigrad.functional.embedding import check_ids
+from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import log_softmax, maximum
 from minigrad.tensor import as_tensor
 
@@ -113,22 +113,19 @@ def nll_loss(input: Any, target: Any, ignore_index: int = -100, reduction: str =
 
 
 def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...]) -> Any:
-    """The losses of all rows in `shape`, their sum, or their mean over the rows that count."""
+    """The losses of all rows, 0 where they do not count, in `shape`; their sum; or their mean over those that do.
+
+    The mean is 0 if none do. float16 ends at 65504, which sums of many losses exceed: its mean is computed in float32.
+    """
     if reduction == "none":
         return losses.reshape(shape)
-    return losses.sum() if reduction == "sum" else mean_of_counted(losses, counted)
-
-
-def mean_of_counted(losses: Any, counted: Any) -> Any:
-    """The sum of the losses, 0 where they do not count, divided by how many do; 0 if none do.
-
-    float16 ends at 65504, which sums of many losses exceed and their mean does not: it is computed in float32.
-    """
-    if losses.dtype == np.float16:
-        return mean_of_counted(losses.astype(np.float32), counted).astype(np.float16)
+    if reduction == "sum":
+        return losses.sum()
+    wide = losses.astype(np.float32) if losses.dtype == np.float16 else losses
     with on_device_of(counted):
         count = xp(counted).maximum(counted.sum(), 1)
-        return losses.sum() / wrap(count.astype(losses.dtype))
+        mean = wide.sum() / wrap(count.astype(wide.dtype))
+    return mean if wide is losses else mean.astype(losses.dtype)
 
 
 def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
@@ -144,17 +141,14 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     Raises TypeError for targets that are not integers, ValueError for a shape that does not fit, IndexError for an id
     out of range (of those on the host).
     """
-    ids = target._data if isinstance(target, TensorBase) else target
-    ids = ids if is_array(ids) else np.asarray(ids)
+    ids = integer_ids(target, f"{operation}: targets")
     ignore_index = whole_number(ignore_index, "ignore_index", operation, least=None)
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"{operation}: targets must be integers, got {ids.dtype}")
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
         raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
                          f"{tuple(shape)} and {tuple(ids.shape)}")
     ids = ids.reshape(-1)
     if is_host(ids):
-        check_ids(ids[ids != ignore_index], shape[-1], operation)
+        integer_ids(ids[ids != ignore_index], f"{operation}: targets", shape[-1])
         ids = to_device(ids, device)
     with on_device_of(ids):
         counted = ids != ignore_index

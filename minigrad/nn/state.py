@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.device import is_array, to_numpy
+from minigrad.device.devices import plain
 from minigrad.tensor import Tensor
 
 
@@ -50,7 +51,7 @@ def match_state(
         if name not in given:
             continue
         value = given[name]
-        array = arrays[name] = value.data if isinstance(value, Tensor) else value
+        array = arrays[name] = value.data if isinstance(value, Tensor) else plain(value, f"{operation}: {name}")
         if not is_array(array):
             of_pytorch = type(value).__module__.partition(".")[0] == "torch"
             hint = "; transformer.interop.load_pytorch takes tensors of PyTorch" if of_pytorch else ""

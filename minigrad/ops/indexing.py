@@ -11,6 +11,7 @@ import numpy as np
 
 from minigrad.arguments import public, single_axis
 from minigrad.device import device_of, is_array, is_host, to_device, xp
+from minigrad.device.devices import plain
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
@@ -38,21 +39,23 @@ def put_into_zeros(values, index, shape):
     return out
 
 
-def _add_into(buffer: Any, values: Any, index: Any) -> None:
+def _add_into(buffer: Any, g: Any, index: Any) -> None:
     if is_basic(index):
-        buffer[index] += values
+        buffer[index] += g
     else:
-        add_at(buffer, index, values)
+        add_at(buffer, index, g)
 
 
 getitem.gradient(x=lambda g, x_shape, index: put_into_zeros(g, index, x_shape))
-getitem.accumulating_gradient(x=lambda buffer, g, index: _add_into(buffer, g, index))
+getitem.accumulating_gradient(x=_add_into)
 put_into_zeros.gradient(values=lambda g, index: getitem(g, index))
 
 
 def raw(x: Any) -> Any:
-    """The array of a tensor; anything else as it is."""
-    return x._data if isinstance(x, TensorBase) else x
+    """The array of a tensor, an array as a `plain` one, anything else as it is; the parts of a tuple likewise."""
+    if isinstance(x, tuple):
+        return tuple([raw(part) for part in x])
+    return x._data if isinstance(x, TensorBase) else plain(x, "index")
 
 
 def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:

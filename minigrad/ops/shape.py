@@ -9,6 +9,7 @@ from typing import Any
 from minigrad import device as devices
 from minigrad.arguments import public, single_axis, whole_number
 from minigrad.device import xp
+from minigrad.device.devices import plain
 from minigrad.engine.node import TensorBase
 from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import primitive
@@ -165,7 +166,7 @@ def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
     if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
         raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
                         f"not a {type(tensors).__name__}")
-    found = list(tensors)
+    found = [plain(x, operation) for x in tensors]
     if not found:
         raise ValueError(f"{operation}: needs at least one tensor")
     require_arrays(operation, *found)

@@ -16,9 +16,11 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import numbers_on, numeric_dtype, public
 from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
+from minigrad.device.devices import plain
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import as_operand, numeric
+from minigrad.ops.indexing import raw
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
 from minigrad.tensor.hooks import RemovableHandle, add_hook
@@ -320,7 +322,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     # ----------------------------------------------------------------- changes in place
 
-    def _check_writable(self, operation: str) -> None:
+    def _write(self, index: Any, value: Any, operation: str) -> None:
         if self._node is not None:
             raise RuntimeError(f"{operation}: this tensor is the result of a recorded operation "
                                f"({self._node.primitive.name}) and cannot be changed in place; build a new one with "
@@ -330,31 +332,24 @@ class Tensor(ArrayLike, Methods["Tensor"]):
                                "use .clone() first")
         if not getattr(self._data.flags, "writeable", True):  # CuPy has no such flag
             raise RuntimeError(f"{operation}: this tensor looks at read-only memory; use .clone() first")
-
-    def _raw_values(self, value: Any, operation: str) -> Any:
         if isinstance(value, TensorBase):
             if value._requires_grad and recording.get():
                 raise RuntimeError(f"{operation}: the values require a gradient, which a change in place would lose; "
                                    "use minigrad.where, or .detach() them")
-            return to_device(value._data, self.device)
-        if isinstance(value, (int, float)):
-            return value
-        return numbers_on(self.device, value, self.dtype, operation)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._check_writable("t[...] = value")
-        index, values = _raw(_index_on(index, self.device)), self._raw_values(value, "t[...] = value")
+            value = to_device(value._data, self.device)
+        elif not isinstance(value, (int, float)):
+            value = numbers_on(self.device, value, self.dtype, operation)
+        index = raw(_index_on(index, self.device))
         self.bump_tick()
         with on_device_of(self._data):
-            self._data[index] = values
+            self._data[index] = value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._write(index, value, "t[...] = value")
 
     def copy_(self, source: Any) -> Tensor:
         """Overwrite the values in place with those of `source`, a tensor, array or number that broadcasts to them."""
-        self._check_writable("copy_")
-        values = self._raw_values(source, "copy_")
-        self.bump_tick()
-        with on_device_of(self._data):
-            self._data[...] = values
+        self._write(..., source, "copy_")
         return self
 
 
@@ -385,7 +380,8 @@ def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
             raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
         if without_dtype and dtype is None:
             data = _in_default_dtype(data)
-    moved = to_device(numeric(data, "Tensor"), device_of(data) if device is None else parse_device(device))
+    data = numeric(data, "Tensor")
+    moved = to_device(data, device_of(data) if device is None else parse_device(device))
     target_dtype = data.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
     with on_device_of(moved):
         return moved.astype(target_dtype, copy=moved is data)
@@ -417,9 +413,10 @@ def _index_on(index: Any, device: str) -> Any:
     if isinstance(index, TensorBase):
         return index if device_of(index._data) == device else to_device(index._data, device)
     if isinstance(index, list):
-        index = np.asarray(_unwrap_nested(index), dtype=None if len(index) else np.int64)
-    elif type(index) is np.ndarray:
-        index = index.copy()
+        listed = np.asarray(_unwrap_nested(index))
+        index = listed if listed.size else listed.astype(np.int64)
+    elif isinstance(index, np.ndarray):
+        index = plain(index, "index").copy()
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
 
 
@@ -430,11 +427,6 @@ def _unwrap_nested(data: Any) -> Any:
             raise TypeError("Tensor: a list of tensors that require a gradient would become a constant; join them with "
                             "minigrad.stack, or give .detach() or float() of each for a constant")
         return to_numpy(data._data)
-    return [_unwrap_nested(item) for item in data] if isinstance(data, (list, tuple)) else data
-
-
-def _raw(index: Any) -> Any:
-    """An index with its tensors unwrapped."""
-    if isinstance(index, tuple):
-        return tuple(_raw(part) for part in index)
-    return index._data if isinstance(index, TensorBase) else index
+    if isinstance(data, (list, tuple)):
+        return [_unwrap_nested(item) for item in data]
+    return plain(data, "Tensor") if isinstance(data, np.ndarray) else data

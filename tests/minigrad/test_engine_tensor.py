@@ -175,7 +175,8 @@ def test_filled_with_numbers_that_broadcast(kind, gpu):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("scalar", [2, 2.5, True, np.float64(2.5), np.int64(2), np.bool_(True)], ids=repr)
+@pytest.mark.parametrize("scalar", [2, 2.5, True, np.float64(2.5), np.longdouble(2.5), np.int64(2), np.bool_(True)],
+                         ids=repr)
 def test_python_and_numpy_scalars_are_weak(dtype, scalar):
     t = Tensor([1.0, 2.0], dtype=dtype)
     for y in (t * scalar, scalar * t, t + scalar, scalar - t, t / scalar, scalar / t, t**scalar, mg.maximum(t, scalar),

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.device import is_array, on_device_of, to_device, xp
-from minigrad.engine.node import TensorBase
-from minigrad.functional.embedding import check_ids
+from minigrad.device import on_device_of, to_device, xp
+from minigrad.functional.embedding import integer_ids
 from minigrad.nn import init
 
 from transformer.model.config import TransformerConfig
@@ -195,13 +192,9 @@ def shift_right(labels: Any, bos_id: int) -> Any:
 
 def ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
     """`ids` as a raw array on `device`, checked before they leave the host: on a GPU, what is out of range wraps."""
-    raw = ids._data if isinstance(ids, TensorBase) else ids
-    raw = raw if is_array(raw) else np.asarray(raw)
-    if raw.dtype.kind not in "iu":
-        raise TypeError(f"{side} ids must be integers, got {raw.dtype}")
+    raw = integer_ids(ids, f"{side} ids", vocab_size)
     if raw.ndim != 2:
         raise ValueError(f"{side} ids must have shape (batch, length), got {tuple(raw.shape)}")
-    check_ids(raw, vocab_size, f"{side} ids")
     return to_device(raw, device)
 
 

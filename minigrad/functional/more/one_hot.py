@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import public, whole_number
-from minigrad.device import is_array, on_device_of, xp
-from minigrad.engine.node import TensorBase
-from minigrad.functional.embedding import check_ids
+from minigrad.device import on_device_of, xp
+from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
 
@@ -29,10 +28,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         IndexError: an id out of range, negative ones included.
         ValueError: another num_classes below 1, or no ids to find the largest of.
     """
-    ids = tensor._data if isinstance(tensor, TensorBase) else tensor
-    ids = ids if is_array(ids) else np.asarray(ids)
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"one_hot: ids must be integers, got {ids.dtype}")
+    ids = integer_ids(tensor, "one_hot: ids")
     num_classes = whole_number(num_classes, "num_classes", "one_hot", least=None)
     if num_classes < 1 and num_classes != -1:
         raise ValueError(f"one_hot: num_classes must be at least 1, or -1 for one more than the largest id, got "
@@ -41,5 +37,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         raise ValueError("one_hot: give num_classes, which cannot be found where there are no ids")
     with on_device_of(ids):
         size = max(int(ids.max()) + 1, 1) if num_classes == -1 else num_classes
-        check_ids(ids, size, "one_hot")
+        integer_ids(ids, "one_hot: ids", size)
         return as_tensor((ids[..., None] == xp(ids).arange(size)).astype(np.int64))

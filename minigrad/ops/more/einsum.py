@@ -8,7 +8,7 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.device.einsum import einsum as einsum_of_arrays
 from minigrad.engine.primitive import primitive
-from minigrad.ops.shape import broadcast_to, require_arrays
+from minigrad.ops.shape import broadcast_to, sequence_of_arrays
 
 _TERM = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
 _SUBSCRIPTS = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
@@ -104,9 +104,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     """
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: the subscripts come first, as a string, got {type(subscripts).__name__}")
-    if not operands:
-        raise ValueError("einsum: needs at least one operand")
-    require_arrays("einsum", *operands)
+    operands = tuple(sequence_of_arrays(operands, "einsum"))
     letters, out = parse_subscripts(subscripts, [len(x.shape) for x in operands])
     sizes: dict[str, int] = {}
     for term, x in zip(letters, operands, strict=True):

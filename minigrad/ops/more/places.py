@@ -64,7 +64,7 @@ def values_for(x: Any, values: Any) -> Any:
 
 def _places(shape: tuple[int, ...], indices: Any, device: str) -> Any:
     """The flat places, on `device`, that an index names. A host index is looked up on the host: it may be wrong."""
-    parts = tuple([raw(part) for part in indices]) if isinstance(indices, tuple) else raw(indices)
+    parts = raw(indices)
     arrays = [part for part in (parts if isinstance(parts, tuple) else (parts,)) if is_array(part)]
     anchor = next((part for part in arrays if not is_host(part)), np.empty(0))
     with on_device_of(anchor):
@@ -82,8 +82,7 @@ def masked_fill(x: Any, mask: Any, value: float) -> Any:
 
     A NumPy array is sent to the device of x.
     """
-    require_arrays("masked_fill", x)
-    require_arrays("masked_fill", mask)
+    require_arrays("masked_fill", x, mask)
     if mask.dtype.kind != "b":
         raise TypeError(f"masked_fill: the mask must be boolean, got {mask.dtype}")
     if not isinstance(value, (bool, int, float, np.generic)):

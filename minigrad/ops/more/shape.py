@@ -86,8 +86,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
         repeats: an int, or one for each place along `axis`: a list, an array or a tensor (a GPU is waited for).
     """
     require_arrays("repeat", x)
-    if axis is None:
-        x, axis = reshape(x, (-1,)), 0
+    if axis is None or not len(x.shape):
+        x, axis = reshape(x, (-1,)), axis or 0
     shape = tuple(x.shape)
     single_axis(axis, shape, "repeat")
     axis %= len(shape)

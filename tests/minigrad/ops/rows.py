@@ -225,6 +225,7 @@ INDEXING = [
 ONE_NUMBER = [
     row("norm of one number", mg.norm, np.abs, nonzero()),
     row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
+    row("repeat of one number along its axis", lambda x: mg.repeat(x, [3], axis=-1), lambda x: x.repeat(3), nonzero()),
     row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
 ]
 ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,

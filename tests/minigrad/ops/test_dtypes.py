@@ -11,7 +11,8 @@ from tests.minigrad.ops.rows import ROWS
 
 FLOATS = F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 INTEGERS = I32, I64, U8, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
-NUMBERS = [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.float16(2.5), np.int64(2), np.bool_(True)]
+NUMBERS = [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.float16(2.5), np.longdouble(2.5), np.int64(2),
+           np.bool_(True)]
 
 BINARY = {
     "add": lambda x, y: x + y,

@@ -5,6 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor
+from minigrad import functional as F
 
 from tests.minigrad.ops.row import host
 
@@ -14,6 +15,10 @@ FUNCTIONS = {  # of a matrix, with NumPy's result
     "logsumexp": (mg.logsumexp, lambda x: np.logaddexp.reduce(x, None)),
     "logsumexp over 0": (lambda x: mg.logsumexp(x, 0), lambda x: np.logaddexp.reduce(x, 0)),
     "getitem of nothing": (lambda x: x[[]], lambda x: x[:0]),
+    "getitem of nothing, nested": (lambda x: x[[[]]], lambda x: x[None, :0]),
+    "getitem of nothing, twice": (lambda x: x[[], [[]]], lambda x: x[:0, :0].reshape(1, 0)),
+    "getitem of no column": (lambda x: x[:, [[]]], lambda x: x[:, None, :0]),
+    "embedding of nothing": (lambda x: F.embedding([[]], x), lambda x: x[None, :0]),
     "take": (lambda x: x.take([0, 0], axis=1), lambda x: x[:, [0, 0]]),
     "gather": (lambda x: x.gather(1, np.zeros((len(x), 2), int)), lambda x: x[:, [0, 0]]),
     "norm of order 0": (lambda x: mg.norm(x, 0, axis=0), lambda x: np.linalg.norm(x, 0, axis=0)),

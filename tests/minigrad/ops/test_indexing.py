@@ -98,6 +98,15 @@ def test_numbers_are_written_as_they_are(dtype, value, expected, device):
     np.testing.assert_array_equal(host(mg.index_put(x, 0, value)), [[number] * 3, host(x)[1]])
 
 
+@pytest.mark.parametrize("index", [[], [[]], ([], [[]]), (slice(None), [[]])])
+def test_an_empty_list_names_no_place(index, device):
+    x = Tensor(normal(4, 3), device=device)
+    before = host(x).copy()
+    x[index] = 7.0
+    for written in (x, mg.index_put(x, index, 7.0)):
+        np.testing.assert_array_equal(host(written), before)
+
+
 def test_a_number_that_does_not_fit_is_not_wrapped():
     with pytest.raises(OverflowError, match=r"index_put: .* -1 "):
         mg.index_put(Tensor(np.zeros(3, np.uint8)), 0, -1)
