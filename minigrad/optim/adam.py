@@ -51,8 +51,8 @@ class Adam(Optimizer):
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
         """
-        lr, eps, weight_decay = (float(options[name]) for name in ("lr", "eps", "weight_decay"))
-        beta1, beta2 = (float(beta) for beta in options["betas"])
+        lr, eps, weight_decay = (options[name] for name in ("lr", "eps", "weight_decay"))
+        beta1, beta2 = options["betas"]
         c = math.sqrt(1 - beta2**step)
         rate, epsilon, decay, kept = map(constant, (lr * c / (1 - beta1**step), c * eps, weight_decay,
                                                     1 - lr * weight_decay))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,28 @@ WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a threa
 FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
+class Group(dict[str, Any]):
+    """The parameters and the options of a group: what is set to a number of any kind is one of Python's."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.update(options)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value if name == "params" else _option(value, name))
+
+    def update(self, *options: Any, **more: Any) -> None:
+        """As of a dictionary."""
+        for name, value in dict(*options, **more).items():
+            self[name] = value
+
+
+def _option(value: Any, name: str) -> Any:
+    """A number, one of NumPy's or what an array or a tensor holds as Python's; the same within a pair."""
+    if isinstance(value, list | tuple):
+        return tuple([_option(part, name) for part in value])
+    return number(value, name, "an option") if isinstance(value, Real) or getattr(value, "shape", 0) == () else value
+
+
 class Optimizer:
     """Base of the optimizers; a subclass names its options and its state, and gives the update of an array.
 
@@ -38,6 +61,7 @@ class Optimizer:
     Attributes:
         param_groups: a list of dictionaries, ``"params"`` (a list of tensors) and the options of each group.
             Options may be changed between steps, as schedules do with ``"lr"``.
+        schedule: sets the rate of a group that joins; a `Scheduler` gives it.
 
     State is made at the first step and follows the parameters: move the model to another device (or dtype) with
     `Module.to` and the next step moves the state after it. float16 parameters have float32 state and
@@ -54,12 +78,14 @@ class Optimizer:
             raise TypeError(f"{self._name}: params must be tensors or groups in a list, or a module's .parameters(), "
                             f"got {type(params).__name__}")
         self.defaults = defaults
+        self.schedule: Callable[[dict[str, Any]], None] | None = None
         self.param_groups: list[dict[str, Any]] = []
         self._state: list[dict[str, Any]] = []  # by position: "step", how many updates there were, and arrays by name
         given: list[Any] = list(params)
         groups = given if given and all(isinstance(item, Mapping) for item in given) else [{"params": given}]
         for group in groups:
             self.add_param_group(group)
+        self.defaults = Group(defaults)
 
     @property
     def _name(self) -> str:
@@ -105,7 +131,10 @@ class Optimizer:
             if fault:
                 raise ValueError(f"{self._name}: parameter {position} (shape {p.shape}) {fault}")
             known.add(id(p))
-        self.param_groups.append(self._checked_group({**self.defaults, **group, "params": params}))
+        checked = self._checked_group({**self.defaults, **group, "params": params})
+        if self.schedule is not None:
+            self.schedule(checked)
+        self.param_groups.append(checked)
         self._state += [{"step": 0} for _ in params]
 
     def _checked_group(self, group: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +143,7 @@ class Optimizer:
             raise ValueError(f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are "
                              f"{', '.join(self.defaults)}")
         self.check_options(group)
-        return group
+        return Group(group)
 
     # ------------------------------------------------------------------ the step
 

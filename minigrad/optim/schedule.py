@@ -27,7 +27,7 @@ class Scheduler:
     """Sets the learning rate of every parameter group by a function of the step.
 
     Args:
-        optimizer: whose ``param_groups[i]["lr"]`` is set.
+        optimizer: whose ``param_groups[i]["lr"]`` is set, of groups that join later, too.
         rate: ``rate(step, initial_lr) -> lr``: step is how many updates were made, 0 for the first;
             initial_lr is the rate that the group was made with (kept as ``"initial_lr"`` in the group).
         name: what it is called in messages and in the repr.
@@ -51,9 +51,15 @@ class Scheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def _apply(self) -> None:
-        for group in self.optimizer.param_groups:
+        rate, step, name = self._rate, self.last_step, self._name  # not the scheduler: it refers to the optimizer
+
+        def schedule(group: dict[str, Any]) -> None:
             initial_lr = group.setdefault("initial_lr", group["lr"])
-            group["lr"] = number(self._rate(self.last_step, initial_lr), "the rate", self._name)
+            group["lr"] = number(rate(step, initial_lr), "the rate", name)
+
+        for group in self.optimizer.param_groups:
+            schedule(group)
+        self.optimizer.schedule = schedule
 
     def state_dict(self) -> dict[str, Any]:
         """The step. The initial rates are in the optimizer's state_dict; save and load both."""
@@ -88,7 +94,7 @@ def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     restarts.
     """
     return _after_warmup("CosineLR", optimizer, warmup_steps, total_steps, min_ratio,
-                         lambda done: min_ratio + (1 - min_ratio) * (1 + cos(pi * done)) / 2)
+                         lambda done, least: least + (1 - least) * (1 + cos(pi * done)) / 2)
 
 
 def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
@@ -98,19 +104,19 @@ def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     ``lr/initial_lr = n/w`` up to w, then ``1 − (1 − r)·(n − w)/(T − w)`` up to T, then r.
     """
     return _after_warmup("LinearLR", optimizer, warmup_steps, total_steps, min_ratio,
-                         lambda done: 1 - (1 - min_ratio) * done)
+                         lambda done, least: 1 - (1 - least) * done)
 
 
 def _after_warmup(name: str, optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float,
-                  decay: Callable[[float], float]) -> Scheduler:
-    """A line up to the initial rate, then `decay`, a function of how much of the rest is done, from 0 to 1."""
-    number(warmup_steps, "warmup_steps", name, 0)
-    number(min_ratio, "min_ratio", name, 0)
-    number(total_steps, "total_steps", name, warmup_steps + 1)
+                  decay: Callable[[float, float], float]) -> Scheduler:
+    """A line up to the initial rate, then `decay` of how much of the rest is done, from 0 to 1, and of `min_ratio`."""
+    warmup = number(warmup_steps, "warmup_steps", name, 0)
+    least = number(min_ratio, "min_ratio", name, 0)
+    total = number(total_steps, "total_steps", name, warmup + 1)
 
     def rate(step: int, initial_lr: float) -> float:
         n = step + 1
-        warmup = min(n / warmup_steps, 1.0) if warmup_steps else 1.0
-        return initial_lr * warmup * decay(min(max((n - warmup_steps) / (total_steps - warmup_steps), 0.0), 1.0))
+        rise = min(n / warmup, 1.0) if warmup else 1.0
+        return initial_lr * rise * decay(min(max((n - warmup) / (total - warmup), 0.0), 1.0), least)
 
     return Scheduler(optimizer, rate, name)

@@ -32,7 +32,7 @@ class SGD(Optimizer):
 
     def rule(self, step: int, options: dict[str, Any], constant: Callable[[float], Any]) -> Update:
         """The formulas above."""
-        lr, momentum, weight_decay = (constant(float(options[name])) for name in ("lr", "momentum", "weight_decay"))
+        lr, momentum, weight_decay = (constant(options[name]) for name in ("lr", "momentum", "weight_decay"))
 
         def update(p: Array, g: Array, *state: Array) -> None:
             if weight_decay:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -79,6 +80,7 @@ def test_options_that_are_no_numbers_are_named(kind, name):
 TAKERS_OF_NUMBERS = {
     "lr": lambda x, n: optim.SGD([x], lr=n).step(), "eps": lambda x, n: optim.AdamW([x], eps=n).step(),
     "max_norm": lambda x, n: optim.clip_grad_norm_(x, n),
+    "min_ratio": lambda x, n: optim.LinearLR(optim.SGD([x], lr=0.5), 0, 2, n).optimizer.step(),
     "lr_lambda": lambda x, n: optim.LambdaLR(optim.SGD([x], lr=0.5), lambda step: n).optimizer.step(),
 }
 
@@ -92,6 +94,27 @@ def test_a_number_may_be_one_of_numpy_or_of_a_tensor(name):
         TAKERS_OF_NUMBERS[name](x, form(0.25))
         changed.append([x.numpy(), x.grad.numpy()])
     np.testing.assert_array_equal(changed[1:], [changed[0]] * 4)
+
+
+@pytest.mark.parametrize("form", [np.float32, np.longdouble, np.asarray, Tensor, Fraction])
+@pytest.mark.parametrize(("kind", "options"), [
+    (optim.SGD, {"lr": 0.25, "momentum": 0.5, "weight_decay": 0.125}),
+    (optim.AdamW, {"lr": 0.25, "betas": (0.5, 0.75), "eps": 0.125, "weight_decay": 0.5}),
+])
+def test_options_become_numbers_of_python_when_they_are_set(kind, options, form):
+    """So a state fits JSON, and an array that changes afterwards changes nothing."""
+    given = {name: tuple(map(form, value)) if name == "betas" else form(value) for name, value in options.items()}
+    optimizer = kind([{"params": [tensor(1)]}, {"params": [tensor(2)], **given}], **given)
+    optimizer.add_param_group({"params": [tensor(3)], **given})
+    optimizer.load_state_dict({"state": {}, "param_groups": [{"params": [i], **given} for i in range(3)]})
+    optimizer.param_groups[0]["lr"] = given["lr"]
+    optimizer.param_groups[1].update(given)
+    for number in (*given.values(), *given.get("betas", ())):
+        if isinstance(number, np.ndarray):
+            number[...] = 7
+    optimizer.add_param_group({"params": [tensor(4)]})
+    groups = json.loads(json.dumps(optimizer.state_dict()["param_groups"]))
+    assert groups == [{**json.loads(json.dumps(options)), "params": [i]} for i in range(4)]
 
 
 @pytest.mark.parametrize(("kind", "options", "named"), WRONG_OPTIONS)
