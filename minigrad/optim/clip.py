@@ -13,6 +13,8 @@ from minigrad.device import is_host, on_device_of, xp
 from minigrad.engine.interpreters import span
 from minigrad.tensor import Tensor
 
+LEAST = 1e-14  # a norm below which squares of float32 have lost digits, or are 0
+
 
 @span("clip_grad_norm_")
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Any:
@@ -44,7 +46,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     with on_device_of(gradients[0].data), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
         squares = [_sum_of_squares(g.data) for g in gradients]
         norm = sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
-        if host and norm == inf:  # squares of float32 reach their limit at 1.8e19, long before the values do
+        if host and (norm < LEAST or norm == inf):  # squares leave the range of float32 long before the values do
             norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
         if max_norm == inf or (host and norm <= max_norm):
             return norm
