@@ -11,6 +11,7 @@ from minigrad.device import xp
 from minigrad.device.sums import sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, isnan
+from minigrad.ops.edges import has_no_zeros
 from minigrad.ops.exponential import exp
 from minigrad.ops.selection import where
 
@@ -89,16 +90,10 @@ def max(x, axis=None, keepdims=False):
     return x.max(axis=axis_in(x, axis), keepdims=keepdims)
 
 
-max.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
-
-
 @primitive(fresh=True)
 def min(x, axis=None, keepdims=False):
     """The minimum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
     return x.min(axis=axis_in(x, axis), keepdims=keepdims)
-
-
-min.gradient(x=lambda g, x, out, axis, keepdims: _share_among_ties(g, x, out, axis, keepdims))
 
 
 def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
@@ -109,11 +104,15 @@ def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> A
     return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
 
 
+max.gradient(x=_share_among_ties)
+min.gradient(x=_share_among_ties)
+
+
 @primitive(floating=True, fresh=True)
 def logsumexp(x, axis=None, keepdims=False):
     """``log Σ eˣ`` over `axis`, without overflow: the maximum is taken out first.
 
-    All -inf gives -inf, gradient 0, and so does an empty axis. The gradient at ∞ is NaN, ``∞ - ∞``, as in PyTorch.
+    All -inf gives -inf, gradient 0, and so does an empty axis. Elements that are ∞ share the gradient equally.
     """
     namespace, axis, dtype = xp(x), axis_in(x, axis), x.dtype
     if not x.size:  # Σ eˣ over no elements is 0
@@ -130,8 +129,11 @@ def logsumexp(x, axis=None, keepdims=False):
 
 # d logsumexp / dx = softmax(x) = exp(x - logsumexp(x))
 def logsumexp_gradient(g, x, out, axis, keepdims):
-    out = keep_reduced(out, x.shape, axis, keepdims)
-    return keep_reduced(g, x.shape, axis, keepdims) * exp(x - where(out == -math.inf, 0.0, out))
+    g, out = (keep_reduced(v, x.shape, axis, keepdims) for v in (g, out))
+    if not has_no_zeros(out != math.inf):  # beside ∞ all else counts for nothing, and x - out would be ∞ - ∞
+        x = where(out == math.inf, where(x == math.inf, 0.0, -math.inf), x)
+        out = logsumexp(x, axis, True)
+    return g * exp(x - where(out == -math.inf, 0.0, out))
 
 
 logsumexp.gradient(x=logsumexp_gradient)

@@ -99,7 +99,8 @@ FORMS = {
     "logsumexp of NaN": (lambda x: mg.logsumexp(x), [1, NAN, 2], NAN, [NAN, NAN, NAN]),
     "logsumexp of NaN and -∞": (lambda x: mg.logsumexp(x), [-INF, NAN, -INF], NAN, [NAN, NAN, NAN]),
     "logsumexp of NaN and ∞": (lambda x: mg.logsumexp(x), [INF, NAN, 0], NAN, [NAN, NAN, NAN]),
-    "logsumexp of ∞": (lambda x: mg.logsumexp(x), [1, INF, 2], INF, [0, NAN, 0]),
+    "logsumexp of ∞": (lambda x: mg.logsumexp(x), [1, INF, -INF], INF, [0, 1, 0]),
+    "logsumexp of two ∞": (lambda x: mg.logsumexp(x, 0, True), [INF, 1, INF], [INF], [0.5, 0, 0.5]),
     "logsumexp of -∞": (lambda x: mg.logsumexp(x), [1, -INF, 1], 1 + math.log(2), [0.5, 0, 0.5]),
     "logsumexp of -∞ alone": (lambda x: mg.logsumexp(x), [-INF] * 3, -INF, [0, 0, 0]),
     "max of NaN": (lambda x: mg.max(x), [3, NAN, 5], NAN, [0, 1, 0]),
@@ -150,10 +151,11 @@ def test_closed_forms(function, values, expected, gradient, dtype, device):
 @pytest.mark.parametrize(("function", "values", "expected"), [
     (lambda x: mg.logsumexp(x), [1, -INF, 1], [-0.75, 0, 0.75]),  # p (g - p · g), p = [1/2, 0, 1/2]
     (lambda x: mg.logsumexp(x), [-INF, -INF, -INF], [0, 0, 0]),
+    (lambda x: mg.logsumexp(x), [INF, 1, INF], [0, 0, 0]),
     (lambda x: mg.logsumexp(x), [1, NAN, 2], [NAN, NAN, NAN]),
     (lambda x: mg.max(x * x), [1, NAN, 2], [0, 4, 0]),
     (lambda x: mg.relu(x) * x, [NAN, -1, 2], [2, 0, 32]),
-], ids=["logsumexp", "logsumexp of -∞", "logsumexp of NaN", "max of NaN", "relu of NaN"])
+], ids=["logsumexp", "logsumexp of -∞", "logsumexp of ∞", "logsumexp of NaN", "max of NaN", "relu of NaN"])
 def test_second_derivatives(function, values, expected, device):
     x = Tensor(np.array(values, float), device=device, requires_grad=True)
     _, first = gradient_of(function, x, recorded=True)
