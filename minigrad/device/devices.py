@@ -308,3 +308,8 @@ def erfc(x: Any) -> Any:
 def expit(x: Any) -> Any:
     """The logistic function, ``1 / (1 + e⁻ˣ)``."""
     return special_function("expit", x)
+
+
+def ndtr(x: Any) -> Any:
+    """The distribution function of the standard normal."""
+    return special_function("ndtr", x)

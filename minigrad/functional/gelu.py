@@ -20,7 +20,7 @@ _FLAT = 10.0  # from here on tanh u is 1 to the last digit of float64; in float1
 @primitive(floating=True, fresh=True)
 def normal_cdf(x):
     """``Φ(x) = erfc(-x / √2) / 2``, the distribution function of the standard normal, with all its digits."""
-    return device.special_function("ndtr", x)
+    return device.ndtr(x)
 
 
 normal_cdf.gradient(x=lambda g, x: g * normal_density(x))
@@ -40,7 +40,7 @@ def gelu_exact_by_steps(x: Any) -> Any:
 @primitive(floating=True, composition=gelu_exact_by_steps, fresh=True)
 def gelu_exact(x):
     """``x Φ(x)``, Φ the distribution function of the standard normal."""
-    return x * device.special_function("ndtr", x)
+    return x * device.ndtr(x)
 
 
 gelu_exact.gradient(x=lambda g, x: g * (normal_cdf(x) + x * normal_density(x)))
