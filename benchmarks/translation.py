@@ -45,7 +45,7 @@ def counterpart(trainer: Trainer) -> TransformerByHand:
         model.target_embedding.weight = model.source_embedding.weight
     if config.tie_output:
         model.generator.weight = model.target_embedding.weight
-    state = {name: torch.from_numpy(tensor.numpy()) for name, tensor in to_pytorch(trainer.model).items()}
+    state = {name: torch.from_numpy(tensor.numpy().copy()) for name, tensor in to_pytorch(trainer.model).items()}
     state.setdefault("generator.weight", state["target_embedding.weight"])
     table = sinusoid(config.max_length, config.d_model).astype("float32")
     model.load_state_dict(state | {POSITIONS: torch.from_numpy(table)})
@@ -72,7 +72,7 @@ def main(folder: Path, threads: int) -> None:
         start, ended = time.perf_counter(), bool(limits_reached(progress, options))
         due = progress.step == options.valid_first or (progress.step > 0 and progress.step % options.valid_every == 0)
         if ended or (due and progress.step != progress.validated):
-            load_pytorch(trainer.model, model.state_dict(), ignore={POSITIONS})
+            load_pytorch(trainer.model, model.state_dict(), rename={POSITIONS: None})
             found = trainer.validate()
             click.echo(f"step {progress.step}  {progress.seconds / 60:.2f} min  {found.describe(options.valid_metric)}")
             if found.better_than(best):
@@ -96,7 +96,7 @@ def main(folder: Path, threads: int) -> None:
         trainer.decide_end(progress.step - 1)
         trainer.scheduler.step()
         progress.seconds += time.perf_counter() - start
-    load_pytorch(trainer.model, weights, ignore={POSITIONS})
+    load_pytorch(trainer.model, weights, rename={POSITIONS: None})
     pairs = decoded(trainer.valid_pairs, options)
     by_alpha = {alpha: score(trainer.translator(), pairs, options, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
     click.echo(json.dumps({"torch": torch.__version__, "updates": progress.step, "minutes": progress.seconds / 60,

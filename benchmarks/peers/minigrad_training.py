@@ -31,7 +31,7 @@ def model_of(workload: Workload, weights: str) -> Transformer:
     keep_freed_memory()
     minigrad.manual_seed(0)
     model = Transformer(workload.config())
-    load_pytorch(model, weights, ignore={POSITIONS})
+    load_pytorch(model, weights, rename={POSITIONS: None})
     return model
 
 

@@ -64,6 +64,6 @@ def _advice(plan: Plan, valid: Pairs) -> str:
         if isinstance(tokenizer, WordTokenizer):
             glued = [*dict.fromkeys(word for pair in valid for word in tokenizer.glued(pair[side]))]
             if glued:
-                return (f"words are what stands between blanks, so {glued[0]!r} is unknown though its parts are known "
-                        f"(and {len(glued) - 1:,} more like it); --tokens bpe splits them")
+                return (f"words are what stands between blanks, so {glued[0]!r} is unknown, and known without its "
+                        f"punctuation ({len(glued) - 1:,} more are like it); --tokens bpe splits them")
     return "many tokens of the validation text are unknown; --tokens bpe knows all"

@@ -118,8 +118,8 @@ def _check_data(given: dict[str, Any]) -> None:
     if "train" in given and given.keys() & {"train_count", "valid_count"}:
         raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
     files = given.keys() & {"source_tokenizer", "target_tokenizer"}
-    if "task" in given and files:
-        raise click.UsageError("--source-tokenizer and --target-tokenizer are for text files")
+    if "task" in given and (files or "valid" in given):
+        raise click.UsageError("--valid, --source-tokenizer and --target-tokenizer are for text files")
     if len(files) == 2 and given.keys() & {"tokens", "vocab_size", "shared_vocab"}:
         raise click.UsageError("the tokenizers' files leave nothing for --tokens, --vocab-size and --shared-vocab")
     for side in ("train", "valid"):

@@ -107,8 +107,8 @@ class ParallelText:
             if _has_text(_pair(lines)):
                 self._count += 1
             elif len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
-                raise DataError(f"{names[0]}, line {number:,}: one column, where source and target are two, with a tab "
-                                "between them, or two files")
+                raise DataError(f"{names[0]}, line {number:,}: no tab between a source and a target; give a table, "
+                                "or two files")
         self.left_out = counts[0].total() - self._count
         if not self._count:
             raise DataError(f"{' and '.join(names)}: no pair has text on both sides")

@@ -128,17 +128,9 @@ class WordTokenizer(_TableTokenizer):
         return text.split()
 
     def glued(self, text: str) -> list[str]:
-        """The unknown words of ``text`` that are a known word with known punctuation attached, such as ``way!``."""
-
-        def known(token: str) -> bool:
-            return self.vocabulary.id_of(token) != UNK
-
-        found = []
-        for word in self.unknown(text):
-            core = word.strip("".join(char for char in word if not char.isalnum()))
-            if known(core) and all(map(known, word.replace(core, "", 1))):
-                found.append(word)
-        return found
+        """The unknown words of ``text`` that are a known word with punctuation attached, such as ``way!``."""
+        return [word for word in self.unknown(text) if self.vocabulary.id_of(
+            word.strip("".join(char for char in word if not char.isalnum()))) != UNK]
 
     def _join(self, ids: list[int]) -> str:
         return " ".join(self.tokens(ids))

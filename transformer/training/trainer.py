@@ -122,7 +122,7 @@ class Trainer:
         """What makes no sense in the options together, a line each."""
         options, total = self.options, self.total_steps or math.inf
         if options.warmup_steps >= total:
-            yield f"a warm-up of {options.warmup_steps:,} updates is all of the run's {total:,}: it takes a tenth of it"
+            yield f"a warm-up of {options.warmup_steps:,} updates leaves nothing of the {total:,}: a tenth is used"
         if options.valid_every >= total and options.valid_first is None:
             yield f"with --valid-every {options.valid_every:,} a run of {total:,} updates is validated once, at its end"
         if len(self.plan(0)) < FEW_BATCHES * options.accumulate:
@@ -299,6 +299,8 @@ class Trainer:
             self.ranks.first(lambda: self._save_average(f"{self.progress.step:08d}-average-{count}"))
             train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
             self._add_to_log(validation, train_loss, math.nan)
+        else:
+            note(f"the average of the last {count} checkpoints validates no better, and is not kept")
         self.model.load_state_dict(own)
 
     def _save_average(self, name: str) -> None:

@@ -139,7 +139,7 @@ GOOD = "good.src good.tgt"
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ("", "give one of --task NAME and --train SRC TGT"),
-    ("--train good.src", "good.src, line 1: one column, where source and target are two"),
+    ("--train good.src", "good.src, line 1: no tab between a source and a target"),
     ("--train good.src good.tgt good.src", "--train takes one table, or two files"),
     ("--train - -", "standard input"),
     (f"--train {GOOD} --valid - --quiet", "standard input is empty"),

@@ -61,7 +61,7 @@ def test_only_line_feeds_end_a_line_and_a_byte_order_mark_is_dropped(write):
     (["\ty\nx\t\n"], "{0}: no pair"),
     (["x\n" * 4, b"fine\nfine\ncaf\xe9\nfine\n"], "{1}, line 3: not valid UTF-8 (byte 0xe9); convert it"),
     ([b"a\tcaf\xe9\n"], "{0}, line 1: not valid UTF-8 (byte 0xe9); convert it"),
-    (["a\tb\n\n" * 2499 + "a\tb\none column\n"], "{0}, line 5,000: one column"),
+    (["a\tb\n\n" * 2499 + "a\tb\none column\n"], "{0}, line 5,000: no tab"),
 ], ids=str)
 def test_mistakes_are_named(contents, problem, packed, write, tmp_path):
     paths = [tmp_path / str(number) for number in range(len(contents))]
