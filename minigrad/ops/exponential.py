@@ -12,7 +12,7 @@ from typing import Any
 from minigrad import device
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import isinf
+from minigrad.ops.comparison import isinf, isnan
 from minigrad.ops.conversion import zeros_like
 from minigrad.ops.edges import has_no_zeros, product, quietly, quotient
 from minigrad.ops.selection import where
@@ -79,7 +79,7 @@ def exponent_slope(g: Any, x: Any, out: Any) -> Any:
         return g * out * (where(isinf(out), -out, 0.0) if x == 0 else math.log(x) if x > 0 else math.nan)
     if has_no_zeros(x > 0):
         return g * out * log(x)
-    return product(g, product(out, quietly(log, where((x != 0) | isinf(out), x, 1.0))))
+    return product(g, product(out, quietly(log, where((x != 0) | isinf(out) | isnan(out), x, 1.0))))
 
 
 @primitive(floating=True, fresh=True)

@@ -101,8 +101,9 @@ class Command(_OneLine):
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not str(error).startswith(NO_MEMORY):
                 raise
-            reason = " ".join(["out of memory", *str(error).split()]).rstrip(".")
-            raise click.ClickException(f"{reason}; {_remedy(ctx.params)}") from error
+            reason = " ".join(str(error).split()).rstrip(".")
+            told = f" ({reason})" if reason else ""
+            raise click.ClickException(f"out of memory{told}; {_remedy(ctx.params)}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""

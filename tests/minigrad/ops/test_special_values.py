@@ -124,7 +124,7 @@ FORMS = {
     "tanh": (mg.tanh, [NAN, -INF, INF], [NAN, -1, 1], [NAN, 0, 0]),
     "sigmoid": (mg.sigmoid, [NAN, -INF, INF], [NAN, 0, 1], [NAN, 0, 0]),
     "0 to a negative power": (lambda x: 0.0 ** x, [-1, 0, 2], [INF, 1, 0], [-INF, 0, 0]),
-    "a tensor of 0 to a negative power": (lambda x: constant(0.0, x) ** x, [-1, 0, 2], [INF, 1, 0], [-INF, 0, 0]),
+    "a tensor of 0 to a power": (lambda x: constant(0.0, x) ** x, [-1, 0, 2, NAN], [INF, 1, 0, NAN], [-INF, 0, 0, NAN]),
 }
 
 
