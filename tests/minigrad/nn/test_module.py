@@ -152,3 +152,8 @@ def test_deepcopy_is_independent_and_keeps_ties():
     np.testing.assert_array_equal(model(ids).numpy(), before)
     assert all(p.grad is None for p in model.parameters())
     assert np.abs(twin(ids).numpy() - before).max() > 0.1
+
+
+def test_a_repr_joins_children_that_are_alike_and_no_others():
+    lines = repr(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.ReLU())).splitlines()[1:-1]
+    assert [line.split(": ")[0].strip() for line in lines] == ["(0)", "(1-2)"]
