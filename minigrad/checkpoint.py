@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import is_array, to_numpy
-from minigrad.device.devices import plain
+from minigrad.device import is_array, plain, to_numpy
 from minigrad.tensor import Tensor
 
 _CHECKSUM = "minigrad.checksum"  # the metadata entry under which save_tensors keeps the checksum of the tensors

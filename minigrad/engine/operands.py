@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host, to_device
-from minigrad.device.devices import plain
+from minigrad.device import asarray_on, device_of, is_array, is_host, plain, to_device
 from minigrad.device.sums import sum_over
 from minigrad.engine.node import Array, TensorBase
 

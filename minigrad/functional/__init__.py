@@ -6,11 +6,11 @@ from minigrad.functional.embedding import embedding
 from minigrad.functional.gelu import gelu
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import cross_entropy, nll_loss
-from minigrad.functional.more.activation import silu
 from minigrad.functional.more.linear_cross_entropy import linear_cross_entropy
-from minigrad.functional.more.losses import mse_loss
+from minigrad.functional.more.mse_loss import mse_loss
 from minigrad.functional.more.one_hot import one_hot
 from minigrad.functional.more.rms_norm import rms_norm
+from minigrad.functional.more.silu import silu
 from minigrad.functional.normalization import layer_norm
 from minigrad.functional.softmax import log_softmax, softmax
 from minigrad.ops import relu, sigmoid, tanh

@@ -8,8 +8,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public, whole_number
-from minigrad.device import is_array, is_host, to_device, xp
-from minigrad.device.devices import plain
+from minigrad.device import is_array, is_host, plain, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive

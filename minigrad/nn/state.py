@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.device import is_array, to_numpy
-from minigrad.device.devices import plain
+from minigrad.device import is_array, plain, to_numpy
 from minigrad.tensor import Tensor
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import public, single_axis
-from minigrad.device import device_of, is_array, is_host, to_device, xp
-from minigrad.device.devices import plain
+from minigrad.device import device_of, is_array, is_host, plain, to_device, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive

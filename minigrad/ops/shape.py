@@ -8,8 +8,7 @@ from typing import Any
 
 from minigrad import device as devices
 from minigrad.arguments import public, single_axis, whole_number
-from minigrad.device import xp
-from minigrad.device.devices import plain
+from minigrad.device import plain, xp
 from minigrad.engine.node import TensorBase
 from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import primitive

@@ -15,8 +15,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import numbers_on, numeric_dtype, public
-from minigrad.device import device_of, is_array, on_device_of, parse_device, to_device, to_numpy
-from minigrad.device.devices import plain
+from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import as_operand, numeric

@@ -1,4 +1,4 @@
-"""An activation as a composition of operations; relu, sigmoid and tanh are operations themselves."""
+"""SiLU, as a composition of operations; relu, sigmoid and tanh are operations themselves."""
 
 from __future__ import annotations
 
