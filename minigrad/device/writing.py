@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,32 @@ MANY = 8  # values for an element, from which on a copy of the array in float64 
 def add_at(array: Any, index: Any, values: Any) -> None:
     """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
 
-    float16 is added up in float64 and rounded once; so is float32 in host memory, where there are many values for an
-    element. On a GPU the additions are atomic: their order varies between runs, and so do a floating sum's last bits.
-    There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
+    float16 is added up in float64 and rounded once; so is float32 in host memory, where `index` picks rows or there are
+    many values for an element. On a GPU the additions are atomic: their order varies between runs, and so do a floating
+    sum's last bits. There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
     """
-    kind, host = array.dtype.char, is_host(array)
-    many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
-    add = add_in_double if kind == "e" or many else np.add.at if host else add_on_gpu
-    add(array, index, values)
+    dtype, host = array.dtype, is_host(array)
+    many = host and dtype.char == "f" and np.size(values) > max(LONG, MANY * array.size)
+    if host and dtype.kind == "f" and array.ndim > 1 and isinstance(index, np.ndarray) and index.dtype.kind == "i":
+        add_rows(array, index, values)
+    elif dtype.char == "e" or many:
+        add_in_double(array, index, values)
+    elif host:
+        np.add.at(array, index, values)
+    else:
+        add_on_gpu(array, index, values)
+
+
+def add_rows(array: Any, index: Any, values: Any) -> None:
+    """`add_at` of rows of a host array, each row once: ``Sᵀ values`` takes a fifth of the time of ``np.add.at``.
+
+    S is sparse, float64, and has for each entry of `index` a row with a one in the column of the row that it picks.
+    """
+    sparse = importlib.import_module("scipy.sparse")
+    values = np.broadcast_to(values, index.shape + array.shape[1:]).reshape(index.size, math.prod(array.shape[1:]))
+    rows, columns = np.unique(np.arange(len(array))[index].reshape(-1), return_inverse=True)
+    selection = sparse.csr_array((np.ones(index.size), columns, np.arange(index.size + 1)), (index.size, rows.size))
+    array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
 
 
 def add_in_double(array: Any, index: Any, values: Any) -> None:

@@ -25,7 +25,7 @@ from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import no_fast_bodies
+from minigrad.engine.primitive import only_definitions
 from minigrad.engine.rules import Call
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -159,7 +159,7 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     stack = contextlib.ExitStack()
     if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
         stack.enter_context(only_watching())
-        stack.enter_context(no_fast_bodies())
+        stack.enter_context(only_definitions())
     if interpreters():
         stack.enter_context(span("backward"))
     return stack

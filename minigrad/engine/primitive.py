@@ -27,7 +27,7 @@ backward pass gets a wrong gradient, where a tensor would give an error (`minigr
 
 An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). An op may name its
 ``composition``: the same function written with smaller ops, which is recorded in its place when a joint rule has to be
-differentiated again. A faster `Body` can be registered for some operands, from outside (`Primitive.add_body`).
+differentiated again. A faster `Body` may run in place of the definition (`Primitive.faster`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
 from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.device.local import Setting, recording
+from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
@@ -53,18 +52,12 @@ __all__ = ["Primitive", "Saved", "primitive"]
 
 PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
-# Which kinds of bodies may run here in place of definitions.
-body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
+bodies = Switch("minigrad.bodies", default=True)
 
 
-def only_definitions() -> Setting[Any]:
+def only_definitions() -> Setting[bool]:
     """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
-    return Setting(body_kinds, lambda kinds: frozenset())
-
-
-def no_fast_bodies() -> Setting[Any]:
-    """A block without bodies but those that compute more precisely: where a gradient is recorded."""
-    return Setting(body_kinds, lambda kinds: kinds & {"precise"})
+    return bodies.set_to(False)
 
 
 class Primitive(Body, functools.partial[Any]):
@@ -102,7 +95,7 @@ class Primitive(Body, functools.partial[Any]):
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
         super().__init__(self, forward, fresh)
-        self.bodies: list[Any] = []
+        self.body: Body | None = None
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.positions: tuple[int, ...] = ()
@@ -163,12 +156,13 @@ class Primitive(Body, functools.partial[Any]):
         """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
         self._advice.update(advice)
 
-    def add_body(self, body: Any) -> None:
-        """Let a `Body` with ``kind`` and ``suits`` run in place of the definition, where ``suits(*values)`` says so.
+    def faster(self, forward: Function) -> Body:
+        """Decorate a forward that runs in place of the definition on float32 and float64 in host memory.
 
-        The last one added is asked first.
+        The name becomes a `Body`, whose `gradient` and `joint_gradient` take rules in place of the definition's.
         """
-        self.bodies.insert(0, body)
+        self.body = Body(self, forward, True)
+        return self.body
 
     # ----------------------------------------------------------------- calling
 
@@ -188,7 +182,7 @@ class Primitive(Body, functools.partial[Any]):
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
         """Run a body on raw arrays, and record it if an input needs a gradient."""
-        body = self.body_for(values) if self.bodies else self
+        body = self.body_for(values) if self.body else self
         try:
             if host and not self.variadic:
                 out = body.forward(*values)
@@ -239,11 +233,10 @@ class Primitive(Body, functools.partial[Any]):
         tensor._requires_grad = True
 
     def body_for(self, values: Sequence[Any]) -> Body:
-        """The first body that suits these values; the definition if there is none."""
-        kinds = body_kinds.get()
-        for body in self.bodies:
-            if body.kind in kinds and body.suits(*values):
-                return body
+        """What runs on these values, which are of one dtype and device: the faster body, or the definition."""
+        x = values[self.positions[0]]
+        if self.body and type(x) is ndarray and x.dtype.char in "fd" and bodies.get():
+            return self.body
         return self
 
     def _forward_there(self, body: Body, values: Sequence[Any], host: bool) -> Any:

@@ -154,7 +154,7 @@ class Body:
         expands = primitive.joint is not None and primitive.composition is not None
         if expands:  # the composition is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
-        elif self is not primitive or self.adding:
+        else:
             again = primitive.calls(names, keep, adding=False)
         make: Any = namedtuple
         named = make("Needs", all_names, rename=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import Setting, enable_grad, evaluation, recording
+from minigrad.device.local import enable_grad, evaluation, recording
 from minigrad.engine.backward import recorded_since
 from minigrad.engine.interpreters import (
     Interpreter,
@@ -28,7 +28,7 @@ from minigrad.engine.interpreters import (
     surroundings,
 )
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Primitive, body_kinds, primitive
+from minigrad.engine.primitive import Primitive, bodies, primitive
 from minigrad.engine.rules import Plan
 from minigrad.func.locks import locked
 from minigrad.func.trees import tree_leaves
@@ -61,7 +61,7 @@ class Segment:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.rewriters, self.kinds, self.evaluation = interpreters(), body_kinds.get(), evaluation.get()
+        self.rewriters, self.bodies, self.evaluation = interpreters(), bodies.get(), evaluation.get()
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -95,7 +95,7 @@ class Segment:
             stack.enter_context(enable_grad())
             stack.enter_context(evaluation.set_to(self.evaluation))
             stack.enter_context(in_place_of_rewriters(self.rewriters))
-            stack.enter_context(Setting(body_kinds, lambda kinds: self.kinds))
+            stack.enter_context(bodies.set_to(self.bodies))
             for make in self.surroundings:
                 stack.enter_context(make())
             random.set_state(self.random_state)

@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import column_sums, widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -62,8 +62,8 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
 def layer_norm_gradient(g, input, weight, saved):
     # forward: out = x̂ · weight + bias            so here: dbias = Σ g,  dweight = Σ g x̂,  dx̂ = g · weight
     normalized = (input - saved.mean) * saved.rstd
-    grad_bias = widened(rows(g)).sum(axis=0)
-    grad_weight = rows(g * normalized).sum(axis=0)
+    grad_bias = column_sums(rows(g))
+    grad_weight = column_sums(rows(g * normalized))
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),
     # where the two means are what reaches x through the mean and through rstd.

@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 
@@ -35,7 +35,7 @@ def softmax(x, axis=-1):
         return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     wide = widened(x)
     exponentials = xp(x).exp(wide - maximum(wide, axis))
-    total = exponentials.sum(axis=axis, keepdims=True)
+    total = sum_over(exponentials, axis, True)
     return (exponentials / (total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone 0 / 1
 
 
@@ -71,7 +71,7 @@ def log_softmax(x, axis=-1):
         return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     wide = widened(x)
     shifted = wide - maximum(wide, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
-    total = xp(x).exp(shifted).sum(axis=axis, keepdims=True)
+    total = sum_over(xp(x).exp(shifted), axis, True)
     return (shifted - xp(x).log(total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone log 1
 
 

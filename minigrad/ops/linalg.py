@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad.engine.operands import sum_to
 from minigrad.engine.primitive import primitive
-from minigrad.ops.shape import require_arrays, reshape
+from minigrad.ops.shape import require_arrays, reshape, rows
 
 
 @primitive(precision="float16", fresh=True)
@@ -15,9 +15,11 @@ def batched_matmul(x, y):
     return x @ y
 
 
-# forward: Z = X Y.  With G = dZ:  dX = G Yᵀ,  dY = Xᵀ G; broadcast leading axes are summed.
+# forward: Z = X Y.  With G = dZ:  dX = G Yᵀ,  dY = Xᵀ G; broadcast leading axes are summed, by the product of all rows
+# where one matrix Y multiplies them.
 batched_matmul.gradient(x=lambda g, y, x_shape: sum_to(g @ y.mT, x_shape),
-                        y=lambda g, x, y_shape: sum_to(x.mT @ g, y_shape))
+                        y=lambda g, x, y_shape: (rows(x).mT @ rows(g) if len(y_shape) == 2 else
+                                                 sum_to(x.mT @ g, y_shape)))
 batched_matmul.name = "matmul"  # what users call it
 
 

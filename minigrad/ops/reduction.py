@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.device.sums import sum_over, widened
+from minigrad.device.sums import mean_over, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.edges import has_no_zeros
@@ -21,9 +21,7 @@ Axis = int | tuple[int, ...] | None
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
-    if x.dtype.char == "e":  # float16
-        return sum_over(x, axis_in(x, axis), keepdims)
-    return x.sum(axis=axis_in(x, axis), keepdims=keepdims)
+    return sum_over(x, axis_in(x, axis), keepdims)
 
 
 sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
@@ -77,7 +75,7 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return x.mean(axis=axis_in(x, axis), keepdims=keepdims)
+    return mean_over(x, axis_in(x, axis), keepdims)
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:

@@ -96,6 +96,32 @@ def test_add_at_adds_once_for_each_occurrence(device, dtype):
     np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, -4]])
 
 
+@pytest.mark.parametrize(("shape", "index", "values_shape"), [
+    ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
+    ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
+    ((4, 3), np.array([], np.int64), (0, 3)),
+    ((4, 3), np.array([True, False, True, True]), (3, 3)),
+    ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
+    ((3, 2), np.array([2, -1, 0]), ()),
+])
+def test_add_at_on_the_host_is_numpys(shape, index, values_shape):
+    random = np.random.default_rng(0)
+    for dtype, order, tolerance in (("f4", "C", 2e-6), ("f8", "F", 4e-15), ("f2", "C", 0.02), ("i8", "C", 0)):
+        expected = (8 * random.standard_normal(shape)).astype(dtype, order=order)
+        values = (8 * random.standard_normal(values_shape)).astype(dtype)
+        result = expected.copy(order)
+        np.add.at(expected, index, values)
+        add_at(result, index, values)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+        assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_add_at_refuses_rows_out_of_range(index):
+    with pytest.raises(IndexError):
+        add_at(np.zeros((4, 3)), np.array([index]), 1.0)
+
+
 # --- Whether a GPU can be used: what is missing is told apart, and named with its remedy
 
 

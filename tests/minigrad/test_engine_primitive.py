@@ -12,7 +12,6 @@ import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
 from minigrad.device import xp
 from minigrad.gradcheck import gradcheck, gradgradcheck
-from minigrad.kernels.bodies import FasterBody
 
 
 def leaf(values):
@@ -138,25 +137,6 @@ def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     """By its name: a module that has one as attribute can be copied."""
     assert copy.copy(mg.tanh) is copy.deepcopy(mg.tanh) is pickle.loads(pickle.dumps(mg.tanh)) is mg.tanh  # noqa: S301
     assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
-
-
-def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_second_order():
-    @primitive(broadcasts=True)
-    def product(x, y):
-        return x * y
-
-    product.gradient(x=lambda g, y: g * y, y=lambda g, x: g * x)
-    body = FasterBody(product, lambda x, y: x * y, lambda x, y: True)
-    product.add_body(body)
-
-    @body.joint_gradient("x", "y")
-    def both(g, x, y):
-        return g * y, g * x
-
-    x, y = leaf([2.0, 3.0]), leaf([5.0, 7.0])
-    assert [gradient.tolist() for gradient in grad(product(x, y).sum(), [x, y])] == [[5.0, 7.0], [2.0, 3.0]]
-    first = grad((product(x, y) * x).sum(), x, create_graph=True)
-    assert grad(first.sum(), x).tolist() == [10.0, 14.0]
 
 
 # --- Mistakes: what is refused, when, and what the error names

@@ -1,7 +1,6 @@
 """The last layer of a model and its loss as one operation: the cross-entropy of ``H Wᵀ + b``.
 
-As defined here it computes what `linear` and `cross_entropy` do. As one operation it has a faster body, whose gradient
-needs no array of the logits' shape: `minigrad.kernels.host.linear_cross_entropy`.
+It computes what `linear` and `cross_entropy` do, without the rows that do not count.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 
 from minigrad.arguments import number, public
 from minigrad.device import xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
@@ -55,7 +55,7 @@ def linear_losses_gradient(g, input, weight, target, label_smoothing, saved):
     g_of_rows = xp(saved.logits).broadcast_to(g, target.shape)
     (grad_logits,) = row_losses_gradient(g_of_rows, saved.logits, target, every_row(target), label_smoothing, saved)
     # forward: x = H Wᵀ + b                     so here: dH = dx W,  dW = dxᵀ H,  db = Σ dx
-    return grad_logits @ weight, grad_logits.mT @ input, grad_logits.sum(axis=0)
+    return grad_logits @ weight, grad_logits.mT @ input, sum_over(grad_logits, 0)
 
 
 @public

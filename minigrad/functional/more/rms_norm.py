@@ -9,7 +9,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import number, public_in_precision
 from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import column_sums, widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -40,7 +40,7 @@ def _rms_norm(input, weight, eps):
 def rms_norm_gradient(g, input, weight, saved):
     # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
     normalized = input * saved.scale
-    grad_weight = rows(g * normalized).sum(axis=0)
+    grad_weight = column_sums(rows(g * normalized))
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
     # where the mean is what reaches x through the scale.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import number, public
-from minigrad.device.sums import widened
+from minigrad.device.sums import mean_over, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.comparison import equal, not_equal
 from minigrad.ops.exponential import power, sqrt
@@ -37,8 +37,10 @@ def var(x, axis=None, correction=0, keepdims=False):
 
     Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
     """
-    correction = number(correction, "correction", "var")
-    variance = widened(x).var(axis=axis_in(x, axis), ddof=correction, keepdims=keepdims)
+    axis, wide = axis_in(x, axis), widened(x)
+    degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
+    centered = wide - mean_over(wide, axis, True)
+    variance = sum_over(centered * centered, axis, keepdims) / (degrees if degrees > 0 else 0)
     return variance.astype(x.dtype, copy=False)
 
 

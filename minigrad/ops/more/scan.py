@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minigrad.arguments import public
 from minigrad.device import xp
+from minigrad.device.sums import running_sums
 from minigrad.engine.primitive import primitive
 from minigrad.ops.more.one_axis import along_one_axis
 from minigrad.ops.more.padding import pad_constant
@@ -16,9 +15,7 @@ from minigrad.ops.more.shape import flip
 
 @primitive(fresh=True)
 def _cumsum(x, axis):
-    if x.dtype.char == "e":  # float16
-        return x.cumsum(axis=axis, dtype=np.float32).astype(x.dtype)
-    return x.cumsum(axis=axis)
+    return running_sums(x, axis)
 
 
 # outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
