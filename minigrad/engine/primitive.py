@@ -40,7 +40,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import device_of, is_array, on_device_of
+from minigrad.device import device_of, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
@@ -90,6 +90,12 @@ class Primitive(Body, functools.partial[Any]):
         self.broadcasts, self.floating, self.composition, self.precision = broadcasts, floating, composition, precision
         self.parameters = parameter_names(forward)
         self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
+        if self.variadic:  # from here on it takes all its arguments by position, the first a tuple
+
+            def by_position(xs: tuple[Any, ...], *options: Any) -> Any:
+                return self.__wrapped__(*xs, **dict(zip(self.parameters[1:], options, strict=True)))
+
+            forward = by_position
         clash = RESERVED.intersection(self.parameters)
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
@@ -100,26 +106,26 @@ class Primitive(Body, functools.partial[Any]):
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
-        defaults = forward.__defaults__ or ()
+        defaults = self.__wrapped__.__defaults__ or ()
         self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
         self._differentiable = True
         self._advice: dict[str, str] = {}
 
     def _check_kinds(self, forward: Function) -> bool:
         """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
-        parameters = list(inspect.signature(forward).parameters.values())
-        variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-        for p in parameters[variadic:]:
-            allowed = (p.KEYWORD_ONLY,) if variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            if p.kind not in allowed:
-                raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary "
-                                f"parameters, or *xs and keyword-only ones after it; {p.name!r} is neither")
+        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+        variadic = kinds[:1] == [inspect.Parameter.VAR_POSITIONAL]
+        allowed = {inspect.Parameter.KEYWORD_ONLY} if variadic else {
+            inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        if not allowed.issuperset(kinds[variadic:]):
+            raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary parameters, "
+                            "or *xs and keyword-only ones after it")
         return variadic
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
-        """The forward's."""
-        return inspect.signature(self.forward)
+        """Of the function that it was made of."""
+        return inspect.signature(self.__wrapped__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         """In a class it is a method, as a function is."""
@@ -170,12 +176,24 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        values, host = self._plain_variadic(args) if self.variadic else plain_values(args, self._statics), True
+        given, statics = args, self._statics
+        if self.variadic:
+            given = (*args[0], *args[1:])
+            statics = tuple(range(len(args[0]), len(given)))
+        for argument in given:
+            if isinstance(argument, TensorBase):
+                break
+        else:  # arrays alone: the definition, and nothing else
+            try:
+                result = self.forward(*args)
+            except CAUGHT as error:
+                raise explain(error, args, self.name, self.parameters) from error
+            return result[0] if self.has_saved else result
+        values, host = plain_values(given, statics), True
         if values is None:
-            given = (*args[0], *args[1:]) if self.variadic else args
-            if not any(isinstance(argument, TensorBase) for argument in given):
-                return self._on_arrays(args)
             values, host = self._convert(args, given)
+        elif self.variadic:
+            values = [tuple(values[:len(args[0])]), *values[len(args[0]):]]
         if interpreters():
             return interpret(self, Operands(args, values), lambda given: self.run(given.args, given.values, host))
         return self.run(args, values, host)
@@ -184,10 +202,11 @@ class Primitive(Body, functools.partial[Any]):
         """Run a body on raw arrays, and record it if an input needs a gradient."""
         body = self.body_for(values) if self.body else self
         try:
-            if host and not self.variadic:
+            if host:
                 out = body.forward(*values)
             else:
-                out = self._forward_there(body, values, host)
+                with on_device_of(check_devices(values, self.name)):
+                    out = body.forward(*values)
         except CAUGHT as error:
             raise explain(error, values, self.name, self.parameters) from error
         out, saved = out if body.has_saved else (out, None)
@@ -239,54 +258,20 @@ class Primitive(Body, functools.partial[Any]):
             return self.body
         return self
 
-    def _forward_there(self, body: Body, values: Sequence[Any], host: bool) -> Any:
-        """The output of a body, of ``*xs`` too, on the device of its operands."""
-        if host:
-            return self._forward(body, values)
-        with on_device_of(check_devices(values, self.name)):
-            return self._forward(body, values)
-
-    def _forward(self, body: Body, values: Sequence[Any]) -> Any:
-        if not self.variadic:
-            return body.forward(*values)
-        return body.forward(*values[0], **dict(zip(self.parameters[1:], values[1:], strict=True)))
-
     # ----------------------------------------------------------------- arguments of any other kind
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
-        optional = {**self._defaults, **kwargs}
-        if len(optional) == len(self._defaults) and len(args) + len(optional) == self._arity:  # the usual call
-            return args + tuple(optional.values())
-        return self._bind_by_signature(args, kwargs)
-
-    def _bind_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        positional = (args,) if self.variadic else args
+        rest, given = self.parameters[len(positional):], {**self._defaults, **kwargs}
+        if len(rest) + len(positional) == len(self.parameters) and given.keys() >= set(rest) >= kwargs.keys():
+            return (*positional, *[given[name] for name in rest])
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise misfit(error, self.name, self.signature) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
-
-    def _plain_variadic(self, args: tuple[Any, ...]) -> list[Any] | None:
-        """As `plain_values`, of ``*xs``."""
-        operands = plain_values(args[0], ())
-        return [tuple(operands), *args[1:]] if operands and STATIC.issuperset(map(type, args[1:])) else None
-
-    def _on_arrays(self, args: tuple[Any, ...]) -> Any:
-        """The result of the definition, of arrays."""
-        try:
-            result = self._forward(self, args) if self.variadic else self.forward(*args)
-        except (AttributeError, TypeError) as error:
-            self._require_arrays(args[0] if self.variadic else args, error)
-            raise
-        return result[0] if self.has_saved else result
-
-    def _require_arrays(self, given: tuple[Any, ...], error: Exception) -> None:
-        """TypeError if none of the operands is an array, which explains the `error` that the forward raised."""
-        if not any(is_array(a) for a in given) and not str(error).startswith(f"{self.name}: "):
-            kinds = ", ".join(type(a).__name__ for a in given)
-            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
 
     def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.

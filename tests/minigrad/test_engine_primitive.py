@@ -146,7 +146,7 @@ def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     ("x, g", "g"), ("x, *, axis=0", "axis"), ("x, *xs", "xs"),
 ])
 def test_parameters_that_are_refused_at_the_definition(parameters, named):
-    with pytest.raises(TypeError, match=f"f.*: .*'{named}'"):
+    with pytest.raises(TypeError, match=f"f.*{named}"):
         exec(f"@primitive\ndef f({parameters}): return x", {"primitive": primitive})
 
 
