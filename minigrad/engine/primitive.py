@@ -233,21 +233,19 @@ class Primitive(Body, functools.partial[Any]):
         plan = body.plans.get(tuple(needs)) or body.plan(tuple(needs))
         kept, versions = [], []
         for kind, position in plan.keep:
+            source = None
             if kind == "value":
                 value, source = values[position], args[position]
-                if isinstance(source, TensorBase):
-                    versions.append((source._version, source._version[0], value))
-                elif type(source) is tuple:  # *xs, or an index
-                    versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
-                                 if isinstance(s, TensorBase)]
             elif kind == "out":
-                value = tensor._data
-                versions.append((tensor._version, tensor._version[0], value))
-            elif kind == "shape" and not self.variadic:
-                value = np.shape(values[position])
+                value, source = tensor._data, tensor
             else:
                 value = saved if kind == "saved" else fact(kind, values[position])
             kept.append(value)
+            if isinstance(source, TensorBase):
+                versions.append((source._version, source._version[0], value))
+            elif type(source) is tuple:  # *xs, or an index
+                versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
+                             if isinstance(s, TensorBase)]
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
         tensor._requires_grad = True
 
