@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import check_probability, public, whole_number
+from minigrad.arguments import check_probability, numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
 from minigrad.device.sums import widened
 from minigrad.engine.node import Saved, TensorBase
+from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import composing, note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
@@ -29,26 +30,29 @@ from minigrad.functional.softmax import softmax
 # --------------------------------------------------------------------------- in small steps
 
 
-def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
+def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+                       bias: Any) -> Any:
     """attention as a composition of small operations."""
-    return attention_and_weights(query, key, value, mask, dropped, p, scale)[0]
+    return attention_and_weights(query, key, value, mask, dropped, p, scale, bias)[0]
 
 
-def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float,
-                          scale: float) -> tuple[Any, Any]:
+def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+                          bias: Any) -> tuple[Any, Any]:
     """The same, and the weights before dropout."""
     query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
-    weights = attention_weights(query, key, mask, scale)
+    weights = attention_weights(query, key, mask, scale, bias)
     return tap("context", ops.matmul(drop(weights, dropped, p), value)), weights
 
 
-def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
-    """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, T, S)."""
+def attention_weights(query: Any, key: Any, mask: Any, scale: float, bias: Any) -> Any:
+    """``softmax(Q Kᵀ · scale + bias)`` under the mask, in small steps: (…, T, S)."""
     note("scale", scale)
     scaled = ops.matmul(query * scale, key.mT)  # (…, T, d) @ (…, d, S) -> (…, T, S)
     if composing() and scale:  # the scores before, for who looks at them: in float32, as float16 may have no room
         scaled = (tap("scores", widened(scaled) / scale) * scale).astype(scaled.dtype)
     scaled = tap("scaled", scaled)
+    if bias is not None:
+        scaled = tap("biased", scaled + bias)
     if mask is None:
         return tap("weights", softmax(scaled, axis=-1))
     note("mask", mask)
@@ -67,19 +71,22 @@ def drop(weights: Any, dropped: Any, p: float) -> Any:
 # --------------------------------------------------------------------------- as one operation, on heads
 
 
-@primitive(floating=True, composition=attention_by_steps, precision="float16", fresh=True)
-def attention(query, key, value, mask, dropped, p, scale):
-    """``O = A' V`` with ``A = softmax(scale · Q Kᵀ)``, and A' = A after dropout; keeps A for the backward pass.
+@primitive(broadcasts=True, floating=True, composition=attention_by_steps, precision="float16", fresh=True)
+def attention(query, key, value, mask, dropped, p, scale, bias=None):
+    """``O = A' V`` with ``A = softmax(scale · Q Kᵀ + B)``, and A' = A after dropout; keeps A for the backward pass.
 
     Args:
-        query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), of the same leading axes.
+        query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), whose leading axes broadcast.
         mask: True where a query may attend to a key, or None.
         dropped: the mask of dropout, True = kept, or None.
         p: the probability with which it was drawn.
+        bias: B, broadcastable to (…, T, S), or None.
     """
     # 1. The scores: how well each query fits each key.
     scores = (query * scale) @ key.mT  # S: (…, T, d) @ (…, d, S) -> (…, T, S); float16 has no room for Q Kᵀ
-    # 2. The mask: e^-inf = 0, so the softmax gives no weight to such a key.
+    # 2. The bias, and the mask: e^-inf = 0, so the softmax gives no weight to such a key.
+    if bias is not None:
+        scores = scores + bias
     if mask is not None:
         scores = xp(scores).where(mask, scores, scores.dtype.type(-math.inf))
     # 3. The softmax: the weights of a query are positive and sum to 1.
@@ -90,7 +97,7 @@ def attention(query, key, value, mask, dropped, p, scale):
     return kept @ value, Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
 
 
-@attention.joint_gradient("query", "key", "value")
+@attention.joint_gradient("query", "key", "value", "bias")
 def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""
     weights = saved.weights
@@ -103,10 +110,11 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     # 3. forward: A = softmax(S), by rows    so here: dS = A ∘ (dA - Σⱼ A dA)
     grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
     # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
+    #    forward: S + B                      so here: dB = dS, summed by the engine over the axes where B broadcasts
     # 1. forward: S = scale · Q Kᵀ           so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
     grad_query = grad_scores @ (key * scale)  # (…, T, S) @ (…, S, d) -> (…, T, d)
     grad_key = grad_scores.mT @ (query * scale)  # (…, S, T) @ (…, T, d) -> (…, S, d)
-    return grad_query, grad_key, grad_value
+    return grad_query, grad_key, grad_value, grad_scores
 
 
 # --------------------------------------------------------------------------- several heads, side by side
@@ -126,28 +134,29 @@ def join_heads(x: Any) -> Any:
 
 
 def heads_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-                   num_heads: int) -> Any:
+                   num_heads: int, bias: Any) -> Any:
     """attention_of_heads as a composition: split, attend, join."""
     query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    return tap("concatenated", join_heads(attention_by_steps(query, key, value, mask, dropped, p, scale)))
+    return tap("concatenated", join_heads(attention_by_steps(query, key, value, mask, dropped, p, scale, bias)))
 
 
-@primitive(floating=True, composition=heads_by_steps, precision="float16", fresh=True)
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
+@primitive(broadcasts=True, floating=True, composition=heads_by_steps, precision="float16", fresh=True)
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     heads = [split_heads(x, num_heads) for x in (query, key, value)]
-    out, saved = attention.forward(*heads, mask, dropped, p, scale)
+    out, saved = attention.forward(*heads, mask, dropped, p, scale, bias)
     return join_heads(out), saved
 
 
 attention_of_heads.name = "attention"  # profiles and memory meters list both forms under one name
 
 
-@attention_of_heads.joint_gradient("query", "key", "value")
+@attention_of_heads.joint_gradient("query", "key", "value", "bias")
 def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
     # forward: split, attend, join          so here: split, the gradients of attention, join
     heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
-    return [join_heads(gradient) for gradient in attention_gradient(*heads, dropped, p, scale, saved)]
+    *of_heads, grad_bias = attention_gradient(*heads, dropped, p, scale, saved)
+    return *map(join_heads, of_heads), grad_bias
 
 
 # --------------------------------------------------------------------------- what people call
@@ -156,8 +165,8 @@ def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_hea
 @public
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
-                                 dropped: Any = None, return_weights: bool = False) -> Any:
-    """``softmax(Q Kᵀ / √d) V``.
+                                 attn_bias: Any = None, dropped: Any = None, return_weights: bool = False) -> Any:
+    """``softmax(Q Kᵀ / √d + B) V``.
 
     Args:
         query: (…, T, d)
@@ -171,6 +180,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         scale: in place of ``1/√d``.
         enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
             (see `minigrad.functional.more.grouped_queries`).
+        attn_bias: B, floating, broadcastable to (…, T, S), added to the scaled scores, with a gradient: ALiBi (Press et
+            al. 2022, arXiv:2108.12409), relative positions. An array is sent to where the query is, in its dtype.
         dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
         return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
 
@@ -178,7 +189,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         (…, T, d_v), or that and the weights.
 
     Raises:
-        TypeError: a mask that is not boolean.
+        TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     few_axes = min(len(x.shape) for x in (query, key, value)) < 2
@@ -192,33 +203,33 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     shape = (*lead, query.shape[-2], key.shape[-2])
     dropout_p = check_probability(dropout_p, "scaled_dot_product_attention")
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
+    bias = check_bias(attn_bias, query, shape, "scaled_dot_product_attention")
     if is_causal:
         mask = causal_mask(query, shape, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
-        mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
+        mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
         query = fold(query, group)
     if return_weights:
-        out, weights = attention_and_weights(query, key, value, mask, dropped, dropout_p, scale)
+        out, weights = attention_and_weights(query, key, value, mask, dropped, dropout_p, scale, bias)
         weights = tap("returned_weights", weights)
         return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
-    same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
-    form = attention if same_lead else attention_by_steps  # only the steps broadcast leading axes
-    out = form(query, key, value, mask, dropped, dropout_p, scale)
+    out = attention(query, key, value, mask, dropped, dropout_p, scale, bias)
     return out if group == 1 else unfold(out, group)
 
 
 @public
 def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_mask: Any = None,
-                         dropout_p: float = 0.0, *, dropped: Any = None, return_weights: bool = False) -> Any:
-    """``Concat(head₁, …, head_H)`` with ``headᵢ = softmax(Qᵢ Kᵢᵀ / √(D/H)) Vᵢ``, of projected queries, keys and values.
+                         dropout_p: float = 0.0, *, attn_bias: Any = None, dropped: Any = None,
+                         return_weights: bool = False) -> Any:
+    """``Concat(head₁, …, head_H)`` with ``headᵢ = softmax(Qᵢ Kᵢᵀ / √(D/H) + Bᵢ) Vᵢ``, of projected inputs.
 
     Args:
         query: (B, T, D); features i·D/H to (i + 1)·D/H are head i's.
         key: (B, S, D)
         value: (B, S, V)
         num_heads: H, a divisor of D and of V.
-        attn_mask: as for `scaled_dot_product_attention`, broadcastable to (B, H, T, S).
+        attn_mask, attn_bias: as for `scaled_dot_product_attention`, broadcastable to (B, H, T, S).
         dropout_p, dropped: as for `scaled_dot_product_attention`; `dropped` broadcasts to (B, H, T, S).
         return_weights: also return the weights before dropout, (B, H, T, S); gradients flow through them too.
 
@@ -226,7 +237,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         (B, T, V), or that and the weights.
 
     Raises:
-        TypeError: a mask that is not boolean.
+        TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
@@ -238,18 +249,20 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
     batch, length, features = query.shape
     dropout_p = check_probability(dropout_p, "multi_head_attention")
     if return_weights:
-        return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped)
+        return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped, attn_bias)
     shape = (batch, num_heads, length, key.shape[-2])
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
+    bias = check_bias(attn_bias, query, shape, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
-    return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads)
+    return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads, bias)
 
 
-def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float,
-                      dropped: Any) -> tuple[Any, Any]:
+def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float, dropped: Any,
+                      bias: Any) -> tuple[Any, Any]:
     """What `multi_head_attention` returns with the weights, (B, T, V) and (B, H, T, S)."""
     query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    context, weights = scaled_dot_product_attention(query, key, value, mask, p, dropped=dropped, return_weights=True)
+    context, weights = scaled_dot_product_attention(query, key, value, mask, p, attn_bias=bias, dropped=dropped,
+                                                    return_weights=True)
     return tap("concatenated", join_heads(context)), weights
 
 
@@ -274,10 +287,8 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     if not is_array(raw) or raw.dtype.kind != "b":
         raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a "
                         f"key; got {getattr(raw, 'dtype', type(raw).__name__)}: mask != 0 converts ones and zeros, "
-                        "mask == 0 what is added to scores, 0 or -inf")
-    fits = len(raw.shape) <= len(shape) and all(
-        m in (1, n) for m, n in zip(raw.shape[::-1], shape[::-1], strict=False))
-    if not fits:
+                        "mask == 0 what is added to scores, 0 or -inf, and attn_bias= adds any numbers")
+    if not broadcasts_to(raw.shape, shape):
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}; for a mask (batch, keys) among heads write "
                          "mask[:, None, None, :], for (batch, queries, keys) mask[:, None]")
@@ -285,6 +296,20 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
         refuse_ambiguous(raw, shape, operation)
     device = device_of(query._data if isinstance(query, TensorBase) else query)
     return mask if isinstance(mask, TensorBase) else to_device(mask, device)
+
+
+def check_bias(bias: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
+    """The bias where the query is, having checked that it is floating and broadcasts to `shape`; None if it is None."""
+    if bias is None:
+        return None
+    if getattr(getattr(bias, "dtype", None), "kind", "") != "f":
+        raise TypeError(f"{operation}: attn_bias must be a floating array or tensor, which is added to the scores; got "
+                        f"{getattr(bias, 'dtype', type(bias).__name__)}; what is boolean is an attn_mask")
+    if not broadcasts_to(bias.shape, shape):
+        raise ValueError(f"{operation}: attn_bias has shape {tuple(bias.shape)}, which does not broadcast to "
+                         f"(…, queries, keys) = {tuple(shape)}")
+    dtype = query.dtype if query.dtype.kind == "f" else np.float32
+    return bias if isinstance(bias, TensorBase) else numbers_on(query.device, bias, dtype, operation)
 
 
 def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:

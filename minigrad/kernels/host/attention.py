@@ -20,51 +20,63 @@ from minigrad.kernels.host.softmax import exponentials
 from minigrad.kernels.host.sums import row_dot
 
 
-@faster_body(attention_definition, on_host, fresh=True)
-def attention(query, key, value, mask, dropped, p, scale):
-    return attend(query, key, value, mask, dropped, p, scale)
+def suits(query, key, value, *others):
+    """It takes float32 and float64 arrays in host memory, query, key and value of the same leading axes."""
+    return query.shape[:-2] == key.shape[:-2] == value.shape[:-2] and on_host(query, key, value, *others)
 
 
-@attention.joint_gradient("query", "key", "value")
+@faster_body(attention_definition, suits, fresh=True)
+def attention(query, key, value, mask, dropped, p, scale, bias=None):
+    return attend(query, key, value, mask, dropped, p, scale, bias)
+
+
+@attention.joint_gradient("query", "key", "value", "bias")
 def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
     return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
 
 
 @faster_body(attention_of_heads_definition, on_host, fresh=True)
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
-    return where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads)
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
+    return where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads, bias)
 
 
-@attention_of_heads.joint_gradient("query", "key", "value")
+@attention_of_heads.joint_gradient("query", "key", "value", "bias")
 def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved, needs):
     return backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs)
 
 
-def where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads):
+def where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads, bias):
     """Let `attend` write the output of each head to its features of the output."""
     out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
     query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    _, saved = attend(query, key, value, mask, dropped, p, scale, split_heads(out, num_heads))
+    _, saved = attend(query, key, value, mask, dropped, p, scale, bias, split_heads(out, num_heads))
     return out, saved
 
 
 def backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs):
     """Let `attend_backward` write the gradients of each head to its features of the gradients."""
     gradients = [np.empty(x.shape, g.dtype) if needed else None
-                 for x, needed in zip((query, key, value), needs, strict=True)]
+                 for x, needed in zip((query, key, value), needs, strict=False)]
     places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]
     g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
-    attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
-    return gradients
+    *_, grad_bias = attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
+    return *gradients, grad_bias
 
 
-def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float, bias: Any,
            out: Any = None) -> tuple[Any, Saved]:
     """The forward on (…, T, d), (…, S, d), (…, S, v), into `out` (…, T, v) if it is given."""
     scaled = query * scale  # smaller than the scores
-    weights = scaled @ key.mT  # S; from here on, in place
+
+    def scores() -> Any:
+        product = scaled @ key.mT
+        if bias is not None:
+            product += bias
+        return product
+
+    weights = scores()  # S; from here on, in place
     if weights.size:
-        weights, total, _ = exponentials(weights, mask, lambda: scaled @ key.mT)
+        weights, total, _ = exponentials(weights, mask, scores)
         weights /= total
     if dropped is None:
         out = product(weights, value, out)
@@ -75,15 +87,15 @@ def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, 
 
 
 def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
-                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any]:
-    """The gradients of query, key and value, None where not needed, written into the arrays of `out` if given."""
+                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any, Any]:
+    """The gradients of query, key, value and bias, None where not needed; the first three in `out` if it is given."""
     out_query, out_key, out_value = out
     kept = weights
     if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
     grad_value = product(kept.mT, g, out_value) if needs.value else None
-    if not (needs.query or needs.key):
-        return None, None, grad_value
+    if not (needs.query or needs.key or needs.bias):
+        return None, None, grad_value, None
     grad_weights = g @ value.mT
     if dropped is not None:
         grad_weights *= dropped
@@ -94,7 +106,7 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
     for gradient in (grad_query, grad_key):
         if gradient is not None:
             gradient *= scale
-    return grad_query, grad_key, grad_value
+    return grad_query, grad_key, grad_value, grad_weights
 
 
 def product(x: Any, y: Any, out: Any) -> Any:
