@@ -34,6 +34,11 @@ def widened(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.char == "e" else x
 
 
+def narrowed(x: Any, dtype: Any) -> Any:
+    """What was computed of `widened` operands, an array or a tensor, in their `dtype` again."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def loses_digits(x: Any, axis: Any) -> bool:
     """Whether NumPy, summing the host array x over `axis`, adds more than `LONG` terms one after the other."""
     if type(x) is not np.ndarray or x.size <= LONG or x.dtype.char not in "efd":

@@ -17,7 +17,7 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import check_probability, numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.operands import broadcasts_to
 from minigrad.engine.primitive import primitive
@@ -26,52 +26,12 @@ from minigrad.functional.dropout import dropout_mask, dropout_with_mask
 from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
 from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import softmax
+from minigrad.tensor import as_tensor
 
-# --------------------------------------------------------------------------- in small steps
-
-
-def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-                       bias: Any) -> Any:
-    """attention as a composition of small operations."""
-    return attention_and_weights(query, key, value, mask, dropped, p, scale, bias)[0]
+# --------------------------------------------------------------------------- one head, or several apart
 
 
-def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-                          bias: Any) -> tuple[Any, Any]:
-    """The same, and the weights before dropout."""
-    query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
-    weights = attention_weights(query, key, mask, scale, bias)
-    return tap("context", ops.matmul(drop(weights, dropped, p), value)), weights
-
-
-def attention_weights(query: Any, key: Any, mask: Any, scale: float, bias: Any) -> Any:
-    """``softmax(Q Kᵀ · scale + bias)`` under the mask, in small steps: (…, T, S)."""
-    note("scale", scale)
-    scaled = ops.matmul(query * scale, key.mT)  # (…, T, d) @ (…, d, S) -> (…, T, S)
-    if composing() and scale:  # the scores before, for who looks at them: in float32, as float16 may have no room
-        scaled = (tap("scores", widened(scaled) / scale) * scale).astype(scaled.dtype)
-    scaled = tap("scaled", scaled)
-    if bias is not None:
-        scaled = tap("biased", scaled + bias)
-    if mask is None:
-        return tap("weights", softmax(scaled, axis=-1))
-    note("mask", mask)
-    return tap("weights", softmax(tap("masked", ops.where(mask, scaled, -math.inf)), axis=-1))
-
-
-def drop(weights: Any, dropped: Any, p: float) -> Any:
-    """The weights after dropout with the mask `dropped`, True = kept (None: unchanged)."""
-    if dropped is None:
-        return weights
-    note("dropped", dropped)
-    note("p", p)
-    return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
-
-
-# --------------------------------------------------------------------------- as one operation, on heads
-
-
-@primitive(broadcasts=True, floating=True, composition=attention_by_steps, precision="float16", fresh=True)
+@primitive(broadcasts=True, floating=True, composite=True, precision="float16", fresh=True)
 def attention(query, key, value, mask, dropped, p, scale, bias=None):
     """``O = A' V`` with ``A = softmax(scale · Q Kᵀ + B)``, and A' = A after dropout; keeps A for the backward pass.
 
@@ -82,31 +42,34 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None):
         p: the probability with which it was drawn.
         bias: B, broadcastable to (…, T, S), or None.
     """
+    query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
+    note(scale=scale, mask=mask, dropped=dropped, p=p)
     # 1. The scores: how well each query fits each key.
     scores = (query * scale) @ key.mT  # S: (…, T, d) @ (…, d, S) -> (…, T, S); float16 has no room for Q Kᵀ
+    scores = tap("scaled", tap_unscaled(scores, scale))
     # 2. The bias, and the mask: e^-inf = 0, so the softmax gives no weight to such a key.
     if bias is not None:
-        scores = scores + bias
+        scores = tap("biased", scores + bias)
     if mask is not None:
-        scores = xp(scores).where(mask, scores, scores.dtype.type(-math.inf))
+        scores = tap("masked", ops.where(mask, scores, -math.inf))
     # 3. The softmax: the weights of a query are positive and sum to 1.
-    weights = softmax(scores, -1)  # A: (…, T, S)
+    weights = tap("weights", softmax(scores, -1))  # A: (…, T, S)
     # 4. Dropout: some weights are zeroed, the others scaled up.
-    kept = weights if dropped is None else weights * dropped / (1 - p)  # A'
+    kept = weights if dropped is None else tap("dropped_weights", dropout_with_mask(weights, dropped, p))  # A'
     # 5. The output: for each query the mean of the values, by its weights.
-    return kept @ value, Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
+    return tap("context", kept @ value), Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
 
 
 @attention.joint_gradient("query", "key", "value", "bias")
 def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""
     weights = saved.weights
-    kept = weights if dropped is None else weights * dropped / (1 - p)
+    kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
     # 5. forward: O = A' V                   so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
     grad_value = kept.mT @ g  # (…, S, T) @ (…, T, v) -> (…, S, v)
     grad_kept = g @ value.mT  # (…, T, v) @ (…, v, S) -> (…, T, S)
     # 4. forward: A' = A ∘ M / (1 - p)       so here: dA = dA' ∘ M / (1 - p)
-    grad_weights = grad_kept if dropped is None else grad_kept * dropped / (1 - p)
+    grad_weights = grad_kept if dropped is None else dropout_with_mask(grad_kept, dropped, p)
     # 3. forward: A = softmax(S), by rows    so here: dS = A ∘ (dA - Σⱼ A dA)
     grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
     # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
@@ -115,6 +78,13 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     grad_query = grad_scores @ (key * scale)  # (…, T, S) @ (…, S, d) -> (…, T, d)
     grad_key = grad_scores.mT @ (query * scale)  # (…, S, T) @ (…, T, d) -> (…, S, d)
     return grad_query, grad_key, grad_value, grad_scores
+
+
+def tap_unscaled(scaled: Any, scale: float) -> Any:
+    """The scaled scores, by way of those before for who looks at them: in float32, since float16 may have no room."""
+    if not composing() or not scale:
+        return scaled
+    return narrowed(tap("scores", widened(scaled) / scale) * scale, scaled.dtype)
 
 
 # --------------------------------------------------------------------------- several heads, side by side
@@ -133,19 +103,12 @@ def join_heads(x: Any) -> Any:
     return x.swapaxes(1, 2).reshape((batch, length, heads * features))
 
 
-def heads_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-                   num_heads: int, bias: Any) -> Any:
-    """attention_of_heads as a composition: split, attend, join."""
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    return tap("concatenated", join_heads(attention_by_steps(query, key, value, mask, dropped, p, scale, bias)))
-
-
-@primitive(broadcasts=True, floating=True, composition=heads_by_steps, precision="float16", fresh=True)
+@primitive(broadcasts=True, floating=True, composite=True, precision="float16", fresh=True)
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     heads = [split_heads(x, num_heads) for x in (query, key, value)]
     out, saved = attention.forward(*heads, mask, dropped, p, scale, bias)
-    return join_heads(out), saved
+    return tap("concatenated", join_heads(out)), saved
 
 
 attention_of_heads.name = "attention"  # profiles and memory meters list both forms under one name
@@ -210,12 +173,10 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if group > 1:
         mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
         query = fold(query, group)
-    if return_weights:
-        out, weights = attention_and_weights(query, key, value, mask, dropped, dropout_p, scale, bias)
-        weights = tap("returned_weights", weights)
-        return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
-    out = attention(query, key, value, mask, dropped, dropout_p, scale, bias)
-    return out if group == 1 else unfold(out, group)
+    out = attend(attention, return_weights, query, key, value, mask, dropped, dropout_p, scale, bias)
+    if group == 1:
+        return out
+    return tuple(unfold(x, group) for x in out) if return_weights else unfold(out, group)
 
 
 @public
@@ -248,22 +209,20 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
     dropout_p = check_probability(dropout_p, "multi_head_attention")
-    if return_weights:
-        return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped, attn_bias)
     shape = (batch, num_heads, length, key.shape[-2])
     mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
     bias = check_bias(attn_bias, query, shape, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
-    return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads, bias)
+    return attend(attention_of_heads, return_weights, query, key, value, mask, dropped, dropout_p, scale, num_heads,
+                  bias)
 
 
-def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float, dropped: Any,
-                      bias: Any) -> tuple[Any, Any]:
-    """What `multi_head_attention` returns with the weights, (B, T, V) and (B, H, T, S)."""
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    context, weights = scaled_dot_product_attention(query, key, value, mask, p, attn_bias=bias, dropped=dropped,
-                                                    return_weights=True)
-    return tap("concatenated", join_heads(context)), weights
+def attend(form: Any, return_weights: bool, query: Any, key: Any, value: Any, *options: Any) -> Any:
+    """The output of an attention; if the weights are wanted, too, by its steps, which have made them."""
+    if not return_weights:
+        return form(query, key, value, *options)
+    out, saved = form.forward(as_tensor(query), as_tensor(key), as_tensor(value), *options)
+    return out, tap("returned_weights", saved.weights)
 
 
 # --------------------------------------------------------------------------- masks
