@@ -40,7 +40,7 @@ def softmax(x, axis=-1):
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
-softmax.gradient(x=lambda g, out, axis: out * (g - (g * out).sum(axis=axis, keepdims=True)))
+softmax.gradient(x=lambda g, out, axis: out * (g - (widened(g) * out).sum(axis=axis, keepdims=True)))
 
 
 @primitive(floating=True, composite=True, precision="float32", fresh=True)
@@ -58,4 +58,4 @@ def log_softmax(x, axis=-1):
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.
-log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * g.sum(axis=axis, keepdims=True))
+log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * widened(g).sum(axis=axis, keepdims=True))
