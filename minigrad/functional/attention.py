@@ -17,11 +17,10 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import check_probability, numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase
-from minigrad.engine.operands import broadcasts_to
+from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import primitive
-from minigrad.functional.compositions import composing, note, tap
+from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
 from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
 from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
@@ -31,12 +30,12 @@ from minigrad.tensor import as_tensor
 # --------------------------------------------------------------------------- one head, or several apart
 
 
-@primitive(broadcasts=True, floating=True, composite=True, precision="float16", fresh=True)
+@primitive(floating=True, composite=True, precision="float16", fresh=True)
 def attention(query, key, value, mask, dropped, p, scale, bias=None):
     """``O = A' V`` with ``A = softmax(scale · Q Kᵀ + B)``, and A' = A after dropout; keeps A for the backward pass.
 
     Args:
-        query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), whose leading axes broadcast.
+        query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), of the same leading axes.
         mask: True where a query may attend to a key, or None.
         dropped: the mask of dropout, True = kept, or None.
         p: the probability with which it was drawn.
@@ -46,7 +45,7 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None):
     note(scale=scale, mask=mask, dropped=dropped, p=p)
     # 1. The scores: how well each query fits each key.
     scores = (query * scale) @ key.mT  # S: (…, T, d) @ (…, d, S) -> (…, T, S); float16 has no room for Q Kᵀ
-    scores = tap("scaled", tap_unscaled(scores, scale))
+    scores = tap("scaled", tap("scores", scores, scale))
     # 2. The bias, and the mask: e^-inf = 0, so the softmax gives no weight to such a key.
     if bias is not None:
         scores = tap("biased", scores + bias)
@@ -61,7 +60,7 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None):
 
 
 @attention.joint_gradient("query", "key", "value", "bias")
-def attention_gradient(g, query, key, value, dropped, p, scale, saved):
+def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, needs, saved):
     """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""
     weights = saved.weights
     kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
@@ -73,18 +72,12 @@ def attention_gradient(g, query, key, value, dropped, p, scale, saved):
     # 3. forward: A = softmax(S), by rows    so here: dS = A ∘ (dA - Σⱼ A dA)
     grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
     # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
-    #    forward: S + B                      so here: dB = dS, summed by the engine over the axes where B broadcasts
+    #    forward: S + B                      so here: dB = dS, summed over the axes along which B was broadcast
+    grad_bias = sum_to(grad_scores, bias_shape) if needs.bias else None
     # 1. forward: S = scale · Q Kᵀ           so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
     grad_query = grad_scores @ (key * scale)  # (…, T, S) @ (…, S, d) -> (…, T, d)
     grad_key = grad_scores.mT @ (query * scale)  # (…, S, T) @ (…, T, d) -> (…, S, d)
-    return grad_query, grad_key, grad_value, grad_scores
-
-
-def tap_unscaled(scaled: Any, scale: float) -> Any:
-    """The scaled scores, by way of those before for who looks at them: in float32, since float16 may have no room."""
-    if not composing() or not scale:
-        return scaled
-    return narrowed(tap("scores", widened(scaled) / scale) * scale, scaled.dtype)
+    return grad_query, grad_key, grad_value, grad_bias
 
 
 # --------------------------------------------------------------------------- several heads, side by side
@@ -103,7 +96,7 @@ def join_heads(x: Any) -> Any:
     return x.swapaxes(1, 2).reshape((batch, length, heads * features))
 
 
-@primitive(broadcasts=True, floating=True, composite=True, precision="float16", fresh=True)
+@primitive(floating=True, composite=True, precision="float16", fresh=True)
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     heads = [split_heads(x, num_heads) for x in (query, key, value)]
@@ -115,10 +108,10 @@ attention_of_heads.name = "attention"  # profiles and memory meters list both fo
 
 
 @attention_of_heads.joint_gradient("query", "key", "value", "bias")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, needs, saved):
     # forward: split, attend, join          so here: split, the gradients of attention, join
     heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
-    *of_heads, grad_bias = attention_gradient(*heads, dropped, p, scale, saved)
+    *of_heads, grad_bias = attention_gradient(*heads, dropped, p, scale, bias_shape, needs, saved)
     return *map(join_heads, of_heads), grad_bias
 
 
@@ -160,20 +153,21 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     group = group_size(query, key, value) if enable_gqa else 1
-    lead = query.shape[:-2]
-    if not lead == key.shape[:-2] == value.shape[:-2]:
-        lead = common_lead(query, key, value, group)
-    shape = (*lead, query.shape[-2], key.shape[-2])
-    dropout_p = check_probability(dropout_p, "scaled_dot_product_attention")
-    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
-    bias = check_bias(attn_bias, query, shape, "scaled_dot_product_attention")
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        query, key, value = with_common_lead(query, key, value, group)
+    cells = (*query.shape[:-1], key.shape[-2])  # (…, T, S)
+    mask, bias = attn_mask, attn_bias
+    if not (mask is bias is dropped is None and dropout_p == 0):
+        mask, bias, dropped, dropout_p = checked(mask, bias, dropped, dropout_p, query, cells,
+                                                 "scaled_dot_product_attention")
     if is_causal:
-        mask = causal_mask(query, shape, mask)
+        mask = causal_mask(query, cells, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
         mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
         query = fold(query, group)
-    out = attend(attention, return_weights, query, key, value, mask, dropped, dropout_p, scale, bias)
+    attend = with_weights(attention) if return_weights else attention
+    out = attend(query, key, value, mask, dropped, dropout_p, scale, bias)
     if group == 1:
         return out
     return tuple(unfold(x, group) for x in out) if return_weights else unfold(out, group)
@@ -208,36 +202,54 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
-    dropout_p = check_probability(dropout_p, "multi_head_attention")
-    shape = (batch, num_heads, length, key.shape[-2])
-    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
-    bias = check_bias(attn_bias, query, shape, "multi_head_attention")
+    mask, bias, cells = attn_mask, attn_bias, (batch, num_heads, length, key.shape[-2])
+    if not (mask is bias is dropped is None and dropout_p == 0):
+        mask, bias, dropped, dropout_p = checked(mask, bias, dropped, dropout_p, query, cells, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
-    return attend(attention_of_heads, return_weights, query, key, value, mask, dropped, dropout_p, scale, num_heads,
-                  bias)
+    attend = with_weights(attention_of_heads) if return_weights else attention_of_heads
+    return attend(query, key, value, mask, dropped, dropout_p, scale, num_heads, bias)
 
 
-def attend(form: Any, return_weights: bool, query: Any, key: Any, value: Any, *options: Any) -> Any:
-    """The output of an attention; if the weights are wanted, too, by its steps, which have made them."""
-    if not return_weights:
-        return form(query, key, value, *options)
-    out, saved = form.forward(as_tensor(query), as_tensor(key), as_tensor(value), *options)
-    return out, tap("returned_weights", saved.weights)
+def with_weights(form: Any) -> Any:
+    """One of the two operations as a function of tensors that returns the weights, too: they are a step of it."""
+    def attend(query: Any, key: Any, value: Any, *options: Any) -> tuple[Any, Any]:
+        out, saved = form.forward(as_tensor(query), as_tensor(key), as_tensor(value), *options)
+        return out, tap("returned_weights", saved.weights)
+
+    return attend
 
 
-# --------------------------------------------------------------------------- masks
+def with_common_lead(query: Any, key: Any, value: Any, group: int) -> list[Any]:
+    """The three, broadcast to the same leading axes; a head of keys and values counts for `group` heads of queries."""
+    folded = [query.shape[:-2], *((*x.shape[:-3], x.shape[-3] * group) if group > 1 else x.shape[:-2]
+                                  for x in (key, value))]
+    try:
+        lead = np.broadcast_shapes(*folded)
+    except ValueError:
+        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
+                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
+                         "several heads of queries share a head of keys and values") from None
+    shared = (*lead[:-1], lead[-1] // group) if group > 1 else lead
+    return [ops.broadcast_to(x, (*own, *x.shape[-2:])) if x.shape[:-2] != own else x
+            for x, own in zip((query, key, value), (lead, shared, shared), strict=True)]
 
 
-def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int, ...],
-                operation: str) -> tuple[Any, Any]:
-    """The mask and that of dropout, checked and where the query is; the latter is drawn if it is None and p > 0."""
+# --------------------------------------------------------------------------- what is given for each cell (…, T, S)
+
+
+def checked(mask: Any, bias: Any, dropped: Any, p: float, query: Any, cells: tuple[int, ...],
+            operation: str) -> tuple[Any, Any, Any, float]:
+    """What was given, where the query is, fitting `cells`; and the mask of dropout, drawn here if it is None."""
+    p = check_probability(p, operation)
     if mask is not None:
-        mask = check_mask(mask, query, shape, operation)
+        mask = check_mask(mask, query, cells, operation)
+    if bias is not None:
+        bias = check_bias(bias, query, cells, operation)
     if dropped is not None:
-        dropped = check_mask(dropped, query, shape, f"{operation} (dropped)")
+        dropped = check_mask(dropped, query, cells, f"{operation} (dropped)")
     elif p > 0:
-        dropped = dropout_mask(shape, p, query.device)
-    return mask, dropped
+        dropped = dropout_mask(cells, p, query.device)
+    return mask, bias, dropped, p
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
@@ -258,9 +270,7 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
 
 
 def check_bias(bias: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
-    """The bias where the query is, having checked that it is floating and broadcasts to `shape`; None if it is None."""
-    if bias is None:
-        return None
+    """The bias where the query is, having checked that it is floating and broadcasts to `shape`."""
     if getattr(getattr(bias, "dtype", None), "kind", "") != "f":
         raise TypeError(f"{operation}: attn_bias must be a floating array or tensor, which is added to the scores; got "
                         f"{getattr(bias, 'dtype', type(bias).__name__)}; what is boolean is an attn_mask")
@@ -277,14 +287,3 @@ def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:
     with on_device_of(raw):
         causal = xp(raw).tril(xp(raw).ones(shape[-2:], dtype=bool))
         return causal if mask is None else mask & causal
-
-
-def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]:
-    """What the leading axes broadcast to, with each head of keys and values standing for `group` heads of queries."""
-    shared = [x.shape[:-2] if group == 1 else (*x.shape[:-3], x.shape[-3] * group) for x in (key, value)]
-    try:
-        return np.broadcast_shapes(query.shape[:-2], *shared)
-    except ValueError:
-        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
-                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
-                         "several heads of queries share a head of keys and values") from None

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
+from minigrad.device.sums import narrowed, widened
 from minigrad.engine.errors import CAUGHT
 from minigrad.engine.interpreters import (
     COMPOSE,
@@ -36,8 +37,7 @@ T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
 Reader = Callable[[str, Any], None]
 
-_visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
-_reader: ContextVar[Reader | None] = ContextVar("minigrad.note", default=None)
+_looking: ContextVar[tuple[Visitor | None, Reader | None]] = ContextVar("minigrad.tapping", default=(None, None))
 
 
 class Compositions(Interpreter):
@@ -73,25 +73,32 @@ def composing() -> bool:
     return _compositions in interpreters()
 
 
-def tap(name: str, tensor: T) -> T:
+def tap(name: str, tensor: T, scale: float = 1.0) -> T:
     """Give `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor gives back.
 
-    An array, of a definition that runs on arrays, is returned as it is.
+    An array, of a definition that runs on arrays, is returned as it is. The visitor sees ``tensor / scale``, in float32
+    if float16 may have no room for it, and what it gives back is scaled again.
     """
-    visitor = _visitor.get()
-    if visitor is None or not isinstance(tensor, TensorBase) or not composing():
+    visitor, _ = _looking.get()
+    return tensor if visitor is None else visited(visitor, name, tensor, scale)
+
+
+def visited(visitor: Visitor, name: str, tensor: Any, scale: float) -> Any:
+    """What goes on in the place of `tensor`, which the visitor has seen."""
+    if not isinstance(tensor, TensorBase) or not composing() or scale == 0:
         return tensor
-    replacement = visitor(name, tensor)
+    seen = tensor if scale == 1 else widened(tensor) / scale
+    replacement: Any = visitor(name, seen)
     if replacement is None:
-        return tensor
-    if not isinstance(replacement, TensorBase) or replacement._data.shape != tensor._data.shape:
-        raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(tensor._data.shape)}")
-    return replacement  # type: ignore[return-value]
+        replacement = seen
+    if not isinstance(replacement, TensorBase) or replacement._data.shape != seen._data.shape:
+        raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(seen._data.shape)}")
+    return replacement if scale == 1 else narrowed(replacement * scale, tensor.dtype)
 
 
 def note(**constants: Any) -> None:
     """Give the constants of steps, such as a mask, under their names to the reader of `tapping`, if any; not None."""
-    reader = _reader.get()
+    _, reader = _looking.get()
     if reader is not None and composing():
         for name, constant in constants.items():
             if constant is not None:
@@ -108,10 +115,5 @@ def tapping(visitor: Visitor, reader: Reader | None = None) -> Iterator[None]:
     Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps, and its
     reader, if it has one, the constants. Inside, ``with fused(True):`` hides what it encloses.
     """
-    token, reading = _visitor.set(visitor), _reader.set(reader)
-    try:
-        with fused(False):
-            yield
-    finally:
-        _reader.reset(reading)
-        _visitor.reset(token)
+    with fused(False), Setting(_looking, lambda before: (visitor, reader)):
+        yield

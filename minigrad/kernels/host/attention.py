@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.node import Saved
+from minigrad.engine.operands import sum_to
 from minigrad.functional.attention import attention as attention_definition
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
 from minigrad.functional.attention import split_heads
@@ -20,19 +21,14 @@ from minigrad.kernels.host.softmax import exponentials
 from minigrad.kernels.host.sums import row_dot
 
 
-def suits(query, key, value, *others):
-    """It takes float32 and float64 arrays in host memory, query, key and value of the same leading axes."""
-    return query.shape[:-2] == key.shape[:-2] == value.shape[:-2] and on_host(query, key, value, *others)
-
-
-@faster_body(attention_definition, suits, fresh=True)
+@faster_body(attention_definition, on_host, fresh=True)
 def attention(query, key, value, mask, dropped, p, scale, bias=None):
     return attend(query, key, value, mask, dropped, p, scale, bias)
 
 
 @attention.joint_gradient("query", "key", "value", "bias")
-def attention_gradient(g, query, key, value, dropped, p, scale, saved, needs):
-    return attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs)
+def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
+    return attend_backward(g, query, key, value, dropped, p, scale, bias_shape, saved.weights, needs)
 
 
 @faster_body(attention_of_heads_definition, on_host, fresh=True)
@@ -41,8 +37,9 @@ def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bi
 
 
 @attention_of_heads.joint_gradient("query", "key", "value", "bias")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved, needs):
-    return backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs)
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
+    return backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, bias_shape,
+                                   saved, needs)
 
 
 def where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads, bias):
@@ -53,13 +50,14 @@ def where_they_lie(attend, query, key, value, mask, dropped, p, scale, num_heads
     return out, saved
 
 
-def backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, saved, needs):
+def backward_where_they_lie(attend_backward, g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved,
+                            needs):
     """Let `attend_backward` write the gradients of each head to its features of the gradients."""
     gradients = [np.empty(x.shape, g.dtype) if needed else None
                  for x, needed in zip((query, key, value), needs, strict=False)]
     places = [None if gradient is None else split_heads(gradient, num_heads) for gradient in gradients]
     g, query, key, value = (split_heads(x, num_heads) for x in (g, query, key, value))
-    *_, grad_bias = attend_backward(g, query, key, value, dropped, p, scale, saved.weights, needs, places)
+    *_, grad_bias = attend_backward(g, query, key, value, dropped, p, scale, bias_shape, saved.weights, needs, places)
     return *gradients, grad_bias
 
 
@@ -86,8 +84,9 @@ def attend(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, 
     return out, Saved(weights=weights)
 
 
-def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, weights: Any,
-                    needs: Any, out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any, Any]:
+def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float,
+                    bias_shape: tuple[int, ...], weights: Any, needs: Any,
+                    out: Sequence[Any] = (None, None, None)) -> tuple[Any, Any, Any, Any]:
     """The gradients of query, key, value and bias, None where not needed; the first three in `out` if it is given."""
     out_query, out_key, out_value = out
     kept = weights
@@ -106,7 +105,7 @@ def attend_backward(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: f
     for gradient in (grad_query, grad_key):
         if gradient is not None:
             gradient *= scale
-    return grad_query, grad_key, grad_value, grad_weights
+    return grad_query, grad_key, grad_value, sum_to(grad_weights, bias_shape) if needs.bias else None
 
 
 def product(x: Any, y: Any, out: Any) -> Any:
