@@ -85,15 +85,16 @@ def tap(name: str, tensor: T, scale: float = 1.0) -> T:
 
 def visited(visitor: Visitor, name: str, tensor: Any, scale: float) -> Any:
     """What goes on in the place of `tensor`, which the visitor has seen."""
-    if not isinstance(tensor, TensorBase) or not composing() or scale == 0:
+    visible = isinstance(tensor, TensorBase) and composing() and scale != 0
+    if not visible:
         return tensor
     seen = tensor if scale == 1 else widened(tensor) / scale
-    replacement: Any = visitor(name, seen)
-    if replacement is None:
-        replacement = seen
-    if not isinstance(replacement, TensorBase) or replacement._data.shape != seen._data.shape:
+    given: Any = visitor(name, seen)
+    result = seen if given is None else given
+    fits = isinstance(result, TensorBase) and result._data.shape == seen._data.shape
+    if not fits:
         raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(seen._data.shape)}")
-    return replacement if scale == 1 else narrowed(replacement * scale, tensor.dtype)
+    return result if scale == 1 else narrowed(result * scale, tensor.dtype)
 
 
 def note(**constants: Any) -> None:
