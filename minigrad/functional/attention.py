@@ -211,9 +211,12 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
 
 
 def with_weights(form: Any) -> Any:
-    """One of the two operations as a function of tensors that returns the weights, too: they are a step of it."""
-    def attend(query: Any, key: Any, value: Any, *options: Any) -> tuple[Any, Any]:
-        out, saved = form.forward(as_tensor(query), as_tensor(key), as_tensor(value), *options)
+    """One of the two operations as a function that returns the weights, too: of tensors, they are a step of it."""
+    def attend(*args: Any) -> tuple[Any, Any]:
+        inputs: Any = args[:3]
+        if any(isinstance(x, TensorBase) for x in inputs):
+            inputs = map(as_tensor, inputs)
+        out, saved = form.forward(*inputs, *args[3:])
         return out, tap("returned_weights", saved.weights)
 
     return attend
