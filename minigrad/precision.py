@@ -61,12 +61,8 @@ class Autocast(Interpreter):
 
     def function(self, function: Any, args: list[Any]) -> None:
         """Cast the inputs among `args`: a tensor by a recorded operation."""
-        if isinstance(function, Primitive):  # its composition is about to run
-            positions, inputs = function.positions, inputs_of(function, args)
-        else:
-            positions = tuple(i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f")
-            inputs = [args[i] for i in positions]
-        if may_be_cast(inputs):
+        positions = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
+        if may_be_cast([args[i] for i in positions]):
             for i in positions:
                 args[i] = of_dtype(args[i], PRECISIONS[function.precision])
 

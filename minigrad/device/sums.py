@@ -56,6 +56,11 @@ def widened(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.char == "e" else x
 
 
+def narrowed(x: Any, dtype: Any) -> Any:
+    """What was computed of `widened` operands, an array or a tensor, in their `dtype` again."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def loses_digits(x: Any, axis: Any) -> bool:
     """Whether the sum of the host array x over `axis` is one of float16, or may add more than `LONG` in a row."""
     if type(x) is not np.ndarray or x.dtype.char != "f" or x.size <= LONG:

@@ -252,11 +252,11 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
 
 
 def composed(node: Node) -> Any:
-    """The composition of the primitive of `node`, recorded on its inputs, all of which it keeps."""
+    """The steps of the primitive of `node`, recorded on its inputs, all of which it keeps."""
     primitive = node.primitive
     kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
     by_position = {position: value for (kind, position), value in kept if kind == "value"}
-    return primitive.composition(*[by_position[i] for i in range(len(primitive.parameters))])
+    return primitive.composed([by_position[i] for i in range(len(primitive.parameters))])
 
 
 def saved_as_tensors(node: Node) -> list[Any]:

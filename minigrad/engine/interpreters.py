@@ -5,6 +5,7 @@ some, an operation passes through them, outermost first, around its own run:
 
     rewrite    may put another operation in its place
     cast       may change the arrays that the operation runs on; the graph keeps the tensors that the caller gave
+    compose    runs its steps
     watch      sees what runs, and what its gradient rules return
 """
 
@@ -20,7 +21,7 @@ from minigrad.engine.node import Array, Node, TensorBase
 
 Operation = Any  # a `Primitive`, which is defined above this
 
-REWRITE, CAST, WATCH = range(3)
+REWRITE, CAST, COMPOSE, WATCH = range(4)
 
 
 class Operands(NamedTuple):
@@ -104,6 +105,11 @@ def not_interpreting(*kinds: type[Interpreter] | Interpreter) -> Setting[Entries
 def only_watching() -> Setting[Entries]:
     """A block in which no interpreter changes anything: where a recorded operation is differentiated again."""
     return Setting(_entries, lambda entries: tuple(e for e in entries if e.phase == WATCH))
+
+
+def not_casting() -> Setting[Entries]:
+    """A block in which operations run in the dtypes that they are given: the steps of one whose inputs were cast."""
+    return Setting(_entries, lambda entries: tuple(e for e in entries if e.phase != CAST))
 
 
 def in_place_of_rewriters(entries: Entries) -> Setting[Entries]:

@@ -25,9 +25,10 @@ the same ones on tensors. Rules never write to ``g`` or to saved values; broadca
 business, not theirs. A raw array given beside a tensor is saved as it is, not copied: whoever writes to it before the
 backward pass gets a wrong gradient, where a tensor would give an error (`minigrad.inspect.detect_anomaly` finds it).
 
-An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). An op may name its
-``composition``: the same function written with smaller ops, which is recorded in its place when a joint rule has to be
-differentiated again. A faster `Body` may run in place of the definition (`Primitive.faster`).
+An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). A ``composite`` op
+is written with other ops and with what arrays and tensors share, so that its forward takes either: on tensors it
+records its own small steps, which stand in its place where a joint rule has to be differentiated again, and within
+``fused(False)``. A faster `Body` may run in place of the definition (`Primitive.faster`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import device_of, on_device_of
+from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
@@ -68,7 +69,7 @@ class Primitive(Body, functools.partial[Any]):
             and each gradient is summed back to its operand's shape. Any other mismatch of shapes is an error.
         floating: the inputs are brought to one floating dtype first: the widest among them, float32 if there is none
             (``exp`` of integers is float32).
-        composition: the same function written with smaller ops (see the module's docstring).
+        composite: the forward takes tensors, too (see the module's docstring); or a function that does in its place.
         precision: the dtype that mixed precision gives to the inputs, "float16" or "float32"; None: what they have.
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
@@ -82,12 +83,13 @@ class Primitive(Body, functools.partial[Any]):
         return self
 
     def __init__(self, forward: Function, broadcasts: bool = False, floating: bool = False,
-                 composition: Function | None = None, precision: str | None = None, fresh: bool = False) -> None:
+                 composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> None:
         # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
         self.name = forward.__name__.lstrip("_")
         self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
         self.__doc__, self.__wrapped__ = forward.__doc__, forward
-        self.broadcasts, self.floating, self.composition, self.precision = broadcasts, floating, composition, precision
+        self.broadcasts, self.floating, self.precision = broadcasts, floating, precision
+        self.composition = forward if composite is True else composite or None
         self.parameters = parameter_names(forward)
         self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
         if self.variadic:  # from here on it takes all its arguments by position, the first a tuple
@@ -217,6 +219,27 @@ class Primitive(Body, functools.partial[Any]):
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
+
+    def steps(self, args: Sequence[Any], values: Sequence[Any]) -> Any:
+        """The output of the composition, recorded: `args` are what the caller gave, `values` the same as arrays.
+
+        It gets tensors, in the dtype of the values: those of the caller, and others for the arrays among the inputs.
+        """
+        given = list(values)
+        for i, (argument, value) in enumerate(zip(args, values, strict=True)):
+            if isinstance(argument, TensorBase):
+                cast = argument._data.dtype != value.dtype
+                given[i] = argument.astype(value.dtype) if cast else argument  # type: ignore[attr-defined]
+            elif i in self.positions and is_array(value):
+                given[i] = wrap(value)
+        anchor = check_devices(values, self.name)
+        with on_device_of(0 if anchor is None else anchor):
+            return self.composed(given)
+
+    def composed(self, given: Sequence[Any]) -> Any:
+        """The output of the composition, without what it would save."""
+        out = self.composition(*given)  # type: ignore[misc]
+        return out[0] if isinstance(out, tuple) else out
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
         """Give `tensor` its node, if an input needs a gradient."""
@@ -349,15 +372,15 @@ def fact(kind: str, value: Any) -> Any:
 
 
 def primitive(forward: Function | None = None, *, broadcasts: bool = False, floating: bool = False,
-              composition: Function | None = None, precision: str | None = None, fresh: bool = False) -> Any:
+              composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        broadcasts, floating, composition, precision, fresh: see `Primitive`.
+        broadcasts, floating, composite, precision, fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
-    declarations = broadcasts, floating, composition, precision, fresh
+    declarations = broadcasts, floating, composite, precision, fresh
     return Primitive(forward, *declarations) if forward is not None else lambda f: Primitive(f, *declarations)

@@ -98,8 +98,8 @@ class Body:
             self.joint, self.has_saved = rule, ("saved", -1) in self.sources(rule)
             self.plans.clear()
             if self.has_saved and self.primitive.composition is None:
-                raise TypeError(f"{self.primitive.name}: a rule that uses saved values needs a composition to be "
-                                "differentiated again; pass composition=... to @primitive")
+                raise TypeError(f"{self.primitive.name}: a rule that uses saved values cannot be differentiated again, "
+                                "but the forward can, on tensors; pass composite=True to @primitive")
             return rule
 
         return register

@@ -10,7 +10,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
-from minigrad.device import xp
 from minigrad.gradcheck import gradcheck, gradgradcheck
 
 
@@ -97,13 +96,12 @@ def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_
     assert "plain" in calls
 
 
-def test_a_fused_primitive_with_its_composition():
-    def by_steps(x, y):
-        return mg.exp(x) * y
-
-    @primitive(composition=by_steps)
+@pytest.mark.parametrize("exp", [mg.exp, np.exp], ids=["of its own", "given"])
+def test_a_fused_primitive_with_its_composition(exp):
+    """The forward itself, on tensors, or a function in the place of one that takes arrays alone."""
+    @primitive(composite=True if exp is mg.exp else lambda x, y: mg.exp(x) * y)
     def exp_times(x, y):
-        e = xp(x).exp(x)
+        e = exp(x)
         return e * y, Saved(e=e)
 
     @exp_times.joint_gradient("x", "y")
@@ -154,7 +152,7 @@ def test_parameters_that_are_refused_at_the_definition(parameters, named):
     (lambda cube: cube.gradient(y=lambda g: g), "'y'.* x, shift"),
     (lambda cube: cube.accumulating_gradient(shift=lambda buffer, g: None), "plain rule for 'shift'"),
     (lambda cube: cube.gradient(x=lambda g, z: g), "'z'"),
-    (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composition"),
+    (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composite"),
 ], ids=["no parameter", "adding alone", "unknown", "saved"])
 def test_rules_that_are_refused_at_their_declaration(declare, said):
     with pytest.raises(TypeError, match=f"cube: .*{said}"):

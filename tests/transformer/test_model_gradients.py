@@ -1,4 +1,4 @@
-"""The gradient of the whole sequence-to-sequence loss: finite differences, accumulation, fused twins, second order.
+"""The gradient of the whole sequence-to-sequence loss: finite differences, accumulation, steps, second order.
 
 In every check: a batch of two sentences of unequal lengths, padding and causal masks, label smoothing, and dropout
 switched on with masks that are drawn from the same keys at every evaluation.
@@ -122,7 +122,7 @@ def break_rule(body, which, factor, monkeypatch):
         monkeypatch.setitem(body.rules, which, scaled(body.rules[which], None, factor))
 
 
-# ------------------------------------------------------------------ fused twins, second order
+# ------------------------------------------------------------------ steps, second order
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS.keys())

@@ -21,17 +21,12 @@ from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 
-def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, label_smoothing: float) -> Any:
-    """linear_losses as a composition: the logits, the loss of each row, their sum."""
-    return row_losses(linear(input, weight, bias), target, every_row(target), label_smoothing).sum()
-
-
 def every_row(target: Any) -> Any:
     """Booleans that count all rows."""
     return xp(target).ones(target.shape, dtype=bool)
 
 
-@primitive(floating=True, composition=linear_losses_by_steps, precision="float32", fresh=True)
+@primitive(floating=True, composite=True, precision="float32", fresh=True)
 def linear_losses(input, weight, bias, target, label_smoothing):
     """The sum of the losses of all rows of ``H Wᵀ + b``, as in `row_losses`.
 
@@ -41,10 +36,7 @@ def linear_losses(input, weight, bias, target, label_smoothing):
         target: N ids in [0, C), a host array.
         label_smoothing: ε
     """
-    check_shapes(input, weight, bias)
-    logits = input @ weight.mT  # x: (N, D) @ (D, C) -> (N, C)
-    if bias is not None:
-        logits = logits + bias
+    logits = linear(input, weight, bias)  # x: (N, C)
     losses, saved = row_losses.forward(logits, target, every_row(target), label_smoothing)
     return losses.sum(), Saved(logits=logits, top=saved.top, log_total=saved.log_total)
 
