@@ -43,7 +43,7 @@ def linear(input, weight, bias=None):
     out = rows(input) @ weight.mT  # (N, D) @ (D, E) -> (N, E), N rows in all: quicker than a product for each matrix
     if bias is not None:
         out += bias
-    return out.reshape((*input.shape[:-1], weight.shape[0]))
+    return out if input.ndim == 2 else out.reshape((*input.shape[:-1], weight.shape[0]))
 
 
 # forward: Y = X Wᵀ + b.  With G = dY:  dX = G W,  dW = Gᵀ X,  db = Σ_rows G.
