@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.kernels.bodies import add_body
-from minigrad.ops.linalg import batched_matmul
+from minigrad.ops.linalg import matmul
 from minigrad.ops.shape import rows
 
 
@@ -31,7 +31,7 @@ def matmul_gradient_y(g, x):
 
 def has_one_right_hand_matrix(x: Any, y: Any) -> bool:
     """Whether one matrix multiplies all the rows of several; on the host those that BLAS can multiply."""
-    return y.ndim == 2 and x.ndim > 2 and (type(x) is not np.ndarray or x.dtype.char in "fd")
+    return getattr(y, "ndim", 0) == 2 and x.ndim > 2 and (type(x) is not np.ndarray or x.dtype.char in "fd")
 
 
-add_body(batched_matmul, has_one_right_hand_matrix, matmul_of_rows, x=matmul_gradient_x, y=matmul_gradient_y)
+add_body(matmul, has_one_right_hand_matrix, matmul_of_rows, x=matmul_gradient_x, y=matmul_gradient_y)

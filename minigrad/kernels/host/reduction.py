@@ -12,10 +12,8 @@ import numpy as np
 
 from minigrad.device.sums import LONG, loses_digits, running_sums, sum_over, wide_sum_over
 from minigrad.kernels.bodies import add_body
-from minigrad.ops.more.reduction import var
-from minigrad.ops.more.scan import _cumsum
-from minigrad.ops.more.shape import flip
-from minigrad.ops.reduction import expand_reduced, mean, reduced_size, sum
+from minigrad.ops.reduction import _cumsum, _expand_reduced, mean, reduced_size, sum, var
+from minigrad.ops.shape import flip
 
 
 def suits(x, axis, keepdims):
@@ -47,7 +45,7 @@ def var_of(x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
 
 def var_gradient(g: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
     slope = g * (2 / (reduced_size(x.shape, axis) - correction))
-    return expand_reduced(slope, x.shape, axis, keepdims) * (x - mean_of(x, axis, True))
+    return _expand_reduced(slope, x.shape, axis, keepdims) * (x - mean_of(x, axis, True))
 
 
 def suits_cumsum(x, axis):

@@ -9,8 +9,8 @@ import numpy as np
 
 from minigrad.device.sums import sum_over
 from minigrad.kernels.bodies import add_body, on_host
+from minigrad.ops.elementwise import clip, maximum, minimum, relu, where
 from minigrad.ops.reduction import keep_reduced, max, min
-from minigrad.ops.selection import clip, maximum, minimum, relu, where
 
 LARGE = 4096  # elements, from which on a product beats a choice
 

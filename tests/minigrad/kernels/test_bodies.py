@@ -22,7 +22,7 @@ from minigrad.functional.more.rms_norm import _rms_norm
 from minigrad.inspect.memory import arrays_in
 from minigrad.kernels.host.indexing import add_at
 from minigrad.ops import clip, getitem, max, maximum, min, minimum, put_into_zeros, relu, where
-from minigrad.ops.linalg import batched_matmul
+from minigrad.ops.linalg import matmul
 
 
 class Row(NamedTuple):
@@ -127,7 +127,7 @@ ROWS = [
     *rows_of_choices(),
     Row(getitem, "rows", lambda x: (x(80, 64), ROWS_OF_PLACES)),
     Row(put_into_zeros, "rows", lambda x: (x(30, 2, 64), ROWS_OF_PLACES, (80, 64))),
-    Row(batched_matmul, "one matrix for all rows", lambda x: (x(4, 20, 64), x(64, 7))),
+    Row(matmul, "one matrix for all rows", lambda x: (x(4, 20, 64), x(64, 7))),
     *[Row(op, f"{shape}", lambda x, s=shape: (x(*s), -1)) for op in (F.softmax, F.log_softmax) for shape in SHAPES],
     *[Row(op, f"axis {axis}", lambda x, a=axis: (x(2, 3, 19), a))
       for op in (F.softmax, F.log_softmax) for axis in (0, 1, 2)],

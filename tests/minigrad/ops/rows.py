@@ -9,46 +9,52 @@ import minigrad as mg
 from minigrad import ops
 
 from tests.minigrad.ops.row import Row, alike, constant, distinct, nonzero, normal, positive, row
-from tests.minigrad.ops.rows_elementwise import ROWS_ELEMENTWISE
-from tests.minigrad.ops.rows_indexing import ROWS_INDEXING
-from tests.minigrad.ops.rows_reduction import ROWS_REDUCTION
 from tests.minigrad.ops.rows_shape import ROWS_SHAPE
 
 HALF_LINE = np.array([[True, False, True], [False, False, True]])
-ZEROS_AND_OTHERS = np.array([[0.0, 1.0], [-2.0, 0.5]])
 IDS = np.array([[2, 0, 2], [1, -1, 0]])
 
 
+def of_each_element(name):
+    """A row for an operation of each element: its reference has its name in NumPy or SciPy, or is `ELSEWHERE`."""
+    op, reference = ops.OPERATIONS[name], ELSEWHERE.get(name) or getattr(np, name, None) or getattr(scipy.special, name)
+    for make in (nonzero, positive):  # of both signs, where the function has a domain for that
+        arrays = [make(2, 3, seed=seed) for seed in range(len(op.parameters))]
+        with np.errstate(invalid="ignore"):
+            expected = reference(*arrays)
+        if np.isfinite(expected).all():
+            break
+    truth = expected.dtype == bool
+    return row(name, op, reference, *arrays, differentiable=bool(op.inputs), out_dtype=bool if truth else None)
+
+
+ELSEWHERE = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "relu": lambda x: np.maximum(x, 0), "sigmoid": scipy.special.expit,
+}
+EXPLICIT = {"where", "clip", "round", "zeros_like", "bitwise_and", "bitwise_or", "bitwise_not"}
+NAMES = [name for name, op in ops.OPERATIONS.items() if op.__module__ == "minigrad.ops.elementwise"]
+
 ELEMENTWISE = [
-    row("add", lambda x, y: x + y, np.add, normal(2, 3), normal(2, 3, seed=1)),
-    row("sub", lambda x, y: x - y, np.subtract, normal(2, 3), normal(2, 3, seed=1)),
+    *(of_each_element(name) for name in NAMES if name not in EXPLICIT),
     row("sub from a number", lambda x: 2 - x, lambda x: 2 - x, normal(2, 3)),
-    row("mul", lambda x, y: x * y, np.multiply, normal(2, 3), normal(2, 3, seed=1)),
-    row("div", lambda x, y: x / y, np.divide, normal(2, 3), nonzero(2, 3, seed=1)),
     row("div a number", lambda x: 2 / x / 3, lambda x: 2 / (3 * x), nonzero(2, 3)),
-    row("neg", lambda x: -x, np.negative, normal(2, 3)),
-    row("power", lambda x, y: x ** y, np.power, positive(2, 3), normal(2, 3, seed=1)),
     row("power 2", lambda x: x ** 2, np.square, normal(2, 3)),
     row("power -1.5", lambda x: x ** -1.5, lambda x: x ** -1.5, positive(2, 3)),
     row("power of a number", lambda x: 2.5 ** x, lambda x: 2.5 ** x, normal(2, 3)),
     row("power by constants", lambda x: x ** constant([[0.0, 1, 2], [3, -1, -2]], x),
         lambda x: x ** np.array([[0.0, 1, 2], [3, -1, -2]]), nonzero(2, 3)),
-    row("exp", mg.exp, np.exp, normal(2, 3)),
-    row("log", mg.log, np.log, positive(2, 3)),
-    row("sqrt", mg.sqrt, np.sqrt, positive(2, 3)),
-    row("tanh", mg.tanh, np.tanh, normal(2, 3)),
-    row("sigmoid", mg.sigmoid, lambda x: 1 / (1 + np.exp(-x)), normal(2, 3)),
-    row("erf", mg.erf, scipy.special.erf, normal(2, 3)),
-    row("erfc", mg.erfc, scipy.special.erfc, normal(2, 3)),
-    row("relu", mg.relu, lambda x: np.maximum(x, 0), nonzero(2, 3)),
-    row("absolute", mg.absolute, np.abs, nonzero(2, 3)),
-    row("maximum", mg.maximum, np.maximum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
+    row("remainder of a number", lambda x: 7.3 % x + mg.remainder(x, 0.4),
+        lambda x: 7.3 % x + np.remainder(x, 0.4), nonzero(2, 3)),
     row("maximum with a number", lambda x: mg.maximum(mg.maximum(x, -0.1), np.float64(0.1)),
         lambda x: np.maximum(x, 0.1), distinct(2, 3)),
-    row("minimum", mg.minimum, np.minimum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
     row("clip", lambda x: mg.clip(x, -0.1, 0.2), lambda x: np.clip(x, -0.1, 0.2), distinct(3, 4)),
     row("clip below", lambda x: x.clip(min=0), lambda x: np.clip(x, 0, None), distinct(3, 4)),
     row("clip above", lambda x: x.clip(max=np.float64(0.2)), lambda x: np.clip(x, None, 0.2), distinct(3, 4)),
+    row("clip by tensors", mg.clip, np.clip, distinct(2, 3), distinct(2, 3, seed=1) - 0.1,
+        distinct(2, 3, seed=2) + 0.15),
+    row("clip by a tensor and a number", lambda x, y: mg.clip(x, y, 0.1), lambda x, y: np.clip(x, y, 0.1),
+        distinct(2, 3), distinct(2, 3, seed=1)),
     row("where", lambda x, y: mg.where(constant(HALF_LINE, x), x, y), lambda x, y: np.where(HALF_LINE, x, y),
         normal(2, 3), normal(2, 3, seed=1)),
     *(row(f"where {chosen} {x} {y}", lambda x, y, c=chosen: mg.where(constant(normal(*c) > 0, x), x, y),
@@ -65,15 +71,8 @@ ELEMENTWISE = [
 ]
 
 NO_GRADIENT = [
-    *(row(name, op, reference, np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]]),
-          differentiable=False, out_dtype=bool)
-      for name, op, reference in [
-          ("equal", lambda x, y: x == y, np.equal), ("not_equal", lambda x, y: x != y, np.not_equal),
-          ("less", lambda x, y: x < y, np.less), ("less_equal", lambda x, y: x <= y, np.less_equal),
-          ("greater", lambda x, y: x > y, np.greater), ("greater_equal", lambda x, y: x >= y, np.greater_equal)]),
-    *(row(name, getattr(ops, name), getattr(np, name), ZEROS_AND_OTHERS, ZEROS_AND_OTHERS.T, differentiable=False,
-          out_dtype=bool) for name in ("logical_and", "logical_or")),
-    row("logical_not", ops.logical_not, np.logical_not, ZEROS_AND_OTHERS, differentiable=False, out_dtype=bool),
+    row("equal to some", ops.equal, np.equal, np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]]),
+        ops="equal", differentiable=False, out_dtype=bool),
     row("bitwise_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
         normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
     row("bitwise_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
@@ -83,7 +82,9 @@ NO_GRADIENT = [
         out_dtype=bool),
     row("all", lambda x: ops.all(x < 1, axis=0, keepdims=True), lambda x: np.all(x < 1, axis=0, keepdims=True),
         normal(3, 4), differentiable=False, out_dtype=bool),
-    row("sign", mg.sign, np.sign, np.array([-2.0, 0, 3]), differentiable=False),
+    row("round", mg.round, np.round, 3 * normal(2, 3), differentiable=False),
+    row("round to 2 decimals", lambda x: mg.round(x, decimals=2), lambda x: np.round(x, 2), normal(2, 3),
+        differentiable=False),
     row("zeros_like", ops.zeros_like, np.zeros_like, normal(2, 3), differentiable=False),
     *(alike(name, distinct(2, 3, 4), axis, differentiable=False, out_dtype=np.int64, keywords={"keepdims": keepdims})
       for name in ("argmax", "argmin") for axis, keepdims in [(None, False), (None, True), (1, False), (-1, True)]),
@@ -99,6 +100,11 @@ REDUCTIONS = [
       for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
     *(alike("logsumexp", normal(2, 3, 2), axis, keywords={"keepdims": keepdims}, reference=scipy.special.logsumexp)
       for axis, keepdims in [(None, False), (None, True), (0, False), (-1, True), ((0, 2), False)]),
+    *(alike("std", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
+      for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
+    *(alike("norm", normal(2, 3, 2), axis, keywords={"keepdims": keepdims},
+            reference=lambda x, axis, keepdims: np.sqrt((x * x).sum(axis, keepdims=keepdims)))
+      for axis, keepdims in [(None, False), (-1, True), ((0, 2), False)]),
     alike("cumsum", normal(3, 2), 0),
     alike("cumsum", normal(2, 2, 3), -1),
     row("var, corrected", lambda x: x.var(axis=1, correction=1), lambda x: x.var(axis=1, ddof=1), normal(2, 4)),
@@ -115,9 +121,7 @@ SHAPES = [
     row("mT", lambda x: x.mT, lambda x: np.swapaxes(x, -1, -2), normal(2, 3, 2), ops="swapaxes", view=True),
     row("broadcast_to", lambda x: mg.broadcast_to(x, (2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
         view=True),
-    row("expand", lambda x: x.expand(2, -1, 4), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
-        ops="broadcast_to", view=True),
-    row("expand_dims -1", lambda x: x.unsqueeze(-1), lambda x: x[..., None], normal(2, 3), view=True),
+    row("expand_dims -1", lambda x: x.expand_dims(-1), lambda x: x[..., None], normal(2, 3), view=True),
     row("squeeze", mg.squeeze, np.squeeze, normal(1, 3, 1), view=True),
     *(row(f"squeeze a number, axis={axis}", lambda x, a=axis: mg.squeeze(x, a), lambda x: x, normal(), view=True)
       for axis in (0, -1, None)),
@@ -138,7 +142,6 @@ SHAPES = [
         lambda x: np.pad(x, [(0, 0), (2, 1)], constant_values=-1.5), normal(2, 3)),
     *(row(f"pad by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x, w=widths: np.pad(x, w), normal(2, 3))
       for widths in (1, (0, 2), (2,), ((1,), (2,)))),
-    *(row(f"pad a number by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x: x, normal()) for widths in (1, [])),
     row("pad by nothing", lambda x: mg.pad(x, 0), lambda x: x, normal(2, 3)),
     row("flip", mg.flip, np.flip, normal(2, 3), view=True),
     row("flip axes", lambda x: x.flip((0, 2)), lambda x: x[::-1, :, ::-1], normal(2, 3, 2), view=True),
@@ -152,38 +155,14 @@ MATMUL_SHAPES = [
     ((2, 3, 4), (2, 4, 2)), ((1, 3, 4), (2, 4, 2)), ((2, 1, 2, 3), (2, 3, 2)), ((2, 2, 1, 3), (3, 2)),
     ((3,), (2, 1, 3, 2)), ((2, 1, 2, 3), (3,)), ((2, 2, 0), (0, 3)), ((2, 3, 0), (2, 0, 2)),
 ]
-EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 2)), ("bij,bkj->bik", (2, 2, 3), (2, 2, 3)), ("i,j->ij", (2,), (3,)),
-    ("i,i->", (3,), (3,)),
-    # implicit output: the letters that occur once, in alphabetical order
-    ("ba,cb", (2, 3), (2, 2)), ("i,i", (3,), (3,)), ("ba", (2, 3)), ("ii", (3, 3)),
-    # one operand: transposes, sums and diagonals
-    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ii->i", (3, 3)), ("iij->j", (2, 2, 3)), ("iii->i", (2, 2, 2)),
-    ("ijij->ij", (2, 3, 2, 3)),
-    # repeated letters, and letters that one operand alone has, beside others
-    ("ii,i->i", (3, 3), (3,)), ("ij,ii->j", (3, 2), (3, 3)), ("ij,k->i", (2, 3), (2,)),
-    # three operands; none with axes
-    ("i,j,k->ki", (2,), (3,), (2,)), ("ij,jk,ki", (2, 3), (3, 2), (2, 2)), (",->", (), ()), (",i->i", (), (3,)),
-    # the ellipsis, and lengths of 1 that broadcast
-    ("...ij,...jk", (2, 1, 2, 3), (2, 3, 2)), ("...i->...", (2, 3, 2)), ("i...j,j", (2, 2, 3), (3,)),
-    ("...,...", (2, 1), (3,)), ("ij,ij->ij", (2, 1), (2, 3)), ("bh i d, bh j d -> bh i j", (1, 2, 2, 3), (1, 2, 2, 3)),
-]
-
 
 def matmul_row(x, y):
     return row(f"matmul {x} @ {y}", lambda x, y: x @ y, np.matmul, normal(*x), normal(*y, seed=1))
 
 
-def einsum_row(subscripts, *shapes):
-    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
-    return row(f"einsum {subscripts}", lambda *xs: mg.einsum(subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs),
-               *arrays, view=len(shapes) == 1)
-
-
 LINEAR_ALGEBRA = [
     *(matmul_row(x, y) for x, y in MATMUL_SHAPES),
     row("matmul of a constant", lambda x: constant([[1.0, 2]], x) @ x, lambda x: np.array([[1, 2]]) @ x, normal(2, 3)),
-    *(einsum_row(*line) for line in EINSUMS),
 ]
 
 MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, True]])
@@ -222,11 +201,22 @@ INDEXING = [
 ]
 
 
-ONE_NUMBER = [
-    row("norm of one number", mg.norm, np.abs, nonzero()),
+ONE_NUMBER = [  # a number is one element along axis 0, and its index may have one dimension or none
+    row("norm of one number", mg.norm, lambda x: np.sqrt(x * x), nonzero()),
     row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
     row("repeat of one number along its axis", lambda x: mg.repeat(x, [3], axis=-1), lambda x: x.repeat(3), nonzero()),
-    row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
+    row("take from a number", lambda x: mg.take(x, [0, -1], axis=-1), lambda x: x.repeat(2), normal()),
+    *(row(f"gather from a number by {index}", lambda x, i=index: mg.gather(x, 0, i),
+          lambda x, i=index: x.repeat(np.size(i)).reshape(np.shape(i)), normal()) for index in (0, [-1], [0, 0])),
+    *(row(f"{name} of a number, axis={axis}", lambda x, n=name, a=axis: getattr(mg, n)(x, a), lambda x: x, distinct())
+      for name in ("sort", "cumsum") for axis in (0, -1)),
+    row("argsort of a number", lambda x: mg.argsort(x), lambda x: np.array(0), distinct(), differentiable=False,
+        out_dtype=np.int64),
+    *(alike(name, array, None) for name in ("sort", "cumsum") for array in (distinct(2, 3), distinct())),
 ]
-ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
-                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING, *ONE_NUMBER]
+SORTING = [
+    *(alike("sort", distinct(2, 4, 3), axis) for axis in (-1, 0)),
+    *(alike("argsort", distinct(2, 4, 3), axis, differentiable=False, out_dtype=np.int64) for axis in (0, None)),
+]
+ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *ROWS_SHAPE, *LINEAR_ALGEBRA, *INDEXING, *SORTING,
+                   *ONE_NUMBER]

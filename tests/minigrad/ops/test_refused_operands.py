@@ -39,7 +39,7 @@ TAKERS = {  # an operation that is given `bad`, or an array of it
     "add": lambda bad: X + bad, "reversed": lambda bad: ops.sub(bad, X), "equal": lambda bad: ops.equal(X, bad),
     "clip": lambda bad: X.clip(bad), "where": lambda bad: mg.where(X > 0, X, bad),
     "masked_fill": lambda bad: X.masked_fill(X > 0, bad), "pad": lambda bad: mg.pad(X, ((1, 1), (1, 1)), value=bad),
-    "index_put": lambda bad: mg.index_put(X, 0, bad), "setitem": lambda bad: X.__setitem__(0, bad),
+    "setitem": lambda bad: X.__setitem__(0, bad),
     "copy_": lambda bad: X.clone().copy_(bad), "full": lambda bad: mg.full((3,), bad), "Tensor": Tensor,
     "full_like": lambda bad: mg.full_like(X, bad), "linspace": lambda bad: mg.linspace(0, bad, 3), "arange": mg.arange,
     "gradient": lambda bad: Tensor(1.0, requires_grad=True).clone().backward(bad),
@@ -79,11 +79,10 @@ FLOATS, ROWS_OF_X, PLACES = np.array([[2.0, 3.0], [5.0, 7.0]]), np.array([[1, 0]
 MASK = np.array([[True, False], [True, True]])
 DOORS = {  # of a tensor (2, 2), and an array
     "mul": (lambda x, a: x * a + a * x, FLOATS), "power": (lambda x, a: x ** a, FLOATS),
-    "matmul": (lambda x, a: x @ a @ x - a @ x, FLOATS), "dot": (lambda x, a: mg.dot(x, a), FLOATS),
-    "einsum": (lambda x, a: mg.einsum("ij,kj->ik", x, a), FLOATS), "outer": (lambda x, a: x.outer(a), FLOATS),
+    "matmul": (lambda x, a: x @ a @ x - a @ x, FLOATS), "minimum": (mg.minimum, FLOATS),
     "stack": (lambda x, a: mg.stack([x, a]), FLOATS), "list": (lambda x, a: x * [a, a], FLOATS),
     "concatenate": (lambda x, a: mg.concatenate([x, a], None), FLOATS),
-    "index_put": (lambda x, a: x.index_put(([1, 0],), a), FLOATS), "mse_loss": (F.mse_loss, FLOATS),
+    "mse_loss": (F.mse_loss, FLOATS),
     "Tensor": (lambda x, a: x * Tensor(a), FLOATS), "Tensor, nested": (lambda x, a: x * Tensor([a, a]), FLOATS),
     "from_numpy": (lambda x, a: x * mg.from_numpy(a), FLOATS),
     "copy_": (lambda x, a: x * mg.zeros((2, 2)).copy_(a), FLOATS),
@@ -144,12 +143,6 @@ def test_a_state_with_masked_elements_changes_nothing():
 # --- Of numbers
 
 
-@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
-def test_none_is_neither_true_nor_false(name):
-    with pytest.raises(TypeError, match=name):
-        getattr(ops, name)(X, None)
-
-
 def test_functions_of_integer_arrays_alone_keep_their_fractions():
     for name in ("erf", "erfc", "sigmoid"):
         whole = np.array([-1, 0, 2])
@@ -158,6 +151,6 @@ def test_functions_of_integer_arrays_alone_keep_their_fractions():
 
 def test_the_bits_of_floats_are_refused():
     for call in (lambda: X & X, lambda: X | 1, lambda: ~X):
-        with pytest.raises(TypeError, match=r"bitwise_\w+: .* float32; minigrad.ops.logical_"):
+        with pytest.raises(TypeError, match=r"bitwise_\w+: .*float32"):
             call()
     assert (Tensor([6, 5]) & Tensor([3, 3])).tolist() == [2, 1]

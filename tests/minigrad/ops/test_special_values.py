@@ -18,9 +18,7 @@ INF, NAN = math.inf, math.nan
 
 # --- Every operation, against its reference --------------------------------------------------------
 
-# References that are formulas, which meet ∞ - ∞ elsewhere or sort otherwise; what counts, which NaN cannot be; and what
-# compares two arrays made of one.
-OTHERWISE = ("sort descending", "topk", "argsort None", "argsort descending")
+OTHERWISE = ("argsort None",)  # NumPy's own need not keep the order of equal elements
 
 
 def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -65,7 +63,7 @@ def test_values_and_warnings_are_numpys(row, device):
         if np.shape(expected) != found.shape:  # of rows that choose places by the values
             continue
         np.testing.assert_allclose(host(found), expected, rtol=1e-12, atol=1e-12, err_msg=name)
-        blas = {"invalid"} if row.ops[0] in ("matmul", "dot", "inner", "tensordot", "einsum") else set()  # at times
+        blas = {"invalid"} if row.ops[0] == "matmul" else set()  # at times
         assert device != "cpu" or ours <= allowed | blas, name
 
 
@@ -117,8 +115,6 @@ FORMS = {
     "upper bound of clip": (lambda x: mg.clip(constant(1.0, x), None, x), [NAN, -INF, INF], [NAN, -INF, 1],
                             [1, 2, 0]),
     "where": (lambda x: mg.where(x > 0, x, 0.0), [NAN, -INF, INF], [0, 0, INF], [0, 0, 4]),
-    "prod": (lambda x: mg.prod(x), [2, INF, 3], INF, [INF, 6, INF]),
-    "cumprod": (lambda x: mg.cumprod(x, 0), [2, INF, 3], [2, INF, INF], [INF, 28, INF]),
     "norm": (lambda x: mg.norm(x, axis=0), [3, NAN, 4], NAN, [NAN, NAN, NAN]),
     "exp": (mg.exp, [NAN, -INF, INF], [NAN, 0, INF], [NAN, 0, INF]),
     "tanh": (mg.tanh, [NAN, -INF, INF], [NAN, -1, 1], [NAN, 0, 0]),
