@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, numeric_dtype, public
-from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device, to_numpy
+from minigrad.arguments import listed, numbers_on, numeric_dtype, public
+from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import numeric
@@ -324,30 +324,24 @@ def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
     if isinstance(dtype, int | float):  # Tensor(2, 3)
         raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
                         "minigrad.zeros((2, 3)) does")
-    if isinstance(data, TensorBase):
-        data = data._data
-    if not is_array(data):
-        without_dtype = not isinstance(data, np.generic)
-        try:
-            data = np.asarray(_unwrap_nested(data))
-        except ValueError as error:
-            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
-        if without_dtype and dtype is None:
-            data = _in_default_dtype(data)
-    data = numeric(data, "Tensor")
-    moved = to_device(data, device_of(data) if device is None else parse_device(device))
-    target_dtype = data.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
+    given = data._data if isinstance(data, TensorBase) else listed(data, "Tensor")
+    array = given if is_array(given) else np.asarray(given)
+    if dtype is None and not isinstance(given, np.generic) and not is_array(given):
+        array = _in_default_dtype(array)
+    array = numeric(array, "Tensor")
+    moved = to_device(array, device_of(array) if device is None else parse_device(device))
+    target = array.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
     with on_device_of(moved):
-        return moved.astype(target_dtype, copy=moved is data)
+        return moved.astype(target, copy=moved is given)
 
 
-def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _in_default_dtype(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """What a list of Python numbers becomes; an empty one is floating."""
-    if listed.dtype.kind == "f" or not listed.size:
-        return listed.astype(np.float32)
-    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
-        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
-    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
+    if numbers.dtype.kind == "f" or not numbers.size:
+        return numbers.astype(np.float32)
+    if numbers.dtype.kind == "u" and numbers.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"Tensor: the integer {numbers.max()} does not fit int64; name a dtype")
+    return numbers.astype(np.int64) if numbers.dtype.kind in "iu" else numbers
 
 
 def _index_on(index: Any, device: str) -> Any:
@@ -360,20 +354,8 @@ def _index_on(index: Any, device: str) -> Any:
     if isinstance(index, TensorBase):
         return index if device_of(index._data) == device else to_device(index._data, device)
     if isinstance(index, list):
-        listed = np.asarray(_unwrap_nested(index))
-        index = listed if listed.size else listed.astype(np.int64)
+        places = np.asarray(listed(index, "index"))
+        index = places if places.size else places.astype(np.int64)
     elif isinstance(index, np.ndarray):
         index = plain(index, "index").copy()
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
-
-
-def _unwrap_nested(data: Any) -> Any:
-    """Nested lists with host tensors inside, as nested lists of arrays."""
-    if isinstance(data, TensorBase):
-        if data._requires_grad and recording.get():
-            raise TypeError("Tensor: a list of tensors that require a gradient would become a constant; join them with "
-                            "minigrad.stack, or give .detach() or float() of each for a constant")
-        return to_numpy(data._data)
-    if isinstance(data, (list, tuple)):
-        return [_unwrap_nested(item) for item in data]
-    return plain(data, "Tensor") if isinstance(data, np.ndarray) else data
