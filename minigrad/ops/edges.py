@@ -52,7 +52,7 @@ def _product(x, y):
 
 
 _product.gradient(x=lambda g, y: _product(g, y),
-                 y=lambda g, x: _product(g, x))
+                  y=lambda g, x: _product(g, x))
 
 
 def quietly(function: Callable[..., Any], *operands: Any) -> Any:

@@ -49,7 +49,7 @@ mul = row("mul", lambda x, y: x * y, "``x * y``.", x=lambda g, y: g * y, y=lambd
 div = row("div", lambda x, y: x / y, "``x / y``; integers give float32. A gradient of exactly 0 stays 0 at y = 0.",
           floating=True,
           x=lambda g, y: g / y if has_no_zeros(y) else quotient(g, y, y != 0),
-          y=lambda g, y, out: -g * out / y if has_no_zeros(y) else -quotient(_product(g, out), y, y != 0))
+          y=lambda g, y, out: -g * out / y if has_no_zeros(y) else -_product(g, quietly(div, out, y)))
 neg = row("neg", lambda x: -x, "``-x``.", x=lambda g: -g)
 square = row("square", lambda x: x * x, "``x²``.", x=lambda g, x: g * x * 2)
 floor_divide = row("floor_divide", lambda x, y: x // y, "``x // y``, the floor of the quotient. No gradient.")
@@ -70,7 +70,8 @@ def power(x, y):
     return x ** y
 
 
-power.gradient(x=lambda g, x, y: base_slope(g, x, y) if isinstance(y, (int, float)) else base_slopes(g, x, y),
+power.gradient(x=lambda g, x, y: base_slope(g, x, y) if isinstance(y, (int, float)) else
+               _product(g, _base_slope(x, y)),
                y=lambda g, x, out: exponent_slope(g, x, out))
 
 
@@ -87,19 +88,24 @@ def base_slope(g: Any, x: Any, y: float) -> Any:
     return _product(g, y * quietly(power, x, y - 1))
 
 
-def base_slopes(g: Any, x: Any, y: Any) -> Any:
-    """``g · y · x**(y-1)`` for an array of exponents; 0 where an exponent of 0 meets a power that is infinite."""
-    constant = (x == 0) & (y == 0)
-    return _product(g, _product(y, where(constant, 0.0, quietly(power, x, where(constant, 1.0, y - 1)))))
+@primitive(broadcasts=True, fresh=True)
+def _base_slope(x, y):
+    """``y · x**(y-1)`` for an array of exponents; 0 where an exponent of 0 meets a power that is infinite."""
+    return _product(y, quietly(power, x, y - 1))
+
+
+_base_slope.gradient(x=lambda g, x, y: _product(g, _product(y, _base_slope(x, y - 1))),
+                     y=lambda g, x, y: _product(
+                         g, _product(quietly(power, x, y - 1), 1 + _product(y, quietly(log, x)))))
 
 
 def exponent_slope(g: Any, x: Any, out: Any) -> Any:
-    """``g · out · log x``; at x = 0, where ``0**y`` does not change with y > 0, it is 0, and -∞ where y < 0."""
+    """``g · out · log x``; at x = 0, where ``0**y`` does not change with y > 0, it is 0, also at y = 0, and else -∞."""
     if isinstance(x, (int, float)):
         return g * out * (where(isinf(out), -out, 0.0) if x == 0 else math.log(x) if x > 0 else math.nan)
     if has_no_zeros(x > 0):
         return g * out * log(x)
-    return _product(g, _product(out, quietly(log, where((x != 0) | isinf(out) | isnan(out), x, 1.0))))
+    return _product(g, _product(out, quietly(log, where((x != 0) | (out != 1), x, 1.0))))
 
 
 # --------------------------------------------------------------------------- functions of one operand

@@ -1,5 +1,6 @@
 """Where formulas lose digits, overflow, jump or end: poles, kinks, ties and infinities, without warnings."""
 
+import itertools
 import math
 
 import numpy as np
@@ -79,6 +80,15 @@ def test_a_true_singularity_is_infinite(function, place, value, slope):
     np.testing.assert_array_equal(func.jvp(function, (x,), (one,))[1].numpy(), [slope])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_quotient_of_infinities_has_one_slope():
+    for x, y in itertools.product([0.0, 1.0, INF, -INF, NAN], [INF, -INF]):
+        divisor = Tensor([y], requires_grad=True)
+        backward = mg.grad(x / divisor, divisor)
+        forward = func.jvp(lambda y, x=x: x / y, (Tensor([y]),), (Tensor([1.0]),))[1]
+        np.testing.assert_array_equal(forward.numpy(), backward.numpy())
+
+
 def test_the_slope_is_the_derivative_of_a_gradient_of_zero():
     w, x = Tensor([0.0], requires_grad=True), Tensor([0.0], requires_grad=True)
     by_x = mg.grad(w * mg.sqrt(x), x, create_graph=True)
@@ -133,12 +143,13 @@ def test_forward_mode_is_the_jacobian_where_an_operand_is_zero(row):
             np.testing.assert_allclose(func.jvp(f, (x,), (Tensor(t),))[1].numpy(), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_the_mixed_second_derivative_of_a_power_at_exponent_zero(device):
-    """d²(xʸ)/dx dy = xʸ⁻¹ (1 + y log x), which is 1/x at y = 0; the same in either order."""
-    x = Tensor([2.0, 0.5, 3.0], dtype=np.float64, device=device, requires_grad=True)
-    y = Tensor([0.0, 0.0, 1.0], dtype=np.float64, device=device, requires_grad=True)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_mixed_second_derivative_of_a_power_where_the_exponent_or_the_base_is_zero(device):
+    """d²(xʸ)/dx dy = xʸ⁻¹ (1 + y log x), which is 1/x at y = 0, and -∞ at x = 0 for 0 < y ≤ 1; in either order."""
+    x = Tensor([2.0, 0.5, 3.0, 0.0, 0.0, 0.0, 0.0], dtype=np.float64, device=device, requires_grad=True)
+    y = Tensor([0.0, 0.0, 1.0, 0.5, 1.0, 1.5, -1.0], dtype=np.float64, device=device, requires_grad=True)
     by_x, by_y = mg.grad((x ** y).sum(), [x, y], create_graph=True)
-    expected = [0.5, 2.0, 1 + np.log(3.0)]
+    expected = [0.5, 2.0, 1 + np.log(3.0), -INF, -INF, 0, INF]
     np.testing.assert_allclose(host(mg.grad(by_x.sum(), y, retain_graph=True)), expected, rtol=1e-14)
     np.testing.assert_allclose(host(mg.grad(by_y.sum(), x)), expected, rtol=1e-14)
 
