@@ -13,9 +13,8 @@ def matmul(x, y):
 
     ``(…, n, k) @ (…, k, m) → (…, n, m)``; the leading axes broadcast.
     """
-    left, right = getattr(x, "shape", ()), getattr(y, "shape", ())
-    if left[-1:] != right[-2:][:1]:
-        raise ValueError(f"matmul: x.shape[-1] == y.shape[{-2 if len(right) > 1 else 0}], got {left} and {right}")
+    if x.shape[-1:] != y.shape[-2:][:1]:
+        raise ValueError(f"matmul: x.shape[-1] == y.shape[{-2 if y.ndim > 1 else 0}], got {x.shape} and {y.shape}")
     return x @ y
 
 

@@ -31,7 +31,8 @@ def matmul_gradient_y(g, x):
 
 def has_one_right_hand_matrix(x: Any, y: Any) -> bool:
     """Whether one matrix multiplies all the rows of several; on the host those that BLAS can multiply."""
-    return getattr(y, "ndim", 0) == 2 and x.ndim > 2 and (type(x) is not np.ndarray or x.dtype.char in "fd")
+    matrices = getattr(y, "ndim", 0) == 2 and getattr(x, "ndim", 0) > 2
+    return matrices and (type(x) is not np.ndarray or x.dtype.char in "fd")
 
 
 add_body(matmul, has_one_right_hand_matrix, matmul_of_rows, x=matmul_gradient_x, y=matmul_gradient_y)

@@ -35,8 +35,11 @@ ELSEWHERE = {
 EXPLICIT = {"where", "clip", "round", "zeros_like", "bitwise_and", "bitwise_or", "bitwise_not"}
 NAMES = [name for name, op in ops.OPERATIONS.items() if op.__module__ == "minigrad.ops.elementwise"]
 
+BY_NAME = [of_each_element(name) for name in NAMES if name not in EXPLICIT]
+BINARY = {row.name: (row.op, row.reference) for row in BY_NAME if len(row.arrays) == 2 and row.differentiable}
+
 ELEMENTWISE = [
-    *(of_each_element(name) for name in NAMES if name not in EXPLICIT),
+    *BY_NAME,
     row("sub from a number", lambda x: 2 - x, lambda x: 2 - x, normal(2, 3)),
     row("div a number", lambda x: 2 / x / 3, lambda x: 2 / (3 * x), nonzero(2, 3)),
     row("power 2", lambda x: x ** 2, np.square, normal(2, 3)),

@@ -6,8 +6,8 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, ops
 
+from tests.minigrad.ops import rows
 from tests.minigrad.ops.row import host
-from tests.minigrad.ops.rows import ROWS
 
 FLOATS = F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 INTEGERS = I32, I64, U8, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
@@ -15,15 +15,8 @@ NUMBERS = [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.float16(2.5), np.l
            np.bool_(True)]
 
 BINARY = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "power": lambda x, y: x ** y,
-    "remainder": lambda x, y: x % y,
-    "floor_divide": lambda x, y: x // y,
-    "maximum": mg.maximum,
-    "minimum": mg.minimum,
+    **{name: op for name, (op, _) in rows.BINARY.items()},
+    "floor_divide": mg.floor_divide,
     "where": lambda x, y: mg.where((x if isinstance(x, Tensor) else y) > 0, x, y),
 }
 JOINING = {
@@ -74,7 +67,7 @@ def test_the_wider_float_wins_and_gradients_keep_their_own(name, device):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_results_of_integers_are_numpys_but_float32_in_place_of_float64(device):
-    for row in ROWS:
+    for row in rows.ROWS:
         if row.name == "power by constants":  # some are negative
             continue
         arrays = [(np.abs(np.rint(np.nan_to_num(array, posinf=9, neginf=-9))) + 1).astype(np.int64)

@@ -71,7 +71,7 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     ("tile", "2.0", TypeError, lambda: X.tile(2.0)),
     # products
     ("matmul", "(2, 3) and (2, 3)", ValueError, lambda: X @ X),
-    ("matmul", "(2, 3) and ()", ValueError, lambda: X @ 2),
+    ("matmul", "arrays", TypeError, lambda: X @ 2),
     ("matmul", "(4, 3, 2)", ValueError, lambda: mg.broadcast_to(X, (2, 2, 3)) @ mg.broadcast_to(X.T, (4, 3, 2))),
     # places
     ("getitem", "2", IndexError, lambda: X[2]),
