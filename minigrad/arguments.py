@@ -85,17 +85,16 @@ def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
     return asarray_on(device, values.item() if isinstance(values, np.generic) else values, dtype)
 
 
-def listed(data: Any, operation: str) -> Any:
+def listed(data: Any, operation: str, inside: bool = False) -> Any:
     """Arrays and tensors, alone or in nested lists with numbers, as plain arrays; those in lists are in host memory."""
     if isinstance(data, TensorBase):
         if data._requires_grad and recording.get():
             raise TypeError(f"{operation}: a tensor that requires a gradient would become a constant; join several by "
                             "minigrad.stack, repeat one by minigrad.broadcast_to, or give .detach() for a constant")
-        return data._data
+        return to_numpy(data._data) if inside else data._data
     if isinstance(data, (list, tuple)):
-        parts = [listed(part, operation) for part in data]
-        return [to_numpy(part) if is_array(part) else part for part in parts]
-    return plain(data, operation)
+        return [listed(part, operation, True) for part in data]
+    return plain(data, operation) if isinstance(data, np.ndarray) else data
 
 
 def public(function: F, precision: str | None = None) -> F:
