@@ -104,9 +104,9 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     if axis is None or not x.shape:
         x, axis = ravel(x), axis or 0
     counts = to_numpy(raw(repeats)) if is_array(raw(repeats)) else np.asarray(repeats)
-    if counts.dtype.kind not in "iu":
+    if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeats must be integers, got {counts.dtype}")
-    return take(x, np.repeat(np.arange(x.shape[axis]), counts), axis)
+    return take(x, np.repeat(np.arange(x.shape[axis]), counts.astype(np.int64)), axis)
 
 
 def along(indices: Any, axis: int) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ def filled(shape, value):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_operation_refuses_an_array_of_it_beside_a_tensor(kind):
-    rows = [row for row in ROWS if len(row.arrays) > 1 and not row.name.startswith("bitwise")]  # these compare first
+    rows = [row for row in ROWS if len(row.arrays) > 1 and "y > 0" not in row.name]  # these compare first
     for row, place in itertools.chain(*[itertools.product([row], range(len(row.arrays))) for row in rows]):
         operands = [Tensor(array) for array in row.arrays]
         operands[place] = filled(row.arrays[place].shape, KINDS[kind])

@@ -18,7 +18,7 @@ INF, NAN = math.inf, math.nan
 
 # --- Every operation, against its reference --------------------------------------------------------
 
-OTHERWISE = ("argsort None",)  # NumPy's own need not keep the order of equal elements
+OTHERWISE = "argsort"  # NumPy's own need not keep the order of equal elements
 
 
 def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
