@@ -46,16 +46,15 @@ def row(expression: str, *arrays: Array, like: str = "", **options: Any) -> Row:
     In it ``np`` is NumPy, and ``c(values, x)`` an array or a tensor of constants, where x is.
     """
     found = tuple(name for name in re.findall(r"[a-z]\w*", expression) if name in ops.OPERATIONS)
-    of_numpy = {**vars(scipy.special), **vars(np), "c": constant}
     shapes = " ".join(str(array.shape) for array in arrays)
-    return Row(f"{expression} {shapes}", found or ("getitem",), written(expression, {**vars(ops), "c": constant}),
-               written(like or expression, of_numpy), arrays, **options)
+    return Row(f"{expression} {shapes}", found or ("getitem",), function(expression),
+               function(like or expression, {**vars(scipy.special), **vars(np)}), arrays, **options)
 
 
-def written(expression: str, names: dict[str, Any]) -> Callable[..., Any]:
-    operands = ", ".join(f"{name}=None" for name in "xyz")
-    function: Callable[..., Any] = eval(f"lambda {operands}: {expression}", {**names, "np": np, "inf": math.inf})  # noqa: S307 - of our own writing
-    return function
+def function(expression: str, names: dict[str, Any] | None = None) -> Any:
+    """The function of x, y and z that an expression of these `names` is, by default those of the operations."""
+    names = {**(vars(ops) if names is None else names), "np": np, "c": constant, "inf": math.inf, "nan": math.nan}
+    return eval(f"lambda x, y=None, z=None: {expression}", names)  # noqa: S307 - of our own writing
 
 
 def rows(table: dict[str, Any], **options: Any) -> list[Row]:
