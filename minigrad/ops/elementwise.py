@@ -137,11 +137,17 @@ ceil = row("ceil", lambda x: xp(x).ceil(x).astype(x.dtype, copy=False),
 sigmoid = row("sigmoid", lambda x: device.expit(x), "``1 / (1 + e⁻ˣ)``; far below 0 it has all its digits, too.", True,
               x=lambda g, out: g * (out - out * out))
 erf = row("erf", lambda x: device.erf(x), "The error function, ``2/√π ∫₀ˣ exp(-t²) dt``.", True,
-          x=lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))))
+          x=lambda g, x: g * (bell(x, 1) * (2 / math.sqrt(math.pi))))
 erfc = row("erfc", lambda x: device.erfc(x), "``1 - erf(x)``; far above 0 it has all its digits, too.", True,
-           x=lambda g, x: g * (exp(-(x * x)) * (-2 / math.sqrt(math.pi))))
+           x=lambda g, x: g * (bell(x, 1) * (-2 / math.sqrt(math.pi))))
 relu = row("relu", lambda x: xp(x).maximum(x, 0), "``max(x, 0)``; the gradient at 0 is 0, and passes where x is NaN.",
            x=lambda g, out: where(out != 0, g, 0.0))  # positive, or NaN
+
+
+def bell(x: Any, width: float) -> Any:
+    """``exp(-x²/width)``, of an array or a tensor; the digits of x² that float32 lacks would count far out."""
+    wide = x.astype(np.float64)
+    return exp(wide * wide * (-1 / width)).astype(x.dtype)
 
 
 @primitive
