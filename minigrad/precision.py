@@ -110,7 +110,7 @@ def autocasting() -> bool:
 def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
     """``with autocast():`` runs products and attention in float16, and softmax, norms and losses in float32, on a GPU.
 
-    Inside, linear maps, matrix products, einsum and attention take float32 inputs in float16; softmax, norms and losses
+    Inside, linear maps, matrix products and attention take float32 inputs in float16; softmax, norms and losses
     take float16 inputs in float32; everything else runs in what it is given. Parameters stay float32, and their
     gradients arrive in float32. A backward, inside or outside, runs in the precisions of what was recorded.
     An operation with an input that is float64 or integer is left as it is. One that would cast a tensor in host memory

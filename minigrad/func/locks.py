@@ -27,7 +27,7 @@ class Lock(list[int]):
         if self.held:
             raise RuntimeError(
                 f"{self.operation}: the function changes one of its arguments in place, which its derivative would not "
-                "know of; build a new tensor with minigrad.where or .index_put(indices, values), or change a copy, "
+                "know of; build a new tensor with minigrad.where, or change a copy, "
                 "x.detach().clone(), through which no gradient flows")
         self.version[index] = count
 

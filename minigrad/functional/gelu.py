@@ -9,7 +9,7 @@ from minigrad import device, ops
 from minigrad.arguments import public
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.ops.exponential import bell
+from minigrad.ops.elementwise import bell
 
 _LINEAR, _CUBIC = math.sqrt(2 / math.pi), 0.044715 * math.sqrt(2 / math.pi)
 _FLAT = 10.0  # from here on tanh u is 1 to the last digit of float64; in float16 the cube of x would soon overflow

@@ -44,7 +44,7 @@ OVER_AN_AXIS = {
     "mean": (mg.mean, np.mean),
     "var": (mg.var, np.var),
     "std": (mg.std, np.std),
-    "norm": (lambda x, axis: mg.norm(x, None, axis), lambda x, axis: np.sqrt((x * x).sum(axis=axis))),
+    "norm": (lambda x, axis: mg.norm(x, axis), lambda x, axis: np.sqrt((x * x).sum(axis=axis))),
     "exp logsumexp": (lambda x, axis: mg.exp(mg.logsumexp(x - 10.0, axis)),
                       lambda x, axis: np.exp(x - 10).sum(axis=axis)),
     "cumsum": (mg.cumsum, np.cumsum),
@@ -119,9 +119,6 @@ OVER_ROWS = {
         lambda w: F.layer_norm(Tensor(x), Tensor(np.ones(COLUMNS, x.dtype)), w), COLUMNS, x),
     "rms_norm's weight": lambda x: gradient(lambda w: _rms_norm(Tensor(np.ones_like(x)), w, 0.0), COLUMNS, x),
     "tile": lambda x: gradient(lambda w: mg.tile(w, (len(x), 1)), COLUMNS, x),
-    "einsum of one": lambda x: mg.einsum("ij->j", Tensor(x)),
-    "einsum of two": lambda x: mg.einsum("ij,ikj->jk", Tensor(x), Tensor(np.ones((len(x), 1, COLUMNS), x.dtype)))[:, 0],
-    "einsum's gradient": lambda x: gradient(lambda w: mg.einsum("j,ij->ij", w, Tensor(np.ones_like(x))), COLUMNS, x),
     "repeat": lambda x: gradient(lambda w: mg.repeat(w, len(x), axis=0), (1, COLUMNS), x)[0],
 }
 
