@@ -34,7 +34,7 @@ def mean_over(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def running_sums(x: Any, axis: int) -> Any:
     """``x.cumsum(axis)``, as `sum_over`."""
-    long = type(x) is np.ndarray and x.dtype.char == "f" and x.shape[axis] > LONG
+    long = type(x) is np.ndarray and x.dtype.char == "f" and x.size > LONG
     if long or x.dtype.char == "e":
         return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
     return x.cumsum(axis=axis)
