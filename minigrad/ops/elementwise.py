@@ -14,6 +14,7 @@ sake of their speed: guard the argument too, ``where(x < 9, exp(where(x < 9, x, 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,7 @@ mul = row("mul", lambda x, y: x * y, "``x * y``.", x=lambda g, y: g * y, y=lambd
 div = row("div", lambda x, y: x / y, "``x / y``; integers give float32. A gradient of exactly 0 stays 0 at y = 0.",
           floating=True,
           x=lambda g, y: g / y if has_no_zeros(y) else quotient(g, y, y != 0),
-          y=lambda g, y, out: -g * out / y if has_no_zeros(y) else -_product(g, quietly(div, out, y)))
+          y=lambda g, y, out: -g * out / y if has_no_zeros(y) else -_product(g, quietly(operator.truediv, out, y)))
 neg = row("neg", lambda x: -x, "``-x``.", x=lambda g: -g)
 square = row("square", lambda x: x * x, "``x²``.", x=lambda g, x: g * x * 2)
 floor_divide = row("floor_divide", lambda x, y: x // y, "``x // y``, the floor of the quotient. No gradient.")
@@ -114,8 +115,8 @@ exp = function("exp", "``eˣ``. Where it overflows, so does its slope, and even 
                x=lambda g, out: g * out)
 expm1 = function("expm1", "``eˣ - 1``, exact near x = 0.",
                  x=lambda g, x: g * exp(x))  # not out + 1, which has lost the digits of eˣ where x is far below 0
-log = function("log", "The natural logarithm. A gradient of exactly 0 stays 0 where x is not positive.",
-               x=lambda g, x: quotient(g, x, x > 0))
+log: Any = function("log", "The natural logarithm. A gradient of exactly 0 stays 0 where x is not positive.",
+                    x=lambda g, x: quotient(g, x, x > 0))
 log2 = function("log2", "The logarithm to base 2, with the edges of `log`.",
                 x=lambda g, x: quotient(g, x * math.log(2), x > 0))
 log10 = function("log10", "The logarithm to base 10, with the edges of `log`.",
