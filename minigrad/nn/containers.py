@@ -29,17 +29,17 @@ class ModuleList(Module):
         return self
 
     def __len__(self) -> int:
-        return len(list(self.children()))
+        return sum(1 for _ in self)
 
     __iter__ = Module.children
 
     def __getitem__(self, index: int | slice) -> Any:
-        found = list(self.children())[index]
+        modules = list(self)
         if isinstance(index, slice):
             part = type(self).__new__(type(self))
-            ModuleList.__init__(part, found)
+            ModuleList.__init__(part, modules[index])
             return part
-        return found
+        return modules[index]
 
     def __setitem__(self, index: int, module: Module) -> None:
         self._set(range(len(self))[index], module)

@@ -51,11 +51,12 @@ class Module:
     # ------------------------------------------------------------------ attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kept = Parameter if isinstance(vars(self).get(name), Parameter) else Tensor if name in self._buffers else object
+        before = vars(self).get(name)
+        kept: Any = Parameter if isinstance(before, Parameter) else Tensor if name in self._buffers else object
         if not isinstance(value, kept | None):
             raise TypeError(f"{type(self).__name__}.{name} can be replaced by a {kept.__name__} or None, got "
                             f"{type(value).__name__}; change its values with {name}.copy_(...)")
-        parts = value.values() if isinstance(value, dict) else value
+        parts: Any = value.values() if isinstance(value, dict) else value
         if isinstance(value, list | tuple | dict) and any(isinstance(part, Parameter | Module) for part in parts):
             raise TypeError(f"{type(self).__name__}.{name}: parameters and modules inside a {type(value).__name__} "
                             "would not be found by parameters(); use a ModuleList, or one attribute for each")
