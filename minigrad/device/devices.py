@@ -16,7 +16,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy
 
@@ -52,11 +52,11 @@ def xp(array: Any) -> Any:
 
     Raises TypeError for anything that is neither an array nor a number (a list, a Tensor).
     """
-    namespace = _namespaces[type(array)]
-    if namespace is None:
-        raise TypeError(f"expected an array (NumPy's or CuPy's) or a number, got {type(array).__module__}."
-                        f"{type(array).__qualname__}")
-    return namespace
+    return _namespaces[type(array)] or _refuse(type(array))
+
+
+def _refuse(kind: type) -> NoReturn:
+    raise TypeError(f"expected an array (NumPy's or CuPy's) or a number, got {kind.__module__}.{kind.__qualname__}")
 
 
 def is_array(x: Any) -> bool:
@@ -124,9 +124,10 @@ def device_of(array: Any) -> str:
 
 def module_for(device: str) -> Any:
     """The namespace that makes arrays on ``device``; DeviceError, with cause and remedy, if it cannot be used."""
-    device = parse_device(device)
-    if device == "cpu":
-        return numpy
+    return numpy if device == "cpu" else _gpu_module(parse_device(device))
+
+
+def _gpu_module(device: str) -> Any:
     module = _find_cuda()
     count = module.cuda.runtime.getDeviceCount()
     if _index(device) >= count:
@@ -161,13 +162,16 @@ def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
 
 def to_device(array: Any, device: str) -> Any:
     """``array`` on ``device``: the same object if it is there already, else a copy."""
-    device = parse_device(device)
     if is_array(array) and device_of(array) == device:
         return array
-    if device == "cpu":
-        return to_numpy(array)
+    return to_numpy(array) if device == "cpu" else _to_gpu(array, parse_device(device))
+
+
+def _to_gpu(array: Any, device: str) -> Any:
+    if is_array(array) and device_of(array) == device:  # "cuda" is "cuda:0"
+        return array
     module = module_for(device)
-    with on_device(device):  # an array of another GPU is copied to the current device
+    with on_device(device):  # the current one, to which an array of another GPU is copied
         return module.array(array) if xp(array) is module else module.asarray(to_numpy(array))
 
 

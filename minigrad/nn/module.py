@@ -94,7 +94,7 @@ class Module:
 
     def children(self) -> Iterator[Module]:
         """The direct submodules."""
-        return (child for _, child in self.named_children())
+        return (value for value in vars(self).values() if isinstance(value, Module))
 
     def named_modules(self, remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """This module (named "") and all below it, parents first, with dotted names.
