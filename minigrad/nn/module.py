@@ -105,7 +105,8 @@ class Module:
         while stack:
             path, module = stack.pop()
             if id(module) not in seen:
-                seen |= {id(module)} if remove_duplicate else set()
+                if remove_duplicate:
+                    seen.add(id(module))
                 yield path, module
                 stack += [(_dotted(path, name), child) for name, child in module.named_children()][::-1]
 
@@ -135,7 +136,8 @@ class Module:
         for path, module in self.named_modules(remove_duplicate):
             for name, value in own(module):
                 if id(value) not in seen:
-                    seen |= {id(value)} if remove_duplicate else set()
+                    if remove_duplicate:
+                        seen.add(id(value))
                     yield _dotted(path, name), value
 
     def num_parameters(self) -> int:

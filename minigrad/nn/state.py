@@ -55,7 +55,7 @@ def match_state(
         for what in ("shape", "dtype"):
             if getattr(array, what) != getattr(tensor, what):
                 problems.append(f"{name}: {what} {getattr(array, what)} given, {getattr(tensor, what)} needed")
-        if array.shape == tensor.shape and not same_values(arrays[tied], array):
+        if not same_values(arrays[tied], array):
             problems.append(f"{name}: differs from {tied}, with which it is tied here")
     if problems:
         raise ValueError(f"{operation}: nothing was changed, because of\n  " + "\n  ".join(problems))

@@ -63,6 +63,8 @@ def test_a_parameter_stays_one_and_a_buffer_a_tensor():
         block.offset = np.ones(3)
     block.offset = minigrad.zeros((3,))
     assert dict(block.named_buffers())["offset"] is block.offset
+    block.offset = nn.Parameter(np.zeros(3, np.float32))
+    assert "offset" not in dict(block.named_parameters())  # it is not learnt
     assert "scale" in dict(block.named_parameters())
 
 

@@ -41,6 +41,7 @@ def test_zero_stays_zero_and_nan_is_seen(device):
     np.testing.assert_array_equal(to_numpy(params[0].grad.data), np.zeros(3))
     assert clip_grad_norm_(make([None]), 1.0) == clip_grad_norm_([], 1.0) == 0.0
     assert math.isnan(clip_grad_norm_(make([[np.nan, 1.0], [2.0]], device), 1.0))
+    assert clip_grad_norm_(make([[np.inf, 1.0], [2.0]], device), math.inf) == math.inf
     (p,) = make([np.zeros((2, 2))])
     p.grad.data = np.asfortranarray([[3.0, 0.0], [4.0, 0.0]])
     assert clip_grad_norm_(p, 1.0) == 5.0

@@ -58,10 +58,11 @@ def test_not_enabled_it_does_nothing(device):
     assert scaler.scale(params[0]) is params[0]
     set_gradients(params, 0)
     set_gradients(plain, 0)
-    scaler.unscale_(optimizer)
-    scaler.step(optimizer)
-    scaler.update()
-    alone.step()
+    for _ in range(2):
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        alone.step()
     assert bits(params, optimizer) == bits(plain, alone)
     assert (scaler.is_enabled(), scaler.get_scale(), scaler.state_dict()) == (False, 1.0, {})
     scaler.load_state_dict({})
@@ -87,8 +88,11 @@ def test_calls_in_the_wrong_order(gpu):
     refused(scaler.update)
     refused(scaler.step, optimizer)
     set_gradients(params, 0)
+    loss = (params[0] * params[0].grad).sum()
     scaler.unscale_(optimizer)
     refused(scaler.unscale_, optimizer)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
     scaler.step(optimizer)
     refused(scaler.step, optimizer)
     refused(scaler.unscale_, optimizer)
