@@ -14,8 +14,8 @@ from tests.strict_cupy.ndarray import NAMES, bind
 
 ROOT = Path(__file__).parents[1]
 # What a call of these functions is, by its path below the module cupy, and what a parameter of these names is.
-CALLS = {"xp": "", "module_for": "", "require_cuda": "", "_find_cuda": "",
-         "cuda_device": "cuda.Device", "get_default_memory_pool": "cuda.MemoryPool"}
+CALLS = {"xp": "", "module_for": "", "_find_cuda": "", "on_device": "cuda.Device",
+         "get_default_memory_pool": "cuda.MemoryPool"}
 PARAMETERS = {"namespace": "", "cupy": ""}
 
 # Every name by its path: the parameters of what is called, None for anything else.

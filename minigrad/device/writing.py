@@ -21,16 +21,21 @@ def add_at(array: Any, index: Any, values: Any) -> None:
     many values for an element. On a GPU the additions are atomic: their order varies between runs, and so do a floating
     sum's last bits. There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
     """
-    dtype, host = array.dtype, is_host(array)
-    many = host and dtype.char == "f" and np.size(values) > max(LONG, MANY * array.size)
-    if host and dtype.kind == "f" and array.ndim > 1 and isinstance(index, np.ndarray) and index.dtype.kind == "i":
+    namespace, kind, host = xp(array), array.dtype.char, is_host(array)
+    many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
+    if host and kind in "efd" and array.ndim > 1 and isinstance(index, np.ndarray) and index.dtype.kind == "i":
         add_rows(array, index, values)
-    elif dtype.char == "e" or many:
-        add_in_double(array, index, values)
-    elif host:
-        np.add.at(array, index, values)
-    else:
-        add_on_gpu(array, index, values)
+        return
+    with on_device_of(array):
+        if kind == "e" or many:
+            wide = array.astype(np.float64)
+            # Of two dtypes it takes 20 times as long.
+            namespace.add.at(wide, index, namespace.asarray(values, np.float64))
+            array[...] = wide
+        elif array.dtype == np.int64 and not host:  # CuPy adds to uint64: the same, modulo 2⁶⁴
+            namespace.add.at(array.view(np.uint64), index, namespace.asarray(values, np.int64).view(np.uint64))
+        else:
+            namespace.add.at(array, index, values)
 
 
 def add_rows(array: Any, index: Any, values: Any) -> None:
@@ -43,33 +48,3 @@ def add_rows(array: Any, index: Any, values: Any) -> None:
     rows, columns = np.unique(np.arange(len(array))[index].reshape(-1), return_inverse=True)
     selection = sparse.csr_array((np.ones(index.size), columns, np.arange(index.size + 1)), (index.size, rows.size))
     array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
-
-
-def add_in_double(array: Any, index: Any, values: Any) -> None:
-    """`add_at` by way of a copy of the array in float64."""
-    namespace = xp(array)
-    with on_device_of(array):
-        wide = array.astype(np.float64)
-        namespace.add.at(wide, index, namespace.asarray(values, np.float64))  # of two dtypes it takes 20 times as long
-        array[...] = wide
-
-
-def add_on_gpu(array: Any, index: Any, values: Any) -> None:
-    """`add_at` of an array on a GPU."""
-    namespace = xp(array)
-    with on_device_of(array):
-        if array.dtype == np.int64:  # CuPy adds to uint64: the same, modulo 2⁶⁴
-            array, values = array.view(np.uint64), namespace.asarray(values, np.int64).view(np.uint64)
-        namespace.add.at(array, index, values)
-
-
-def fill_rows(array: Any, rows: Any, value: float) -> None:
-    """``array[rows] = value`` in place, for `rows` a boolean array, of which True says to fill that row.
-
-    On a GPU every element is looked at: for a boolean index CuPy would count what is True, and so wait for the GPU.
-    """
-    if is_host(array):
-        array[rows] = value
-    else:
-        with on_device_of(array):
-            xp(array).copyto(array, value, where=rows.reshape(-1, *[1] * (array.ndim - 1)))

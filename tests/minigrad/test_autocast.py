@@ -1,5 +1,7 @@
 """autocast on a GPU: what runs in float16 and what in float32, derivatives of any order, attention's softmax."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def every_case(table):
 
 def outcome(function, inputs, cast=None):
     """The output and the gradients for a fixed gradient of the output; `cast`: of inputs that were cast by hand."""
-    with autocast(enabled=cast is None):
+    with autocast() if cast is None else nullcontext():
         out = function(*[x if cast is None else x.astype(cast) for x in inputs])
     draw = np.random.default_rng(1).standard_normal(out.shape).astype(out.dtype)
     return out, grad(out, inputs, Tensor(draw, device=out.device))
@@ -118,25 +120,14 @@ def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(fo
 # --- The switch
 
 
-def test_it_can_be_switched_off_inside(gpu):
+def test_it_nests_and_decorates(gpu):
     x, w = tensors(gpu, (3, 4), (5, 4))
     with autocast():
-        with autocast(enabled=False):
-            assert F.linear(x, w).dtype == SINGLE
-        with autocast(np.float16):
+        with autocast():
             assert F.linear(x, w).dtype == HALF
         assert F.linear(x, w).dtype == HALF
     assert F.linear(x, w).dtype == SINGLE
     assert autocast()(F.linear)(x, w).dtype == HALF
-
-
-@pytest.mark.parametrize(("dtype", "error", "named"), [
-    ("bfloat16", ValueError, "no bfloat16"), (np.float64, ValueError, "float64"), (len, TypeError, r"@autocast\(\)"),
-    ([1], TypeError, r"\[1\]"),
-])
-def test_no_other_dtype(dtype, error, named):
-    with pytest.raises(error, match=f"autocast: .*{named}"):
-        autocast(dtype)
     assert not autocasting()
 
 
@@ -184,11 +175,11 @@ def test_second_derivatives(function, shapes, gpu):
     inputs, (point,) = tensors(gpu, *shapes), tensors(gpu, (1,), seed=3)
 
     def twice(cast):
-        with autocast(enabled=cast):
+        with autocast() if cast else nullcontext():
             out = (function(*inputs) * 1.0).astype(np.float32)
         out = (out * out * point).sum()
         first = grad(out, inputs, retain_graph=True)
-        with autocast(enabled=cast):
+        with autocast() if cast else nullcontext():
             again = grad(out, inputs, create_graph=True)
         for g, other in zip(first, again, strict=True):
             assert g.dtype == other.dtype == SINGLE
