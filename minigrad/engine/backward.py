@@ -131,7 +131,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     for root, gradient in roots:
         arriving.add(root, gradient, False)
     if receive is not None:
-        arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
+        arriving.expect(graph_of([root for root, _ in roots])[0].values())
     special = create_graph or interpreters()
     with surroundings_of(create_graph) if special else contextlib.nullcontext():
         while arriving.heap:
@@ -243,10 +243,11 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
     target = gradient_target((node.plan.recompute or composed)(node))
     for entry in interpreters():
         entry.expanded(node, target)
+    recorded = graph_of([target], newest)[0]
     if wanted is not None:
-        wanted.update(recorded_since(newest, target))
+        wanted.update(recorded)
     if arriving.expected:
-        arriving.expect(recorded_since(newest, target).values())
+        arriving.expect(recorded.values())
     arriving.add(target, g, False)
     return [None] * len(node.parents)
 
@@ -287,13 +288,16 @@ def saved_as_tensors(node: Node) -> list[Any]:
     return values
 
 
-def recorded_since(number: int, root: Any) -> dict[int, Any]:
-    """The nodes at or below `root` that are newer than `number`, by id."""
-    found: dict[int, Any] = {}
-    stack = [root]
+def graph_of(roots: Iterable[Any], since: int = -1) -> tuple[dict[int, Node], list[Any]]:
+    """The nodes at or below `roots` that are newer than the number `since`, by id; and the targets they lead to."""
+    newer: dict[int, Node] = {}
+    others: dict[int, Any] = {}
+    stack = list(roots)
     while stack:
         target = stack.pop()
-        if isinstance(target, Node) and target.number > number and id(target) not in found:
-            found[id(target)] = target
+        if type(target) is not Node or target.number <= since:
+            others[id(target)] = target
+        elif id(target) not in newer:
+            newer[id(target)] = target
             stack.extend(target.parents)
-    return found
+    return newer, list(others.values())

@@ -2,22 +2,22 @@
 
 Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016 (arXiv:1604.06174).
 
-It is the engine's expansion at work (`minigrad.engine.backward`): one node stands for the whole function; when a
-backward reaches it, the function runs again, is recorded in the node's place, and the traversal goes on through what it
-recorded. So parameters that the function refers to, nested checkpoints and derivatives of any order need no special
-care.
+One node stands for the whole function. It has no rules: when a backward reaches it, the function runs again and is
+recorded in the node's place, and the traversal goes on through what it recorded. So parameters that the function refers
+to, nested checkpoints and derivatives of any order need no special care.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import Setting, enable_grad, evaluation, recording
-from minigrad.engine.backward import recorded_since
+from minigrad.device.local import recording
+from minigrad.engine.backward import graph_of
 from minigrad.engine.interpreters import (
     Interpreter,
     Operands,
@@ -25,13 +25,13 @@ from minigrad.engine.interpreters import (
     interpret,
     interpreters,
     interpreting,
-    surroundings,
+    not_interpreting,
 )
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Primitive, body_kinds, primitive
+from minigrad.engine.primitive import Primitive, primitive
 from minigrad.engine.rules import Plan
-from minigrad.func.locks import locked
-from minigrad.func.trees import tree_leaves
+from minigrad.func.modules import replaced
+from minigrad.func.trees import tree_leaves, tree_map
 from minigrad.functional.bundle import bundle
 
 
@@ -43,11 +43,9 @@ class Reads(Interpreter):
 
     def add(self, values: Iterable[Any]) -> None:
         """The counters of the tensors among `values`, and in sequences among them."""
-        for value in values:
+        for value in tree_leaves(list(values)):
             if isinstance(value, TensorBase):
                 self.versions[id(value._version)] = value._version
-            elif isinstance(value, (tuple, list)):
-                self.add(value)
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Note what it reads."""
@@ -56,50 +54,66 @@ class Reads(Interpreter):
 
 
 class Segment:
-    """A call to be made again: the function, its arguments, and what the call depended on besides."""
+    """A call to be made again: the function, its arguments, the random state and the context that it ran in."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.rewriters, self.kinds, self.evaluation = interpreters(), body_kinds.get(), evaluation.get()
+        self.random_state, self.context, self.rewriters = random.get_state(), contextvars.copy_context(), interpreters()
 
-    def run(self) -> tuple[Any, Any]:
+    def run(self) -> tuple[Any, Callable[[Any], Any]]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
-        given = [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, TensorBase)]
-        with locked(given, "checkpoint"):
-            output = self.function(*self.args, **self.kwargs)
-        several = isinstance(output, (tuple, list))
-        parts = list(output) if several else [output]
-        for part in parts:
-            if not isinstance(part, TensorBase):
-                raise TypeError(f"checkpoint: the function must return a tensor, or a tuple or list of them, got "
-                                f"{type(part).__name__}")
-        places = [i for i, part in enumerate(parts) if part._requires_grad]
-        if not places:
-            return None, lambda whole: output
-        whole, apart = bundle([parts[i] for i in places])
-        others, kind = [wrap(part._data, None, part._version) for part in parts], type(output)
+        given = [leaf._version for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, TensorBase)]
+        before = [version[0] for version in given]
+        output = self.function(*self.args, **self.kwargs)
+        if before != [version[0] for version in given]:
+            raise RuntimeError("checkpoint: the function changes one of its arguments in place, which the second call "
+                               "would do again; change a copy")
+        for leaf in tree_leaves(output):
+            if not isinstance(leaf, TensorBase):
+                raise TypeError(f"checkpoint: the function must return tensors, got {type(leaf).__name__}")
+        recorded = [leaf for leaf in tree_leaves(output) if leaf._requires_grad]
+        whole, apart = bundle(recorded) if recorded else (None, lambda whole: [])
+        form = tree_map(lambda leaf: None if leaf._requires_grad else leaf, output)
 
         def in_place(whole: Any) -> Any:
-            results: list[Any] = list(others)
-            for place, part in zip(places, apart(whole), strict=True):
-                results[place] = part
-            return kind(results) if several else results[0]
+            parts = iter(apart(whole))
+            return tree_map(lambda leaf: next(parts) if leaf is None else leaf, form)
 
         return whole, in_place
 
+    def first_run(self) -> tuple[Any, Callable[[Any], Any]]:
+        """As `run`; the one tensor has a node that stands for what was recorded."""
+        oldest, reads = next_number(), Reads()
+        reads.add((self.args, self.kwargs))
+        with interpreting(reads):
+            whole, in_place = self.run()
+        if whole is None:
+            return None, in_place
+        reached = graph_of([whole._node], oldest)[1]
+        reads.add(reached)
+        # Of the tensors that the function reached, those that it made itself die with what it recorded.
+        references = [weakref.ref(target) for target in reached]
+        output = wrap(whole._data, None, whole._version)
+        del whole, reached
+        parents = [target for target in [reference() for reference in references] if target is not None]
+        versions = [(counter, counter[0], output._data) for counter in reads.versions.values()]
+        output._node = Node(_checkpoint, _plan, parents, (self,), versions, output._data.shape, output._data.dtype)
+        output._requires_grad = True
+        return output, in_place
+
     def run_again(self) -> Any:
-        """The differentiable results as one tensor, recorded, from the same random numbers."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(random.fork())
-            stack.enter_context(enable_grad())
-            stack.enter_context(evaluation.set_to(self.evaluation))
-            stack.enter_context(in_place_of_rewriters(self.rewriters))
-            stack.enter_context(Setting(body_kinds, lambda kinds: self.kinds))
-            for make in self.surroundings:
-                stack.enter_context(make())
-            random.set_state(self.random_state)
-            return self.run()[0]
+        """The differentiable results as one tensor, recorded: in the context of before, observed by who looks now."""
+        with in_place_of_rewriters(self.rewriters):
+            around = interpreters()
+
+        def again() -> Any:
+            with contextlib.ExitStack() as stack:
+                for context in (not_interpreting(Interpreter), *map(interpreting, around), random.fork(), replaced()):
+                    stack.enter_context(context)
+                random.set_state(self.random_state)
+                return self.run()[0]
+
+        return self.context.copy().run(again)
 
 
 def record_again(node: Node) -> Any:
@@ -110,7 +124,7 @@ def record_again(node: Node) -> Any:
         got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
         raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
                            f"{got} the second; it must depend on its arguments and parameters alone")
-    reached = {id(target) for target in boundary(gradient_target(whole), newest)}
+    reached = set(map(id, graph_of([gradient_target(whole)], newest)[1]))
     for parent in node.parents:
         if id(parent) not in reached:
             shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
@@ -138,7 +152,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     their gradients as ever.
 
     Args:
-        function: of tensors, to a tensor or a tuple or list of tensors; it must compute the same when called again.
+        function: of tensors, to a tensor, or tuples, lists or dictionaries of them; it must compute the same when
+            called again.
         args, kwargs: its arguments.
 
     Returns:
@@ -156,38 +171,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     def run(operands: Operands) -> Any:
         nonlocal in_place
-        output, in_place = _first_run(function, args, kwargs)
+        output, in_place = Segment(function, args, kwargs).first_run()
         return output
 
     given = (*args, *kwargs.values())
     output = interpret(_checkpoint, Operands(given, given), run)
     return in_place(output)
-
-
-def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> tuple[Any, Callable[[Any], Any]]:
-    """As `Segment.run`; in place of what the results were recorded with, they have a node that stands for it."""
-    segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
-    reads.add((args, tuple(kwargs.values())))
-    with interpreting(reads):
-        whole, in_place = segment.run()
-    if whole is None:
-        return None, in_place
-    reached = boundary(gradient_target(whole), oldest)
-    reads.add(reached)
-    # Of the tensors that the function reached, those that it made itself die with what it recorded.
-    references = [weakref.ref(target) for target in reached]
-    output = wrap(whole._data, None, whole._version)
-    del whole, reached
-    parents = tuple([target for target in [reference() for reference in references] if target is not None])
-    versions = tuple([(counter, counter[0], output._data) for counter in reads.versions.values()])
-    output._node = Node(_checkpoint, _plan, parents, (segment,), versions, output._data.shape, output._data.dtype)
-    output._requires_grad = True
-    return output, in_place
-
-
-def boundary(root: Any, number: int) -> list[Any]:
-    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
-    newer = recorded_since(number, root)
-    below = {id(parent): parent for node in newer.values() for parent in node.parents}
-    return [target for key, target in below.items() if key not in newer]

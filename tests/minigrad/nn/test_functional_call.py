@@ -50,7 +50,7 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     own = module.scale
     for values in ({"tied": SCALE}, {"scale": SCALE, "tied": SCALE}):
         assert functional_call(module, values, X).tolist() == [15.0, 27.0]
-    with pytest.raises(ValueError, match="'scale' and 'tied' are tied"):
+    with pytest.raises(ValueError, match="'tied' is tied"):
         functional_call(module, {"scale": SCALE, "tied": SCALE.clone()}, X)
     with pytest.raises(TypeError, match="mul"):
         functional_call(module, {"tied": SCALE}, "text")
