@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minigrad.device.local import enable_grad, is_grad_enabled
 from minigrad.engine.backward import graph_of
-from minigrad.engine.node import TensorBase, gradient_target
+from minigrad.engine.node import gradient_target
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 from minigrad.ops import zeros_like
 from minigrad.tensor import Tensor, gradients
@@ -31,30 +31,29 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
                  argnums: int | Sequence[int], name: str) -> None:
-        self.name, self.argnums, self.outside, given = name, argnums, is_grad_enabled(), list(args)
-        positions = [argnums] if isinstance(argnums, int) else argnums
-        if not all(-len(args) <= position < len(args) for position in positions):
-            raise ValueError(f"{name}: argnums {argnums!r} must name some of the {len(args)} positional arguments")
-        self.copies = [tree_map(self._copy, args[position]) for position in positions]
-        for position, copy in zip(positions, self.copies, strict=True):
+        self.name, self.outside, given = name, is_grad_enabled(), list(args)
+
+        def copied(position: int) -> Any:
+            if not -len(args) <= position < len(args):
+                raise ValueError(f"{name}: argnums {argnums!r} must name some of {len(args)} positional arguments")
+            copy = tree_map(self._copy, args[position])
             given[position] = tree_map(lambda leaf: leaf, copy)  # the function may change its dictionaries and lists
+            return copy
+
+        self.copies = tree_map(copied, argnums if isinstance(argnums, int) else tuple(argnums))
         self.inputs = tree_leaves(self.copies)
         with self._open(), enable_grad():
             self.value = function(*given, **kwargs)
-        outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, TensorBase)]
+        outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, Tensor)]
         self.continues = self.outside and any(
-            isinstance(leaf, TensorBase) and leaf._requires_grad and getattr(leaf, "open", True)
+            isinstance(leaf, Tensor) and leaf.requires_grad and getattr(leaf, "open", True)
             for leaf in graph_of(outputs)[1])
 
     def _copy(self, value: Any) -> Tensor:
         """A leaf of our own; or, if `value` requires a gradient, a tensor that is connected to it."""
         if isinstance(value, Tensor) and value.requires_grad and self.outside:
             return value.clone()
-        copy = Input(value)
-        if copy.dtype.kind != "f":
-            raise TypeError(f"{self.name}: only floating arguments can be differentiated, got {copy.dtype}; choose "
-                            "others by argnums")
-        return copy.requires_grad_()
+        return Input(value, requires_grad=True)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[None]:
@@ -77,19 +76,14 @@ class Call:
 
         They are recorded if the value continues, or a start requires a gradient. `keep`: there may be another pass.
         """
-        continues = self.continues or any(isinstance(start, TensorBase) and start._requires_grad for start in starts)
+        continues = self.continues or any(isinstance(start, Tensor) and start.requires_grad for start in starts)
         record = continues and is_grad_enabled()
         reached = [(out, start) for out, start in zip(outputs, starts, strict=True) if out.requires_grad]
         with self._open():
             found = gradients.grad([out for out, _ in reached], self.inputs, [start for _, start in reached],
                                    create_graph=record, retain_graph=keep or record, allow_unused=True)
-        filled = [zeros_like(x.detach()) if g is None else g for x, g in zip(self.inputs, found, strict=True)]
-        return self.by_argnums(filled)
-
-    def by_argnums(self, values: Iterable[Any]) -> Any:
-        """`values`, one for each input, in the form of the argument; a tuple of them where `argnums` is several."""
-        by_position = tree_like(self.copies, values)
-        return by_position[0] if isinstance(self.argnums, int) else tuple(by_position)
+        return tree_like(self.copies, [zeros_like(x.detach()) if g is None else g
+                                       for x, g in zip(self.inputs, found, strict=True)])
 
     def result(self) -> Any:
         """The value as the caller gets it: recorded only if somebody outside may go on from it."""

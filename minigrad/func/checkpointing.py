@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from minigrad import random
 from minigrad.device.local import recording
 from minigrad.engine.backward import graph_of
+from minigrad.engine.errors import shown
 from minigrad.engine.interpreters import (
     Interpreter,
     Operands,
@@ -39,18 +40,17 @@ class Reads(Interpreter):
     """Collects the version counters of all tensors that operations read."""
 
     def __init__(self) -> None:
-        self.versions: dict[int, list[int]] = {}
-
-    def add(self, values: Iterable[Any]) -> None:
-        """The counters of the tensors among `values`, and in sequences among them."""
-        for value in tree_leaves(list(values)):
-            if isinstance(value, TensorBase):
-                self.versions[id(value._version)] = value._version
+        self.counters: dict[int, list[int]] = {}
 
     def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
         """Note what it reads."""
-        self.add(operands.args)
+        self.counters.update({id(counter): counter for counter in counters_of(operands.args)})
         return proceed(operands)
+
+
+def counters_of(values: Any) -> list[list[int]]:
+    """The version counters of the tensors in nested `values`."""
+    return [value._version for value in tree_leaves(values) if isinstance(value, TensorBase)]
 
 
 class Segment:
@@ -62,16 +62,12 @@ class Segment:
 
     def run(self) -> tuple[Any, Callable[[Any], Any]]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
-        given = [leaf._version for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, TensorBase)]
-        before = [version[0] for version in given]
         output = self.function(*self.args, **self.kwargs)
-        if before != [version[0] for version in given]:
-            raise RuntimeError("checkpoint: the function changes one of its arguments in place, which the second call "
-                               "would do again; change a copy")
-        for leaf in tree_leaves(output):
+        leaves = tree_leaves(output)
+        for leaf in leaves:
             if not isinstance(leaf, TensorBase):
-                raise TypeError(f"checkpoint: the function must return tensors, got {type(leaf).__name__}")
-        recorded = [leaf for leaf in tree_leaves(output) if leaf._requires_grad]
+                raise TypeError(f"checkpoint: the function must return tensors, got {shown(leaf)}")
+        recorded = [leaf for leaf in leaves if leaf._requires_grad]
         whole, apart = bundle(recorded) if recorded else (None, lambda whole: [])
         form = tree_map(lambda leaf: None if leaf._requires_grad else leaf, output)
 
@@ -84,25 +80,26 @@ class Segment:
     def first_run(self) -> tuple[Any, Callable[[Any], Any]]:
         """As `run`; the one tensor has a node that stands for what was recorded."""
         oldest, reads = next_number(), Reads()
-        reads.add((self.args, self.kwargs))
+        versions = [(counter, counter[0], None) for counter in counters_of((self.args, self.kwargs))]
         with interpreting(reads):
             whole, in_place = self.run()
         if whole is None:
             return None, in_place
-        reached = graph_of([whole._node], oldest)[1]
-        reads.add(reached)
-        # Of the tensors that the function reached, those that it made itself die with what it recorded.
-        references = [weakref.ref(target) for target in reached]
         output = wrap(whole._data, None, whole._version)
-        del whole, reached
+        references = [weakref.ref(target) for target in graph_of([whole._node], oldest)[1]]
+        del whole  # and with what it recorded, the leaves that the function made for itself
         parents = [target for target in [reference() for reference in references] if target is not None]
-        versions = [(counter, counter[0], output._data) for counter in reads.versions.values()]
+        versions += [(counter, counter[0], None) for counter in reads.counters.values()]
         output._node = Node(_checkpoint, _plan, parents, (self,), versions, output._data.shape, output._data.dtype)
         output._requires_grad = True
         return output, in_place
 
-    def run_again(self) -> Any:
-        """The differentiable results as one tensor, recorded: in the context of before, observed by who looks now."""
+    def run_again(self, node: Node) -> Any:
+        """The one tensor again, recorded, to take the place of `node`.
+
+        In the context of the first run, but observed by those who observe the backward.
+        """
+        newest = next_number()
         with in_place_of_rewriters(self.rewriters):
             around = interpreters()
 
@@ -113,25 +110,17 @@ class Segment:
                 random.set_state(self.random_state)
                 return self.run()[0]
 
-        return self.context.copy().run(again)
-
-
-def record_again(node: Node) -> Any:
-    """Record the segment in the place of `node`."""
-    newest = next_number()
-    whole = node.saved[0].run_again()
-    if whole is None or tuple(whole.shape) != tuple(node.shape) or whole.dtype != node.dtype:
-        got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
-        raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
-                           f"{got} the second; it must depend on its arguments and parameters alone")
-    reached = set(map(id, graph_of([gradient_target(whole)], newest)[1]))
-    for parent in node.parents:
-        if id(parent) not in reached:
-            shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
-            raise RuntimeError(f"checkpoint: the function used a tensor of shape {shape} the first time that it "
-                               "did not use the second; give what changes, such as the variable of a loop, as an "
-                               "argument")
-    return whole
+        whole = self.context.copy().run(again)
+        if whole is None or (whole.shape, whole.dtype) != (node.shape, node.dtype):
+            raise RuntimeError(f"checkpoint: the function gave {node.shape} {node.dtype} the first time and "
+                               f"{shown(whole)} the second; it must depend on its arguments and parameters alone")
+        reached = set(map(id, graph_of([gradient_target(whole)], newest)[1]))
+        for parent in node.parents:
+            if id(parent) not in reached:
+                raise RuntimeError(f"checkpoint: the function used a tensor of shape {parent.shape} the first time "
+                                   "that it did not use the second; give what changes, such as the variable of a "
+                                   "loop, as an argument")
+        return whole
 
 
 @primitive
@@ -140,7 +129,7 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
 
 
 _checkpoint.recomputes = True
-_plan = Plan(needs=(), wanted=(), names=(), recompute=record_again)
+_plan = Plan(needs=(), wanted=(), names=(), recompute=lambda node: node.saved[0].run_again(node))
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -161,9 +150,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         TypeError: the function returned something else than tensors.
-        RuntimeError: the function changes one of its arguments in place, which the second call would do again; in the
-            backward, if that call gave another shape or dtype or used other tensors, or if a tensor that the first one
-            read was changed in place in between.
+        RuntimeError: in the backward, if an argument, or a tensor that the function read, was changed in place, by the
+            function itself or since; or if the second call gave another shape or dtype or used other tensors.
     """
     if not recording.get():
         return function(*args, **kwargs)

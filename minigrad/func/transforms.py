@@ -18,62 +18,50 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.engine.errors import shown
 from minigrad.func.call import Call
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like, tree_map
 from minigrad.ops import concatenate, zeros_like
-from minigrad.tensor import Tensor, as_tensor
+from minigrad.tensor import Tensor
 
 Function = Callable[..., Any]
 
 
-def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     """A function that returns ``(value, gradient)`` of `function`, which must return one number.
 
     Args:
-        function: to a tensor with a single element; with `has_aux`, to a pair of that and anything else.
+        function: to a tensor with a single element.
         argnums: with respect to which positional arguments; an int gives one gradient, a sequence a tuple of them. A
             gradient has the form of its argument.
-        has_aux: the result is then ``((value, auxiliary), gradient)``.
     """
-    return _value_and_grad(function, argnums, has_aux, "value_and_grad")
+    return _value_and_grad(function, argnums, "value_and_grad")
 
 
-def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """A function that returns the gradient of `function` alone; with `has_aux`, ``(gradient, auxiliary)``.
+def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """A function that returns the gradient of `function` alone; `function` and `argnums` as for `value_and_grad`.
 
-    `function`, `argnums` and `has_aux` are those of `value_and_grad`.
     (`minigrad.grad` differentiates tensors that were computed already.)
     """
-    both = _value_and_grad(function, argnums, has_aux, "grad")
-
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
-
-    return gradient
+    return _gradient(function, argnums, "grad")
 
 
-def _value_and_grad(function: Function, argnums: int | Sequence[int], has_aux: bool, name: str) -> Function:
+def _gradient(function: Function, argnums: int | Sequence[int], name: str) -> Function:
+    both = _value_and_grad(function, argnums, name)
+    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+
+
+def _value_and_grad(function: Function, argnums: int | Sequence[int], name: str) -> Function:
     def both(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, argnums, name)
         value = call.value
-        if has_aux:
-            if not isinstance(value, (tuple, list)) or len(value) != 2:
-                raise TypeError(f"{name}: with has_aux the function must return a pair (value, auxiliary), got a "
-                                f"{type(value).__name__}")
-            value = value[0]
         if not isinstance(value, Tensor) or value.size != 1:
-            got = f"shape {value.shape}; take its .sum(), or use vjp or jacobian" if isinstance(value, Tensor) else (
-                _no_tensor(value))
-            raise ValueError(f"{name}: the function must return one number, got {got}")
+            raise ValueError(f"{name}: the function must return a tensor of one number, got {shown(value)}; a larger "
+                             "one has a .sum(), a vjp and a jacobian")
         gradient = call.gradients([value], [None])
         return call.result(), gradient
 
     return both
-
-
-def _no_tensor(value: Any) -> str:
-    return f"{type(value).__name__}; return the tensor itself, without .item(), float() or .numpy()"
 
 
 def _tensors(value: Any, name: str) -> list[Any]:
@@ -81,25 +69,23 @@ def _tensors(value: Any, name: str) -> list[Any]:
     leaves = tree_leaves(value)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise TypeError(f"{name}: the function must return tensors, got {_no_tensor(leaf)}")
+            raise TypeError(f"{name}: the function must return tensors, got {type(leaf).__name__}; return the tensor "
+                            "itself, without .item(), float() or .numpy()")
     return leaves
 
 
 def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
     """The value of ``function(*primals)``, and the function ``v ↦ Jᵀ v`` from gradients of it to those of `primals`.
 
-    The second takes a tensor of the form of the value (nothing, if that is one number) and returns a gradient for each
-    primal: a tuple, or the gradient itself if there is one primal. It may be called many times.
+    The second takes v in the form of the value (nothing, if that is one number) and returns a gradient for each primal:
+    a tuple, or the gradient itself if there is one primal. It may be called many times.
     """
     call = Call(function, primals, {}, 0 if len(primals) == 1 else range(len(primals)), "vjp")
     outputs = _tensors(call.value, "vjp")
 
-    def pull_back(*cotangents: Any) -> Any:
-        starts: list[Any] = [None] * len(outputs)
-        if cotangents:
-            several = isinstance(call.value, (tuple, list))
-            nested = not several or (len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)))
-            starts = leaves_like((call.value,) if nested else call.value, cotangents, "vjp: gradients of the results")
+    def pull_back(cotangents: Any = None) -> Any:
+        starts = ([None] * len(outputs) if cotangents is None else
+                  leaves_like(call.value, cotangents, "vjp: gradients of the results"))
         return call.gradients(outputs, starts, keep=True)
 
     return call.result(), pull_back
@@ -115,13 +101,12 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
         tangents: one for each, of its form.
     """
     if not isinstance(primals, (tuple, list)):
-        raise TypeError(f"jvp: primals must be a tuple or list of arguments, got {type(primals).__name__}")
-    directions = leaves_like(tuple(primals), tangents, "jvp: tangents")
+        raise TypeError(f"jvp: primals must be a tuple or list of arguments, got {shown(primals)}")
+    directions = leaves_like(primals, tangents, "jvp: tangents")
     call = Call(function, primals, {}, range(len(primals)), "jvp")
     outputs = _tensors(call.value, "jvp")
     pulled = Call(lambda u: call.gradients(outputs, tree_leaves(u)), [tree_map(zeros_like, call.value)], {}, 0, "jvp")
-    pushed = pulled.gradients(tree_leaves(pulled.value), [as_tensor(t) for t in directions])
-    return call.result(), pushed
+    return call.result(), pulled.gradients(tree_leaves(pulled.value), directions)
 
 
 def jacobian(function: Function, argnums: int | Sequence[int] = 0) -> Function:
@@ -138,7 +123,7 @@ def _jacobian(function: Function, argnums: int | Sequence[int], name: str) -> Fu
         call = Call(function, args, kwargs, argnums, name)
         out = call.value
         if not isinstance(out, Tensor):
-            raise TypeError(f"{name}: the function must return a tensor, got {_no_tensor(out)}")
+            raise TypeError(f"{name}: the function must return one tensor, got {shown(out)}")
         rows = []
         for k in range(out.size):
             start = np.zeros(out.size, out.dtype)
@@ -147,7 +132,7 @@ def _jacobian(function: Function, argnums: int | Sequence[int], name: str) -> Fu
             rows.append(tree_leaves(call.gradients([out], [start], keep=True)))
         columns = [concatenate([x.detach()[None][:0], *[row[k][None] for row in rows]]).reshape(*out.shape, *x.shape)
                    for k, x in enumerate(call.inputs)]
-        return call.by_argnums(columns)
+        return tree_like(call.copies, columns)
 
     return derivative
 
@@ -158,8 +143,7 @@ def hessian(function: Function, argnums: int = 0) -> Function:
     The argument, which `argnums` names by its position, is a tensor x; the result has the shape
     ``(*x.shape, *x.shape)``.
     """
-    both = _value_and_grad(function, argnums, False, "hessian")
-    return _jacobian(lambda *args, **kwargs: both(*args, **kwargs)[1], argnums, "hessian")
+    return _jacobian(_gradient(function, argnums, "hessian"), argnums, "hessian")
 
 
 def hvp(function: Function, primals: Any, tangents: Any) -> Any:
@@ -173,10 +157,8 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
         primals: a tensor (or a dictionary of tensors, as parameters are), or a tuple or list of arguments.
         tangents: of the form of `primals`, and so is the result.
     """
-    several = isinstance(primals, (tuple, list))
-    args = primals if several else [primals]
     directions = leaves_like(primals, tangents, "hvp: tangents")
-    both = _value_and_grad(function, range(len(args)), False, "hvp")
-    call = Call(lambda *args: both(*args)[1], args, {}, range(len(args)), "hvp")
-    curved = call.gradients(tree_leaves(call.value), [as_tensor(t) for t in directions])
+    args = primals if isinstance(primals, (tuple, list)) else [primals]
+    call = Call(_gradient(function, range(len(args)), "hvp"), args, {}, range(len(args)), "hvp")
+    curved = call.gradients(tree_leaves(call.value), directions)
     return tree_like(primals, tree_leaves(curved))

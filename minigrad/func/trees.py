@@ -39,13 +39,7 @@ def leaves_like(tree: Any, other: Any, what: str) -> list[Any]:
     elif isinstance(tree, (tuple, list)) and isinstance(other, (tuple, list)) and len(tree) == len(other):
         pairs = list(zip(tree, other, strict=True))
     elif isinstance(tree, (dict, tuple, list)) or isinstance(other, (dict, tuple, list)):
-        raise ValueError(f"{what}: expected {_form(tree)}, got {_form(other)}")
+        raise ValueError(f"{what}: must be nested as {tree!r:.80}, got {other!r:.80}")
     else:
         return [other]
     return [leaf for mine, theirs in pairs for leaf in leaves_like(mine, theirs, what)]
-
-
-def _form(tree: Any) -> str:
-    if isinstance(tree, dict):
-        return f"a dictionary of {sorted(map(str, tree))}"
-    return f"a {type(tree).__name__}" + (f" of {len(tree)}" if isinstance(tree, (tuple, list)) else "")

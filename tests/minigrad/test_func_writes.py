@@ -92,10 +92,8 @@ def test_so_is_a_change_in_an_inner_transform_and_in_the_backward_of_a_checkpoin
 
 def test_a_pull_back_belongs_to_the_values_of_its_call():
     x = Tensor(np.ones(3))
-    gradient, same = func.grad(lambda x: ((x * x).sum(), x), has_aux=True)(x)
-    close(gradient, np.full(3, 2.0))
     _, pull_back = func.vjp(lambda x: x * x, x)
-    x[0] = same[0] = 7.0
+    x[0] = 7.0
     close(pull_back(Tensor(np.ones(3))), np.full(3, 2.0))
 
 
@@ -120,4 +118,4 @@ def test_a_checkpoint_that_would_change_its_argument_twice():
     """Each of the two runs would double it."""
     x = Tensor(np.ones(3), requires_grad=True)
     with pytest.raises(RuntimeError, match=r"checkpoint: .*in place"):
-        func.checkpoint(lambda x: (x.copy_(x.detach() * 2.0) * x).sum(), x)
+        func.checkpoint(lambda x: (x.copy_(x.detach() * 2.0) * x).sum(), x).backward()
