@@ -28,6 +28,7 @@ class Call(NamedTuple):
     rule: Function
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     adds: bool = False
+    joint: bool = False  # it returns the gradients of all inputs
 
 
 class Plan(NamedTuple):
@@ -42,7 +43,6 @@ class Plan(NamedTuple):
     keep: tuple[Source, ...] = ()
     calls: tuple[Call, ...] = ()  # one for each of `wanted`, or a single joint one
     again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
-    joint: bool = False
     fresh: bool = False  # what the calls return shares memory with nothing else
     expands: bool = False  # under create_graph the composition is recorded in the node's place
     recompute: Callable[[Node], Any] | None = None  # records the computation again; every backward uses it, not rules
@@ -125,7 +125,7 @@ class Body:
     def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> tuple[Call, ...]:
         """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
         if self.joint is not None:
-            return (Call(self.joint, self._pick(self.sources(self.joint), keep)),)
+            return (Call(self.joint, self._pick(self.sources(self.joint), keep), joint=True),)
         found = []
         for name in names:
             if name not in self.rules:
@@ -159,7 +159,7 @@ class Body:
         make: Any = namedtuple
         named = make("Needs", all_names, rename=True)
         self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
-                                 again, self.joint is not None, self.fresh, expands)
+                                 again, self.fresh, expands)
         return self.plans[needs]
 
 
