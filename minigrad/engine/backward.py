@@ -123,8 +123,11 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
-            with arriving.device(g):
+            if type(g) is np.ndarray:
                 send_gradients(node, g, arriving, wanted)
+            else:
+                with arriving.device(g):
+                    send_gradients(node, g, arriving, wanted)
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
             if receive is not None:
@@ -162,40 +165,44 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     calls = plan.calls if arriving.may_write else plan.again
-    together = calls[0].joint and calls[0].rule(*calls[0].pick(values))
-    if calls[0].joint and (not isinstance(together, (tuple, list)) or len(together) != len(plan.needs)):
-        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
-                        f"{len(plan.needs)} inputs (None where none is needed)")
     gradients: list[Any] = []
+    together = None
     for i, target in enumerate(node.parents):
+        rule, pick, adds, joint = calls[i]
         if wanted is not None and id(target) not in wanted:
             gradients.append(None)
             continue
-        if together:
+        if joint:
+            if together is None:
+                together = rule(*pick(values))
+                if len(together) != len(plan.needs):
+                    raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each "
+                                    f"of its {len(plan.needs)} inputs")
             gradient = together[plan.wanted[i]]
-        elif calls[i].adds:
+        elif adds:
             gradient = arriving.buffer(target, g)
-            calls[i].rule(gradient, *calls[i].pick(values))
+            rule(gradient, *pick(values))
         else:
-            gradient = calls[i].rule(*calls[i].pick(values))
-        if getattr(gradient, "shape", None) != target.shape or gradient.dtype != target.dtype:
-            gradient = match_input(gradient, target, node.primitive, plan.names[i])
+            gradient = rule(*pick(values))
+        like = target if type(target) is Node else target._data
+        if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
+            gradient = match_input(gradient, like, node.primitive, plan.names[i])
         gradients.append(gradient)
     return gradients
 
 
-def match_input(gradient: Any, target: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in the dtype of `target`, summed over the axes that were broadcast."""
+def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
+    """What a rule returned for the input `name`, in that input's dtype and summed over the axes that were broadcast."""
     shape = getattr(gradient, "shape", None)
     if shape is None:
         raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{target.shape}, not {gradient!r}")
-    if shape != target.shape:
-        if not primitive.broadcasts or not broadcasts_to(target.shape, shape):
+                        f"{like.shape}, not {gradient!r}")
+    if shape != like.shape:
+        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
             raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {shape} for an input of "
-                             f"shape {target.shape}")
-        gradient = sum_to(gradient, target.shape)
-    return gradient if gradient.dtype == target.dtype else gradient.astype(target.dtype)
+                             f"shape {like.shape}")
+        gradient = sum_to(gradient, like.shape)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation

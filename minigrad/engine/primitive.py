@@ -41,7 +41,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import device_of, is_array, on_device_of
+from minigrad.device import device_of, on_device_of
 from minigrad.device.local import Setting, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.interpreters import Operands, interpret, interpreters
@@ -285,15 +285,8 @@ class Primitive(Body, functools.partial[Any]):
         try:
             result = self._forward(self, args) if self.variadic else self.forward(*args)
         except (AttributeError, TypeError) as error:
-            self._require_arrays(args[0] if self.variadic else args, error)
-            raise
+            raise explain(error, args, self.name, self.parameters) from error
         return result[0] if self.has_saved else result
-
-    def _require_arrays(self, given: tuple[Any, ...], error: Exception) -> None:
-        """TypeError if none of the operands is an array, which explains the `error` that the forward raised."""
-        if not any(is_array(a) for a in given) and not str(error).startswith(f"{self.name}: "):
-            kinds = ", ".join(type(a).__name__ for a in given)
-            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
 
     def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.

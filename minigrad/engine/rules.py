@@ -41,7 +41,7 @@ class Plan(NamedTuple):
     wanted: tuple[int, ...]  # the inputs that do, by position
     names: tuple[str, ...]  # and by name
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `wanted`, or a single joint one
+    calls: tuple[Call, ...] = ()  # one for each of `wanted`
     again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
     fresh: bool = False  # what the calls return shares memory with nothing else
     expands: bool = False  # under create_graph the composition is recorded in the node's place
@@ -125,7 +125,7 @@ class Body:
     def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> tuple[Call, ...]:
         """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
         if self.joint is not None:
-            return (Call(self.joint, self._pick(self.sources(self.joint), keep), joint=True),)
+            return (Call(self.joint, self._pick(self.sources(self.joint), keep), joint=True),) * len(names)
         found = []
         for name in names:
             if name not in self.rules:

@@ -48,7 +48,7 @@ CALLS = [  # two parts of what is said: the operation, and what is wrong; the ki
     ("var", "'1'", TypeError, lambda: X.var(correction="1")),
     ("mT", "(3,)", ValueError, lambda: V.mT),
     ("sort", "(0, 1)", TypeError, lambda: mg.sort(X, (0, 1))),
-    ("transpose", "swapaxes(0, 1)", ValueError, lambda: X[None].transpose(0, 1)),
+    ("transpose", "(0, 1)", ValueError, lambda: X[None].transpose(0, 1)),
     ("moveaxis", "(0, 0)", ValueError, lambda: mg.moveaxis(X, (0, 0), (0, 1))),
     ("flatten", "end_axis 0", ValueError, lambda: X.flatten(1, 0)),
     ("diagonal", "-1", ValueError, lambda: X.diagonal(0, 1, -1)),
