@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -53,12 +54,10 @@ class Arriving:
             self.entries[id(target)] = [value, fresh, target]
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
-        elif not entry[1]:
+        elif not entry[1] or entry[0] is not value:  # else it is a buffer, into which a rule has added already
+            add = operator.iadd if entry[1] else operator.add
             with self.device(value):  # `to_device` sends gradients to other devices than the current one
-                entry[0], entry[1] = entry[0] + value, True
-        elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
-            with self.device(value):
-                entry[0] += value
+                entry[0], entry[1] = add(entry[0], value), True
 
     def device(self, value: Any) -> contextlib.AbstractContextManager[Any]:
         """A context in which new arrays are made where `value` is."""
@@ -165,19 +164,17 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     calls = plan.calls if arriving.may_write else plan.again
-    gradients: list[Any] = []
+    gradients: list[Any] = [None] * len(calls)
     together = None
     for i, target in enumerate(node.parents):
         rule, pick, adds, joint = calls[i]
         if wanted is not None and id(target) not in wanted:
-            gradients.append(None)
             continue
         if joint:
-            if together is None:
-                together = rule(*pick(values))
-                if len(together) != len(plan.needs):
-                    raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each "
-                                    f"of its {len(plan.needs)} inputs")
+            together = rule(*pick(values)) if together is None else together
+            if len(together) != len(plan.needs):
+                raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
+                                f"its {len(plan.needs)} inputs")
             gradient = together[plan.wanted[i]]
         elif adds:
             gradient = arriving.buffer(target, g)
@@ -187,7 +184,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         like = target if type(target) is Node else target._data
         if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
             gradient = match_input(gradient, like, node.primitive, plan.names[i])
-        gradients.append(gradient)
+        gradients[i] = gradient
     return gradients
 
 
