@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from minigrad.device import is_array
 from minigrad.device.local import Setting
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor, as_tensor
@@ -29,7 +28,6 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
             dictionary, is understood; a module that takes a tuple gets it in another: ``((a, b),)``.
 
     Raises:
-        TypeError: a value that is neither a tensor nor an array.
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
     if args and isinstance(args[0], tuple) and (len(args) == 1 or (len(args) == 2 and isinstance(args[1], dict))):
@@ -40,11 +38,9 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
     for name, value in parameters.items():
         if name not in own:
             raise ValueError(f"functional_call: {type(module).__name__} has no parameter {name!r}, nor a buffer")
-        if not isinstance(value, Tensor) and not is_array(value):
-            raise TypeError(f"functional_call: {name!r} must be a tensor or an array, got {type(value).__name__}")
-        if tuple(value.shape) != own[name].shape:
-            raise ValueError(f"functional_call: {name!r} has shape {own[name].shape}, got {tuple(value.shape)}")
         tensor = as_tensor(value)
+        if tensor.shape != own[name].shape:
+            raise ValueError(f"functional_call: {name!r} has shape {own[name].shape}, got {tensor.shape}")
         if given.setdefault(id(own[name]), tensor)._data is not tensor._data:
             raise ValueError(f"functional_call: {name!r} is tied, one tensor under two names, and got two values")
     with Setting(_replacements, lambda before: (*before, (module, given))), replaced():

@@ -35,7 +35,16 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Func
         argnums: with respect to which positional arguments; an int gives one gradient, a sequence a tuple of them. A
             gradient has the form of its argument.
     """
-    return _value_and_grad(function, argnums, "value_and_grad")
+    def both(*args: Any, **kwargs: Any) -> Any:
+        call = Call(function, args, kwargs, argnums, "grad")
+        value = call.value
+        if not isinstance(value, Tensor) or value.size != 1:
+            raise ValueError(f"grad: the function must return a tensor of one number, got {shown(value)}; a larger one "
+                             "has a .sum(), a vjp and a jacobian")
+        gradient = call.gradients([value], [None])
+        return call.result(), gradient
+
+    return both
 
 
 def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
@@ -43,25 +52,8 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
 
     (`minigrad.grad` differentiates tensors that were computed already.)
     """
-    return _gradient(function, argnums, "grad")
-
-
-def _gradient(function: Function, argnums: int | Sequence[int], name: str) -> Function:
-    both = _value_and_grad(function, argnums, name)
+    both = value_and_grad(function, argnums)
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
-
-
-def _value_and_grad(function: Function, argnums: int | Sequence[int], name: str) -> Function:
-    def both(*args: Any, **kwargs: Any) -> Any:
-        call = Call(function, args, kwargs, argnums, name)
-        value = call.value
-        if not isinstance(value, Tensor) or value.size != 1:
-            raise ValueError(f"{name}: the function must return a tensor of one number, got {shown(value)}; a larger "
-                             "one has a .sum(), a vjp and a jacobian")
-        gradient = call.gradients([value], [None])
-        return call.result(), gradient
-
-    return both
 
 
 def _tensors(value: Any, name: str) -> list[Any]:
@@ -115,20 +107,13 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     Its shape is ``(*result.shape, *argument.shape)``; for nested arguments the entries have that form. One backward for
     each element of the result. `function` returns a tensor; `argnums` is as for `value_and_grad`.
     """
-    return _jacobian(function, argnums, "jacobian")
-
-
-def _jacobian(function: Function, argnums: int | Sequence[int], name: str) -> Function:
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        call = Call(function, args, kwargs, argnums, name)
-        out = call.value
+        call = Call(function, args, kwargs, argnums, "jacobian")
+        out, rows = call.value, []
         if not isinstance(out, Tensor):
-            raise TypeError(f"{name}: the function must return one tensor, got {shown(out)}")
-        rows = []
+            raise TypeError(f"jacobian: the function must return one tensor, got {shown(out)}")
         for k in range(out.size):
-            start = np.zeros(out.size, out.dtype)
-            start[k] = 1
-            start = Tensor(start.reshape(out.shape), device=out.device)
+            start = Tensor(np.eye(1, out.size, k, out.dtype).reshape(out.shape), device=out.device)
             rows.append(tree_leaves(call.gradients([out], [start], keep=True)))
         columns = [concatenate([x.detach()[None][:0], *[row[k][None] for row in rows]]).reshape(*out.shape, *x.shape)
                    for k, x in enumerate(call.inputs)]
@@ -143,7 +128,7 @@ def hessian(function: Function, argnums: int = 0) -> Function:
     The argument, which `argnums` names by its position, is a tensor x; the result has the shape
     ``(*x.shape, *x.shape)``.
     """
-    return _jacobian(_gradient(function, argnums, "hessian"), argnums, "hessian")
+    return jacobian(grad(function, argnums), argnums)
 
 
 def hvp(function: Function, primals: Any, tangents: Any) -> Any:
@@ -159,6 +144,6 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
     """
     directions = leaves_like(primals, tangents, "hvp: tangents")
     args = primals if isinstance(primals, (tuple, list)) else [primals]
-    call = Call(_gradient(function, range(len(args)), "hvp"), args, {}, range(len(args)), "hvp")
+    call = Call(grad(function, range(len(args))), args, {}, range(len(args)), "hvp")
     curved = call.gradients(tree_leaves(call.value), directions)
     return tree_like(primals, tree_leaves(curved))

@@ -212,8 +212,8 @@ WRONG = {
     "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"\(3,\).* \(4,\)"),
     "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals"),
     "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor"),
-    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: "),
-    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: .* one number"),
+    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "jacobian: "),
+    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "grad: .* one number"),
 }
 
 
