@@ -55,7 +55,7 @@ class Arriving:
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
         elif not entry[1] or entry[0] is not value:  # else it is a buffer, into which a rule has added already
-            add = operator.iadd if entry[1] else operator.add
+            add: Any = operator.iadd if entry[1] else operator.add
             with self.device(value):  # `to_device` sends gradients to other devices than the current one
                 entry[0], entry[1] = add(entry[0], value), True
 

@@ -18,6 +18,7 @@ class Input(Tensor):
     """A copy of an argument, and a leaf. It is `open` while its transform may take the gradient by it."""
 
     __slots__ = ("open",)
+    open: bool
 
 
 class Call:

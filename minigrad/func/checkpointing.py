@@ -105,8 +105,10 @@ class Segment:
 
         def again() -> Any:
             with contextlib.ExitStack() as stack:
-                for context in (not_interpreting(Interpreter), *map(interpreting, around), random.fork(), replaced()):
-                    stack.enter_context(context)
+                for setting in (not_interpreting(Interpreter), *map(interpreting, around)):
+                    stack.enter_context(setting)
+                stack.enter_context(random.fork())
+                stack.enter_context(replaced())
                 random.set_state(self.random_state)
                 return self.run()[0]
 
