@@ -189,15 +189,17 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
 
 
 def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in that input's dtype and summed over the axes that were broadcast."""
+    """What a rule returned for the input `name`, in that input's dtype, summed over the axes that were broadcast.
+
+    An error if it is no array, or its shape is not that of an input that was broadcast.
+    """
     shape = getattr(gradient, "shape", None)
-    if shape is None:
-        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{like.shape}, not {gradient!r}")
+    if shape is None or (shape != like.shape and not (primitive.broadcasts and broadcasts_to(like.shape, shape))):
+        returned = repr(gradient) if shape is None else f"shape {tuple(shape)}"
+        raise (TypeError if shape is None else ValueError)(
+            f"{primitive.name}: its gradient rule for {name!r} returned {returned} for an input of shape "
+            f"{tuple(like.shape)}")
     if shape != like.shape:
-        if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
-            raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {shape} for an input of "
-                             f"shape {like.shape}")
         gradient = sum_to(gradient, like.shape)
     return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 

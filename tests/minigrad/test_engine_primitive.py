@@ -199,8 +199,8 @@ def test_a_tensor_where_no_rule_exists():
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize(("wrong", "error", "said"), [
-    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"\(2,\), not None"),
-    (lambda g: 1.0, TypeError, "not 1.0"),
+    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"returned None .*\(2,\)"),
+    (lambda g: 1.0, TypeError, "returned 1.0"),
 ])
 def test_a_rule_that_returns_no_fitting_array_is_named(wrong, error, said, create_graph):
     @primitive
