@@ -69,8 +69,8 @@ class Call:
                 leaf.open = False
         if any(leaf._version[0] for leaf in self.inputs):
             raise RuntimeError(f"{self.name}: the function changes one of its arguments in place, which its derivative "
-                               "would not know of; build a new tensor with minigrad.where or .index_put(indices, "
-                               "values), or change a copy, x.detach().clone(), through which no gradient flows")
+                               "would not know of; build a new tensor with minigrad.where, or change a copy, "
+                               "x.detach().clone(), through which no gradient flows")
 
     def gradients(self, outputs: Sequence[Any], starts: Sequence[Any], keep: bool = False) -> Any:
         """The gradients of `outputs` for each of `argnums`, in the form of the argument; zeros if none depends on it.
