@@ -14,11 +14,10 @@ from minigrad.ops import zeros_like
 from minigrad.tensor import Tensor, gradients
 
 
-class Input(Tensor):
-    """A copy of an argument, and a leaf. It is `open` while its transform may take the gradient by it."""
+class Ended(Tensor):
+    """The class of a copy of an argument while its transform takes no gradient: nobody can ask for one by this leaf."""
 
-    __slots__ = ("open",)
-    open: bool
+    __slots__ = ()
 
 
 class Call:
@@ -47,26 +46,26 @@ class Call:
             self.value = function(*given, **kwargs)
         outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, Tensor)]
         self.continues = self.outside and any(
-            isinstance(leaf, Tensor) and leaf.requires_grad and getattr(leaf, "open", True)
+            isinstance(leaf, Tensor) and leaf.requires_grad and not isinstance(leaf, Ended)
             for leaf in graph_of(outputs)[1])
 
     def _copy(self, value: Any) -> Tensor:
         """A leaf of our own; or, if `value` requires a gradient, a tensor that is connected to it."""
         if isinstance(value, Tensor) and value.requires_grad and self.outside:
             return value.clone()
-        return Input(value, requires_grad=True)
+        return Tensor(value, requires_grad=True)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[None]:
         """A block in which transforms inside, in any thread, see the copies as leaves; they must not be written to."""
-        own = [leaf for leaf in self.inputs if isinstance(leaf, Input)]
+        own = [leaf for leaf in self.inputs if leaf.is_leaf]
         for leaf in own:
-            leaf.open = True
+            leaf.__class__ = Tensor
         try:
             yield
         finally:
             for leaf in own:
-                leaf.open = False
+                leaf.__class__ = Ended
         if any(leaf._version[0] for leaf in self.inputs):
             raise RuntimeError(f"{self.name}: the function changes one of its arguments in place, which its derivative "
                                "would not know of; build a new tensor with minigrad.where, or change a copy, "

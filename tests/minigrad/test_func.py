@@ -1,5 +1,6 @@
 """Derivatives of functions: against finite differences and each other, nested, to third order."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -107,6 +108,14 @@ def test_gradients_and_products_with_the_hessian(case):
         full = func.hessian(energy)(*args)
         assert full.shape == args[0].shape * 2
         agree(host(full).reshape(args[0].size, -1) @ flat(direction), flat(func.hvp(energy, args[0], direction[0])))
+
+
+def test_the_function_gets_tensors_as_any_other():
+    def function(x):
+        assert type(x) is type(copy.deepcopy(x)) is Tensor
+        return (x * copy.copy(x)).sum()
+
+    close(func.grad(function)(np.ones(2)), np.ones(2))
 
 
 def test_arguments_may_be_arrays_and_numbers_and_others_are_passed_on():
