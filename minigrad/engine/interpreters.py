@@ -85,11 +85,6 @@ _entries: ContextVar[Entries] = ContextVar("minigrad.interpreters", default=())
 interpreters = _entries.get
 
 
-# Functions that make the contexts which a recomputation enters again, beside the interpreters.
-surroundings: ContextVar[tuple[Callable[[], contextlib.AbstractContextManager[None]], ...]] = ContextVar(
-    "minigrad.surroundings", default=())
-
-
 def interpreting(entry: Interpreter) -> Setting[Entries]:
     """A block, or a decorator, in which `entry` stands around every operation. Later ones of a phase are inner ones."""
     return Setting(_entries, lambda entries: entries if entry in entries else tuple(

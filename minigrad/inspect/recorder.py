@@ -145,13 +145,11 @@ def read_kept(node: Node) -> list[Kept] | None:
 
 def _askers(node: Node) -> dict[tuple[str, int], list[str]]:
     """For each saved value, the arguments whose rule asks for it by name."""
-    plan, names = node.plan, input_names(node)
-    wanted = [names] if plan.joint else [[name] for name in names]
     asking: dict[tuple[str, int], list[str]] = {}
-    for call, arguments in zip(plan.calls, wanted, strict=True):
+    for call, name in zip(node.plan.calls, input_names(node), strict=True):
         for source in node.primitive.sources(call.rule, skip=call.adds):
             if source[0] not in ("g", "needs"):
-                asking.setdefault(source, []).extend(arguments)
+                asking.setdefault(source, []).append(name)
     return asking
 
 

@@ -95,11 +95,7 @@ class Tensor(ArrayLike):
         self._data = given
 
     def bump_tick(self) -> None:
-        """Tell the tape that the raw array changes in place, so that a stale saved value is an error.
-
-        What writes calls it first: while `minigrad.func` differentiates with respect to the tensor, it raises a
-        RuntimeError.
-        """
+        """Tell the tape that the raw array changes in place, so that a stale saved value is an error."""
         self._version[0] += 1
 
     @property

@@ -150,10 +150,9 @@ def test_parameters_that_are_refused_at_the_definition(parameters, named):
 
 @pytest.mark.parametrize(("declare", "said"), [
     (lambda cube: cube.gradient(y=lambda g: g), "'y'.* x, shift"),
-    (lambda cube: cube.accumulating_gradient(shift=lambda buffer, g: None), "plain rule for 'shift'"),
     (lambda cube: cube.gradient(x=lambda g, z: g), "'z'"),
     (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composite"),
-], ids=["no parameter", "adding alone", "unknown", "saved"])
+], ids=["no parameter", "unknown", "saved"])
 def test_rules_that_are_refused_at_their_declaration(declare, said):
     with pytest.raises(TypeError, match=f"cube: .*{said}"):
         declare(make_cube())
@@ -178,8 +177,8 @@ def test_a_tensor_where_no_rule_exists():
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize(("wrong", "error", "said"), [
-    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"\(2,\), not None"),
-    (lambda g: 1.0, TypeError, "not 1.0"),
+    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"returned None .*\(2,\)"),
+    (lambda g: 1.0, TypeError, "returned 1.0"),
 ])
 def test_a_rule_that_returns_no_fitting_array_is_named(wrong, error, said, create_graph):
     @primitive
