@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 FAILED, WAITING, SPEAKS = 1, 2, 3  # tags: why a rank failed; it has waited for too long; it reports for all
-ALIKE = 1.0  # seconds in which rank 0 learns that all ranks have its mistake
-GRACE = 3.0  # seconds in which rank 0 reports a failure, before another rank does
+ALIKE = 3.0  # seconds in which rank 0 learns that all ranks have its mistake
+GRACE = 10.0  # seconds in which rank 0 reports a failure, before another rank does
 STAGGER = 0.1  # seconds between the ranks that would report in its place, and from a report to the end
 
 
