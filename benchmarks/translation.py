@@ -37,16 +37,16 @@ def counterpart(trainer: Trainer) -> TransformerByHand:
     size = max(config.source_vocab_size, config.target_vocab_size)
     model = TransformerByHand(Workload("run", size, config.d_model, config.num_heads, config.d_ff,
                                        config.num_encoder_layers, 1, config.max_length, config.dropout, padded=True))
-    sizes = {model.source_embedding: config.source_vocab_size, model.target_embedding: config.target_vocab_size,
-             model.generator: config.target_vocab_size}
-    for table, rows in sizes.items():
+    source, target = model.encoder.embedding["table"], model.decoder.embedding["table"]
+    for table, rows in ((source, config.source_vocab_size), (target, config.target_vocab_size),
+                        (model.projection, config.target_vocab_size)):
         table.weight = torch.nn.Parameter(table.weight[:rows].detach())
     if config.share_embeddings:
-        model.target_embedding.weight = model.source_embedding.weight
+        target.weight = source.weight
     if config.tie_output:
-        model.generator.weight = model.target_embedding.weight
+        model.projection.weight = target.weight
     state = {name: torch.from_numpy(tensor.numpy().copy()) for name, tensor in to_pytorch(trainer.model).items()}
-    state.setdefault("generator.weight", state["target_embedding.weight"])
+    state.setdefault("projection.weight", state["decoder.embedding.table.weight"])
     table = sinusoid(config.max_length, config.d_model).astype("float32")
     model.load_state_dict(state | {POSITIONS: torch.from_numpy(table)})
     return model
@@ -68,11 +68,12 @@ def main(folder: Path, threads: int) -> None:
                                   weight_decay=options.weight_decay, fused=True)
     batches = ((epoch, batch) for epoch in range(10**9) for batch in trainer.plan(epoch))
     best, weights = trainer.best, {}
+    own = {POSITIONS, "projection.weight"} if trainer.run.config.tie_output else {POSITIONS}
     while True:
         start, ended = time.perf_counter(), bool(limits_reached(progress, options))
         due = progress.step == options.valid_first or (progress.step > 0 and progress.step % options.valid_every == 0)
         if ended or (due and progress.step != progress.validated):
-            load_pytorch(trainer.model, model.state_dict(), rename={POSITIONS: None})
+            load_pytorch(trainer.model, model.state_dict(), rename=lambda name: None if name in own else name)
             found = trainer.validate()
             click.echo(f"step {progress.step}  {progress.seconds / 60:.2f} min  {found.describe(options.valid_metric)}")
             if found.better_than(best):
@@ -96,7 +97,7 @@ def main(folder: Path, threads: int) -> None:
         trainer.decide_end(progress.step - 1)
         trainer.scheduler.step()
         progress.seconds += time.perf_counter() - start
-    load_pytorch(trainer.model, weights, rename={POSITIONS: None})
+    load_pytorch(trainer.model, weights, rename=lambda name: None if name in own else name)
     pairs = decoded(trainer.valid_pairs, options)
     by_alpha = {alpha: score(trainer.translator(), pairs, options, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
     click.echo(json.dumps({"torch": torch.__version__, "updates": progress.step, "minutes": progress.seconds / 60,

@@ -1,5 +1,6 @@
 """Write on with GPT-2: python examples/gpt2.py model.safetensors tokenizer.json "Alan Turing theorized that"."""
 
+import re
 import sys
 
 from tokenizers import Tokenizer
@@ -8,29 +9,33 @@ from minigrad import nn
 from minigrad.checkpoint import load_tensors
 
 from transformer import LanguageModel, generate
-from transformer.interop import Fused, load_pytorch, transposed
+from transformer.interop import load_pytorch
 
-LAYER, ATTENTION = "layers.{}", "layers.{}.self_attention"
-NAMES = {
-    "wte": "table", "lm_head": "table", "wpe": "positions", "ln_f": "norm",
-    "h.{}.ln_1": f"{LAYER}.norm1",
-    "h.{}.attn.c_attn": Fused((f"{ATTENTION}.query", f"{ATTENTION}.key", f"{ATTENTION}.value"), transpose=True),
-    "h.{}.attn.c_proj": transposed(f"{ATTENTION}.output"),
-    "h.{}.ln_2": f"{LAYER}.norm2",
-    "h.{}.mlp.c_fc": transposed(f"{LAYER}.linear1"),
-    "h.{}.mlp.c_proj": transposed(f"{LAYER}.linear2"),
-    "h.{}.attn.bias": None, "h.{}.attn.masked_bias": None,  # the causal mask
-}
+NAMES = [
+    (r"^transformer\.", ""), ("^(wte|lm_head)", "table"), ("^wpe", "positions"), (r"^h\.", "layers."),
+    (r"attn\.c_attn\.", "self_attn.in_proj_"), (r"attn\.c_proj", "self_attn.out_proj"),
+    (r"mlp\.c_fc", "linear1"), (r"mlp\.c_proj", "linear2"), ("ln_f", "norm"), ("ln_", "norm"),
+]
 SIZES = {"vocab_size": 50257, "d_model": 768, "num_heads": 12, "num_layers": 12, "max_length": 1024}
+
+
+def rename(name):
+    """The name here of a tensor of the checkpoint, or None for a causal mask."""
+    for theirs, ours in NAMES:
+        name = re.sub(theirs, ours, name)
+    return None if re.search(r"\battn\.(masked_)?bias$", name) else name
+
+
+def turned(state):
+    """The same with matrices (out, in): those of GPT-2's layers are (in, out)."""
+    return {name: array.T if re.search(r"c_\w+\.weight", name) else array for name, array in state.items()}
 
 
 if __name__ == "__main__":
     weights, tokenizer, prompt = sys.argv[1:]
     with nn.no_init():
         model = LanguageModel(**SIZES, activation="gelu_tanh")
-    # Some files have the model within another, which projects to logits.
-    state = {name.removeprefix("transformer."): array for name, array in load_tensors(weights)[0].items()}
-    load_pytorch(model, state, rename=NAMES)
+    load_pytorch(model, turned(load_tensors(weights)[0]), rename=rename)
     text = Tokenizer.from_file(tokenizer)
     [found] = generate(model, [text.encode(prompt).ids], 40)
     print(prompt + text.decode(found.ids))

@@ -31,7 +31,7 @@ class Cached:
 
     def __init__(self, model: TransformerByHand, source: Tensor, tokens: int, beam: int) -> None:
         self.model = model
-        self.layers: list[DecoderLayer] = list(model.transformer.decoder.layers)
+        self.layers: list[DecoderLayer] = list(model.decoder.layers)
         memory, mask = model.encode(source)
         self.mask = None if mask is None else mask.repeat_interleave(beam, 0)
         self.memory = [[part.repeat_interleave(beam, 0) for part in layer.multihead_attn.project(memory, 1, 3)]
@@ -44,13 +44,13 @@ class Cached:
     def logits(self, last: Tensor) -> Tensor:
         """The last token of each row → logits of the next one, (rows, V), −inf for what never comes."""
         model = self.model
-        x = model.embed(model.target_embedding, last[:, None], self.length)
+        x = model.embed(model.decoder, last[:, None], self.length)
         for layer, cache, memory in zip(self.layers, self.cache, self.memory, strict=True):
             x = x + self.to_itself(layer.self_attn, layer.norm1(x), *cache)
             x = x + layer.cross_attention(layer.norm2(x), *memory, self.mask)
             x = x + layer.feed_forward(layer.norm3(x))
         self.length += 1
-        logits = model.generator(model.transformer.decoder.norm(x))[:, 0]
+        logits = model.projection(model.decoder.norm(x))[:, 0]
         logits[:, NEVER] = -torch.inf
         return logits
 

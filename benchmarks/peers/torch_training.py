@@ -93,11 +93,12 @@ class DecoderLayer(EncoderLayer):
 
 
 class Stack(nn.Module):
-    """The layers and the final norm of encoder or decoder."""
+    """The embeddings, the layers and the final norm of encoder or decoder."""
 
-    def __init__(self, layers: list[nn.Module], width: int) -> None:
+    def __init__(self, layers: list[nn.Module], table: nn.Embedding) -> None:
         super().__init__()
-        self.layers, self.norm = nn.ModuleList(layers), nn.LayerNorm(width)
+        self.embedding = nn.ModuleDict({"table": table})
+        self.layers, self.norm = nn.ModuleList(layers), nn.LayerNorm(table.embedding_dim)
 
     def forward(self, x: Tensor, *inputs: Tensor | None) -> Tensor:
         """(B, T, D) → (B, T, D)."""
@@ -115,29 +116,26 @@ class TransformerByHand(nn.Module):
         super().__init__()
         width, numbers = workload.d_model, range(workload.layers)
         self.padded = workload.padded
-        self.source_embedding = nn.Embedding(workload.vocabulary, width)
-        self.target_embedding = nn.Embedding(workload.vocabulary, width)
-        self.generator = nn.Linear(width, workload.vocabulary, bias=False)
+        self.projection = nn.Linear(width, workload.vocabulary, bias=False)
         self.dropout = nn.Dropout(workload.dropout)
         self.scale = math.sqrt(width)
         self.register_buffer("positions", torch.empty(workload.length, width))
-        self.transformer = nn.Module()
-        self.transformer.encoder = Stack([EncoderLayer(workload) for _ in numbers], width)
-        self.transformer.decoder = Stack([DecoderLayer(workload) for _ in numbers], width)
+        self.encoder = Stack([EncoderLayer(workload) for _ in numbers], nn.Embedding(workload.vocabulary, width))
+        self.decoder = Stack([DecoderLayer(workload) for _ in numbers], nn.Embedding(workload.vocabulary, width))
 
-    def embed(self, table: nn.Embedding, ids: Tensor, offset: int = 0) -> Tensor:
+    def embed(self, stack: Stack, ids: Tensor, offset: int = 0) -> Tensor:
         """ids (B, T), the first at position `offset` → (B, T, D)."""
-        return self.dropout(table(ids) * self.scale + self.positions[offset:offset + ids.shape[1]])
+        return self.dropout(stack.embedding["table"](ids) * self.scale + self.positions[offset:offset + ids.shape[1]])
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor | None]:
         """ids (B, S) → the memory (B, S, D), and who may attend to it, (B, 1, 1, S)."""
         mask = (source != PAD)[:, None, None, :] if self.padded else None
-        return self.transformer.encoder(self.embed(self.source_embedding, source), mask), mask
+        return self.encoder(self.embed(self.encoder, source), mask), mask
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """ids (B, S) and (B, T) → logits (B, T, V)."""
         memory, mask = self.encode(source)
-        return self.generator(self.transformer.decoder(self.embed(self.target_embedding, target), memory, mask))
+        return self.projection(self.decoder(self.embed(self.decoder, target), memory, mask))
 
 
 def loaded(workload: Workload, weights: str, threads: int, device: str = "cpu") -> TransformerByHand:

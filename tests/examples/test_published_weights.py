@@ -18,7 +18,7 @@ from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.reference import make_published as published
 from transformer import LanguageModel
-from transformer.interop import load_pytorch, to_pytorch
+from transformer.interop import load_pytorch
 
 tokenizers = pytest.importorskip("tokenizers")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -56,17 +56,22 @@ def weights_of(case):
     return published.draw(published.SHAPES[case](), list(published.SHAPES).index(case))
 
 
-def gradients_by_their_names(model, weights, rename):
-    """GPT-2's map leads back by itself; for pairs, a state of numbers in place of the weights tells which is whose."""
-    if isinstance(rename, dict):
-        return to_pytorch(model, rename=rename, gradients=True)
+def load(model, example, source):
+    """As the example does: GPT-2's matrices are turned before."""
+    state = load_tensors(source)[0] if isinstance(source, Path) else source
+    load_pytorch(model, example.get("turned", dict)(state), rename=example["rename"])
+
+
+def gradients_by_their_names(model, weights, example):
+    """A state of numbers in place of the weights tells which is whose; several of one number are stacked there."""
     values = {name: p.data.copy() for name, p in model.named_parameters()}
-    load_pytorch(model, {name: np.full(array.shape, float(i)) for i, (name, array) in enumerate(weights.items())},
-                 rename=rename)
-    names = {name: list(weights)[int(p.numpy().flat[0])] for name, p in model.named_parameters()}
+    load(model, example, {name: np.full(array.shape, float(i)) for i, (name, array) in enumerate(weights.items())})
+    found = {}
     for name, p in model.named_parameters():
+        if p.grad is not None:
+            found.setdefault(list(weights)[int(p.numpy().flat[0])], []).append(p.grad.numpy())
         p.data[...] = values[name]
-    return {names[name]: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return example.get("turned", dict)({name: np.concatenate(parts) for name, parts in found.items()})
 
 
 @pytest.mark.parametrize("with_prefix", [True, False], ids=["published", "without prefix"])
@@ -80,16 +85,16 @@ def test_outputs_and_every_gradient_are_those_of_the_formulas(case, with_prefix,
     if not with_prefix:
         state = {name.removeprefix(prefix): array for name, array in state.items()}
     save_tensors(tmp_path / "file", state)
-    load_pytorch(model.to(dtype=np.float64).eval(), tmp_path / "file", rename=example.get("rename", example["NAMES"]))
+    load(model.to(dtype=np.float64).eval(), example, tmp_path / "file")
     found = outputs()
     (found * Tensor(published.cotangents(found.shape)[0])).sum().backward()
     np.testing.assert_allclose(found.numpy(), REFERENCE[f"{case}.output"], rtol=0, atol=1e-13)
-    gradients = gradients_by_their_names(model, weights, example.get("rename", example["NAMES"]))
+    gradients = gradients_by_their_names(model, weights, example)
     fixed = {"lm_head.weight", "model.encoder.embed_positions.weight"}  # tied, and a sinusoid that nothing trains
     assert gradients.keys() - fixed == weights.keys() - fixed
     for name in gradients.keys() - fixed:
         expected = REFERENCE[f"{case}.gradient.{name}"]
-        np.testing.assert_allclose(published.measured(gradients[name].numpy()), expected, rtol=1e-11, atol=1e-11,
+        np.testing.assert_allclose(published.measured(gradients[name]), expected, rtol=1e-11, atol=1e-11,
                                    err_msg=name)
 
 

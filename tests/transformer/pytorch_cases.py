@@ -7,7 +7,7 @@ from minigrad import Tensor
 from minigrad.device import asarray_on, to_numpy
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, causal_mask, padding_mask
-from transformer.interop import BARE, pytorch_names
+from transformer.interop import load_pytorch, to_pytorch
 from transformer.model import DecoderLayer, EncoderLayer
 
 
@@ -34,9 +34,38 @@ def build(kind, options, sizes, dtype=np.float64, device="cpu"):
     return module.to(device, dtype)
 
 
-def names(kind):
-    """The `names` of `load_pytorch` for a kind."""
-    return BARE if kind == "transformer" else None
+AROUND = {"encoder.embedding.table": "source_embedding", "decoder.embedding.table": "target_embedding",
+          "encoder.embedding.positions": "source_positions", "decoder.embedding.positions": "target_positions",
+          "projection": "generator", "encoder": "transformer.encoder", "decoder": "transformer.decoder"}
+
+
+def here(name):
+    """The name of `pytorch_names` of a tensor of the whole model, which stands around PyTorch's ``nn.Transformer``."""
+    return next((ours + name.removeprefix(theirs) for ours, theirs in AROUND.items() if name.startswith(f"{theirs}.")),
+                name)
+
+
+def there(name):
+    """The inverse of `here`."""
+    return next((theirs + name.removeprefix(ours) for ours, theirs in AROUND.items() if name.startswith(f"{ours}.")),
+                name)
+
+
+def parts(kind, module):
+    """The parts that PyTorch has, by their prefixes: of a bare ``nn.Transformer`` its stacks."""
+    return {"encoder": module.encoder, "decoder": module.decoder} if kind == "transformer" else {"": module}
+
+
+def load(kind, module, weights):
+    for prefix, part in parts(kind, module).items():
+        load_pytorch(part, weights, prefix, here if kind == "model" else None)
+
+
+def saved(kind, module, gradients=False):
+    """Weights or gradients, by PyTorch's names."""
+    found = {name: tensor for prefix, part in parts(kind, module).items()
+             for name, tensor in to_pytorch(part, prefix, gradients).items()}
+    return {there(name): tensor for name, tensor in found.items()} if kind == "model" else found
 
 
 def cotangent(shape):
@@ -75,9 +104,7 @@ def measure(kind, module, inputs):
                for out in found.values())
     loss.backward()
     measured = {name: to_numpy(out.data) for name, out in found.items()}
-    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for theirs, ours in pytorch_names(module, names=names(kind)):
-        measured[f"gradient.{theirs}"] = np.concatenate([to_numpy(gradients[name].data) for name in ours])
+    measured |= {f"gradient.{name}": to_numpy(g.data) for name, g in saved(kind, module, gradients=True).items()}
     measured |= {f"input.{name}": to_numpy(x.grad.data) for name, x in floats.items() if x.grad is not None}
     return measured
 

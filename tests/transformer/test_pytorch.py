@@ -11,8 +11,7 @@ import pytest
 
 from minigrad.checkpoint import load_tensors
 
-from tests.transformer.pytorch_cases import build, largest_difference, measure, names
-from transformer.interop import load_pytorch, to_pytorch
+from tests.transformer.pytorch_cases import build, largest_difference, load, measure, saved
 
 ARRAYS, METADATA = load_tensors(Path(__file__).parents[1] / "reference" / "pytorch.safetensors")
 FACTS = {key: json.loads(text) for key, text in METADATA.items()}
@@ -39,7 +38,7 @@ def weights_of(case):
 def loaded(case, weights, dtype=np.float64, device="cpu"):
     kind, _, options = CASES[case]
     module = build(kind, options, SIZES, dtype, device)
-    load_pytorch(module, {name: array.astype(dtype) for name, array in weights.items()}, names=names(kind))
+    load(kind, module, {name: array.astype(dtype) for name, array in weights.items()})
     return module
 
 
@@ -57,7 +56,7 @@ def test_the_weights_come_back_bit_for_bit():
     for case in CASES:
         weights = weights_of(case)
         module = loaded(case, weights)
-        found = to_pytorch(module, names=names(CASES[case][0]))
+        found = saved(CASES[case][0], module)
         assert found.keys() == weights.keys()
         assert all(np.array_equal(found[name].numpy(), array) for name, array in weights.items())
 

@@ -1,25 +1,51 @@
-"""PyTorch's weights by their names, there and back; those that do not fit change nothing."""
-
+"""States with PyTorch's names, or names of their own, into modules and back; what does not fit changes nothing."""
 
 import numpy as np
 import pytest
 
+import minigrad
 from minigrad import Tensor, nn
 from minigrad.checkpoint import CheckpointError, load_tensors
+from minigrad.device import to_numpy
 
-from transformer import MultiHeadAttention, Transformer, TransformerConfig
-from transformer.interop import BARE, ModelNames, load_pytorch, pytorch_names, save_pytorch, to_pytorch
-from transformer.model import DecoderLayer, EncoderLayer
+from transformer import Encoder, MultiHeadAttention, Transformer, TransformerConfig
+from transformer.interop import load_pytorch, pytorch_names, save_pytorch, to_pytorch
+from transformer.model import DecoderLayer, EncoderLayer, LearnedPositions
+
+SIZES = {"d_model": 4, "num_heads": 2, "d_ff": 3}
 
 
-def make(**changes):
-    options = {"d_model": 4, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2, "d_ff": 3,
-               "norm": "post", "final_norm": True, "output_bias": True, "positions": "learned", "max_length": 5}
+class Tree(nn.Module):
+    """A module of a user: parameters, buffers and children by name."""
+
+    def __init__(self, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            if isinstance(part, Tensor) and not isinstance(part, nn.Parameter):
+                self.register_buffer(name, part)
+            else:
+                setattr(self, name, part)
+
+
+def parameter(*shape):
+    return nn.Parameter(np.zeros(shape, np.float32))
+
+
+def whole(**changes):
+    options = {**SIZES, "num_encoder_layers": 1, "num_decoder_layers": 2, "positions": "learned", "max_length": 5}
     return Transformer(TransformerConfig(7, 7, **{**options, **changes}))
 
 
+def fill(module, seed=0):
+    """Other values in every parameter and buffer; returns the module."""
+    draw = np.random.default_rng(seed)
+    for tensor in module.state_dict().values():
+        tensor.copy_(draw.normal(size=tensor.shape).astype(tensor.dtype))
+    return module
+
+
 def snapshot(module):
-    return {name: np.array(tensor.to("cpu").numpy()) for name, tensor in module.state_dict().items()}
+    return {name: np.array(to_numpy(tensor.data)) for name, tensor in module.state_dict().items()}
 
 
 def same(one, other):
@@ -27,134 +53,226 @@ def same(one, other):
 
 
 def arrays(state):
-    return {name: tensor.numpy() for name, tensor in state.items()}
+    return {name: np.array(to_numpy(tensor.data)) for name, tensor in state.items()}
 
 
 # --- There and back -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"bias": False, "norm_bias": False, "final_norm": False}, {"tie_output": True, "output_bias": False},
-    {"tie_output": True, "output_bias": False, "share_embeddings": True}, {"share_embeddings": True},
-    {"positions": "sinusoidal", "num_encoder_layers": 0},
-], ids=str)
-def test_a_whole_model_comes_back_bit_for_bit(options, tmp_path, device):
-    model, other = make(**options).to(device), make(**options).to(device)
-    assert not same(snapshot(model), snapshot(other))
-    save_pytorch(tmp_path / "model.safetensors", model, prefix="module")
-    load_pytorch(other, tmp_path / "model.safetensors", prefix="module.")
-    assert same(snapshot(model), snapshot(other))
-    _, metadata = load_tensors(tmp_path / "model.safetensors")
-    assert metadata == {"format": "pt"}
+def adapted():
+    """A layer with a part in another's place, and one of a class of its own with a further part."""
+    class Adapted(EncoderLayer):
+        def __init__(self):
+            super().__init__(**SIZES)
+            self.adapter = nn.Linear(4, 2)
+
+    layer = EncoderLayer(**SIZES)
+    layer.feed_forward = Tree(gate=nn.Linear(4, 4))
+    layer.self_attention.query = Tree(inner=nn.Linear(4, 4), low=parameter(4, 1))
+    return Tree(swapped=layer, further=Adapted())
 
 
-def test_to_pytorch_gives_copies():
-    module = MultiHeadAttention(4, 2)
-    before = snapshot(module)
-    for tensor in to_pytorch(module).values():
-        assert not tensor.requires_grad
-        tensor.copy_(np.zeros(tensor.shape, np.float32))
-    assert same(snapshot(module), before)
+def tied():
+    table = nn.Embedding(7, 4)
+    return Tree(table=table, head=Tree(weight=table.weight), again=table)
 
 
-def test_a_part_is_loaded_by_its_prefix():
-    model = make()
-    state = to_pytorch(model)
+MODULES = {  # and some of PyTorch's names
+    "a buffer": (lambda: Tree(table=parameter(2, 3), count=Tensor(np.int64(3)), scale=parameter()),
+                 {"table", "scale", "count"}),
+    "sequential": (lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LayerNorm(3)), {"0.weight", "2.weight"}),
+    "attention below": (lambda: Tree(block=nn.ModuleList([MultiHeadAttention(4, 2)])),
+                        {"block.0.in_proj_weight", "block.0.in_proj_bias", "block.0.out_proj.weight"}),
+    "other widths": (lambda: MultiHeadAttention(4, 2, kdim=3), {"q_proj_weight", "k_proj_weight", "in_proj_bias"}),
+    "positions": (lambda: Tree(places=LearnedPositions(3, 4)), {"places.weight"}),
+    "tied": (tied, {"table.weight", "head.weight", "again.weight"}),
+    "parts of one's own": (adapted, {"swapped.feed_forward.gate.weight", "swapped.self_attn.query.low",
+                                     "swapped.self_attn.key.weight", "further.adapter.weight",
+                                     "further.self_attn.in_proj_weight"}),
+    "an encoder layer": (lambda: EncoderLayer(**SIZES), {"self_attn.in_proj_weight", "linear1.bias", "norm2.weight"}),
+    "a decoder layer": (lambda: DecoderLayer(**SIZES, bias=False, norm_bias=False),
+                        {"multihead_attn.out_proj.weight", "linear2.weight", "norm3.weight"}),
+    "no cross-attention": (lambda: DecoderLayer(**SIZES, cross_attention=False), {"norm2.weight"}),
+    "a stack below": (lambda: Tree(encoder=Encoder(whole().config, nn.Embedding(7, 4))),
+                      {"encoder.embedding.table.weight"}),
+    "whole": (whole, {"decoder.embedding.positions.weight", "encoder.layers.0.self_attn.in_proj_weight"}),
+    "tied logits": (lambda: whole(tie_output=True), {"decoder.embedding.table.weight"}),
+    "one vocabulary": (lambda: whole(tie_output=True, share_embeddings=True, norm="post", positions="sinusoidal"),
+                       set()),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_comes_back_bit_for_bit(name, tmp_path, device):
+    make, expected = MODULES[name]
+    module, other = fill(make(), 1).to(device), fill(make(), 2).to(device)
+    names = pytorch_names(module)
+    assert expected <= names.keys()
+    assert {ours for held in names.values() for ours in held} == module.state_dict().keys()  # none is left out
+    save_pytorch(tmp_path / "file", module, prefix="a.b")
+    assert load_pytorch(other, tmp_path / "file", prefix="a.b") == ([], [])
+    assert same(snapshot(module), snapshot(other))
+    assert load_tensors(tmp_path / "file")[1] == {"format": "pt"}
+
+
+def test_a_part_is_loaded_by_its_prefix_and_a_stack_without_its_embedding():
+    model, other = fill(whole(), 1), fill(whole(), 2)
+    state, before = to_pytorch(model), snapshot(other)
     layer = DecoderLayer(model.config)
-    load_pytorch(layer, state, prefix="transformer.decoder.layers.1")
+    load_pytorch(layer, state, prefix="decoder.layers.1.")
     assert same(snapshot(layer), snapshot(model.decoder.layers[1]))
-
-
-@pytest.mark.parametrize("bare", [True, False], ids=["a bare transformer", "a stack"])
-def test_what_stands_around_the_layers_is_left_alone(bare):
-    model, other = make(), make()
-    before = snapshot(other)
-    if bare:
-        load_pytorch(other, to_pytorch(model, names=BARE), names=BARE)
-    else:
-        load_pytorch(other.encoder, to_pytorch(model.encoder))
-    after, given = snapshot(other), snapshot(model)
-    for name, array in after.items():
-        loaded = (".layers." in name or ".norm." in name) and (bare or name.startswith("encoder"))
+    load_pytorch(other.encoder, to_pytorch(model.encoder))
+    given = snapshot(model)
+    for name, array in snapshot(other).items():
+        loaded = name.startswith(("encoder.layers", "encoder.norm"))
         assert np.array_equal(array, (given if loaded else before)[name]), name
 
 
-def test_a_layer_without_cross_attention_has_the_names_of_an_encoder_layer():
-    """PyTorch has no other layer for a decoder without encoder."""
-    sizes = {"d_model": 4, "num_heads": 2, "d_ff": 3}
-    assert pytorch_names(DecoderLayer(**sizes, cross_attention=False)) == pytorch_names(EncoderLayer(**sizes))
+def test_one_tensor_holds_query_key_and_value_and_gradients_have_its_layout(device):
+    module = fill(MultiHeadAttention(4, 2)).to(device, np.float64)
+    module.output.bias.requires_grad = module.key.bias.requires_grad = False
+    parts = [getattr(module, name) for name in ("query", "key", "value")]
+    found = arrays(to_pytorch(module))
+    assert np.array_equal(found["in_proj_weight"], np.concatenate([to_numpy(part.weight.data) for part in parts]))
+    assert to_pytorch(module, gradients=True) == {}
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3, 4)), device=device)
+    (module(x, x, x) ** 2).sum().backward()
+    weights = [to_numpy(part.weight.grad.data).copy() for part in parts]
+    gradients = to_pytorch(module, gradients=True)
+    assert gradients.keys() == {"in_proj_weight", "in_proj_bias", "out_proj.weight"}
+    assert np.array_equal(to_numpy(gradients["in_proj_weight"].data), np.concatenate(weights))
+    assert np.array_equal(to_numpy(gradients["in_proj_bias"].data)[4:8], np.zeros(4))
+    before = snapshot(module)
+    for tensor in [*gradients.values(), *to_pytorch(module).values()]:  # they are copies
+        tensor.copy_(minigrad.zeros_like(tensor))
+    assert np.array_equal(to_numpy(module.query.weight.grad.data), weights[0])
+    assert same(snapshot(module), before)
 
 
-def test_layers_of_their_own():
-    for layer, other in [(nn.Linear(3, 2), nn.Linear(3, 2)), (nn.Embedding(4, 2), nn.Embedding(4, 2))]:
-        load_pytorch(other, to_pytorch(layer, "a.b"), "a.b")
-        assert same(snapshot(layer), snapshot(other))
-    assert [pair.theirs for pair in pytorch_names(nn.LayerNorm(3))] == ["weight", "bias"]
+# --- Other names --------------------------------------------------------------------------------------------
 
 
-def test_one_layer_for_source_and_target():
-    names = ModelNames(source_embedding="tokens", target_embedding="tokens", source_positions="places",
-                       target_positions="places")
-    shared = make(share_embeddings=True)
-    shared.decoder.embedding.positions.table.copy_(shared.encoder.embedding.positions.table.numpy())
-    state = to_pytorch(shared, names=names)
-    assert {"tokens.weight", "places.weight"} <= state.keys()
-    apart = make()
-    load_pytorch(apart, state, names=names)
-    for stack in (apart.encoder, apart.decoder):
-        assert np.array_equal(stack.embedding.table.weight.numpy(), shared.encoder.embedding.table.weight.numpy())
-    apart.decoder.embedding.table.weight[0] = 9.0
-    with pytest.raises(ValueError, match=r"two parameters that differ would both be called tokens\.weight"):
-        to_pytorch(apart, names=names)
+class Block(nn.Module):
+    """What the names below are for."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(7, 4)
+        self.layers = nn.ModuleList([EncoderLayer(**SIZES) for _ in range(2)])
+        self.norm = nn.LayerNorm(4)
+
+
+def test_a_function_leads_from_their_names_to_those_here():
+    module, other = fill(Block(), 1), fill(Block(), 2)
+    state = {theirs.replace("layers.", "h."): value for theirs, value in to_pytorch(module).items()}
+    for kind in ("weight", "bias"):  # the names here serve, too
+        del state[f"h.0.self_attn.in_proj_{kind}"]
+        for part in ("query", "key", "value"):
+            state[f"h.0.self_attention.{part}.{kind}"] = getattr(getattr(module.layers[0].self_attention, part), kind)
+    state["h.0.mask"] = np.ones(1)
+
+    def rename(name):
+        return None if "mask" in name else name.replace("h.", "layers.")
+
+    assert load_pytorch(other, state, rename=rename) == ([], [])
+    assert same(snapshot(module), snapshot(other))
+    state["again"] = state["norm.bias"]
+    load_pytorch(other, state, rename=lambda name: rename(name).replace("again", "norm.bias") if rename(name) else None)
+    state["again"] = state["norm.weight"]
+    with pytest.raises(ValueError, match=r"again differs from another tensor that is norm\.bias"):
+        load_pytorch(other, state, rename=lambda name: "norm.bias" if name == "again" else rename(name))
+    del state["h.0.self_attention.key.bias"]
+    with pytest.raises(ValueError, match=r"missing: layers\.0\.self_attention\.key\.bias\n  unexpected: again"):
+        load_pytorch(other, state, rename=rename)
 
 
 # --- What does not fit --------------------------------------------------------------------------------------
 
 
 def test_every_problem_is_listed_and_nothing_is_changed():
-    model = make()
-    before = snapshot(model)
-    state = arrays(to_pytorch(make()))
-    del state["generator.bias"], state["transformer.encoder.norm.weight"]
-    state["generator.extra"] = state["transformer.pe"] = np.zeros(3, np.float32)
-    state["target_embedding.weight"] = np.zeros((9, 4), np.float32)
-    attention = "transformer.decoder.layers.1.self_attn"
-    state[f"{attention}.in_proj_weight"] = np.zeros((4, 12), np.float32)
-    state[f"{attention}.in_proj_bias"] = np.zeros(12)
+    module, other = fill(Block(), 1), fill(Block(), 2)
+    state, before = arrays(to_pytorch(module)), snapshot(other)
+    del state["norm.bias"]
+    state |= {"more": np.ones(1), "norm.weight": np.ones(5, np.float32), "table.weight": np.zeros((7, 4))}
     with pytest.raises(ValueError, match="nothing was changed") as error:
-        load_pytorch(model, state)
-    for problem in ("missing: transformer.encoder.norm.weight, generator.bias",
-                    "unexpected: generator.extra, transformer.pe",
-                    f"{attention}.in_proj_weight: shape (4, 12) given, (12, 4) needed",
-                    f"{attention}.in_proj_bias: dtype float64 given, float32 needed",
-                    "target_embedding.weight: shape (9, 4) given, (7, 4) needed"):
-        assert problem in str(error.value)
-    assert same(snapshot(model), before)
-
-
-def test_what_has_no_counterpart_can_be_ignored():
-    model, other = make(positions="sinusoidal"), make(positions="sinusoidal")
-    state = {**to_pytorch(model), "positional_encoding.pe": np.zeros((5, 1, 4), np.float32)}
-    with pytest.raises(ValueError, match=r"unexpected: positional_encoding\.pe"):
         load_pytorch(other, state)
-    load_pytorch(other, state, rename={"positional_encoding.pe": None})
-    assert same(snapshot(model), snapshot(other))
+    for problem in ("missing: norm.bias", "unexpected: more", "norm.weight: shape (5,) given, (4,) needed",
+                    "table.weight: dtype float64 given, float32 needed"):
+        assert problem in str(error.value)
+    with pytest.raises(ValueError, match=r"in_proj_weight: shape \(4, 12\) given, \(12, 4\) needed"):
+        load_pytorch(other, {**state, "layers.1.self_attn.in_proj_weight": np.zeros((4, 12), np.float32)})
+    with pytest.raises(ValueError, match="shape"):
+        load_pytorch(other, state, strict=False)
+    assert same(snapshot(other), before)
+
+
+def test_names_that_are_not_shared_are_returned():
+    module, other = fill(Block(), 1), fill(Block(), 2)
+    state, before, given = arrays(to_pytorch(module)), snapshot(other), snapshot(module)
+    del state["norm.bias"], state["layers.1.self_attn.in_proj_weight"]
+    keys = load_pytorch(other, {**state, "more": np.ones(1)}, strict=False)
+    kept = {"norm.bias"} | {f"layers.1.self_attention.{part}.weight" for part in ("query", "key", "value")}
+    assert set(keys.missing_keys) == kept
+    assert keys.unexpected_keys == ["more"]
+    for name, array in snapshot(other).items():
+        assert np.array_equal(array, (before if name in kept else given)[name]), name
 
 
 def test_tied_values():
-    model = make(tie_output=True, output_bias=False)
-    state = arrays(to_pytorch(make(tie_output=True, output_bias=False)))
-    state["generator.weight"] = state["generator.weight"] + 1
-    with pytest.raises(ValueError, match=r"generator\.weight: differs from target_embedding\.weight"):
-        load_pytorch(model, state)
-    for left_out in ("generator.weight", "target_embedding.weight"):
-        kept = {name: array for name, array in state.items() if name != left_out}
-        load_pytorch(model, kept)
-        (name,) = {"generator.weight", "target_embedding.weight"} - {left_out}
-        assert np.array_equal(model.decoder.embedding.table.weight.numpy(), state[name])
-    del kept["generator.weight"]
-    with pytest.raises(ValueError, match=r"missing: target_embedding\.weight, generator\.weight"):
-        load_pytorch(model, kept)
+    """A state has one of the names, or all of them with the same values."""
+    module, state = tied(), {"table.weight": np.full((7, 4), 2, np.float32)}
+    load_pytorch(module, state)
+    assert module.head.weight.numpy()[0, 0] == 2
+    load_pytorch(module, {"again.weight": state["table.weight"] + 1})
+    assert module.table.weight.numpy()[0, 0] == 3
+    with pytest.raises(ValueError, match=r"head\.weight: differs from table\.weight"):
+        load_pytorch(module, {**state, "head.weight": state["table.weight"] + 1})
+    with pytest.raises(ValueError, match=r"missing: table\.weight, head\.weight, again\.weight"):
+        load_pytorch(module, {})
+
+
+@pytest.mark.parametrize(("given", "own", "fits"), [
+    ("float16", "float32", True), ("float16", "float64", True), ("float32", "float64", True),
+    ("float64", "float32", False), ("float32", "float16", False), ("int8", "float32", False),
+    ("bool", "float32", False),
+])
+def test_values_of_lower_precision_are_widened(given, own, fits, device):
+    module = nn.Linear(3, 2).to(device, own)
+    before, state = snapshot(module), {"weight": np.array([[1, 0, 1], [0, 1, 1]]), "bias": np.array([1, 0])}
+    state = {name: Tensor(array.astype(given), device=device) for name, array in state.items()}
+    if fits:
+        load_pytorch(module, state)
+        assert np.array_equal(to_numpy(module.weight.data), to_numpy(state["weight"].data))
+        assert module.weight.dtype == own
+    else:
+        with pytest.raises(ValueError, match=f"weight: dtype {given} given, {own} needed; cast the values"):
+            load_pytorch(module, state)
+        assert same(snapshot(module), before)
+
+
+def test_a_tensor_of_pytorch_in_bfloat16_or_on_a_gpu():
+    """It has ``__array__``, which does not work before it is detached, on the host and in a dtype of NumPy."""
+    class Theirs:
+        def __init__(self, array, dtype="torch.bfloat16", ready=0):
+            self.array, self.dtype, self.ready = array, dtype, ready
+
+        def detach(self):
+            return Theirs(self.array, self.dtype, 1)
+
+        def cpu(self):
+            return Theirs(self.array, self.dtype, self.ready and 2)
+
+        def float(self):
+            return Theirs(self.array, "torch.float32", self.ready)
+
+        def __array__(self, *args, **kwargs):
+            assert self.ready == 2
+            assert self.dtype == "torch.float32"
+            return self.array
+
+    module = nn.Linear(2, 1)
+    load_pytorch(module, {"weight": Theirs(np.float32([[1, 2]])), "bias": Theirs(np.float32([3]), "torch.float32")})
+    assert module.weight.numpy().tolist() == [[1, 2]]
 
 
 def test_arguments_of_other_types(tmp_path):
@@ -162,15 +280,13 @@ def test_arguments_of_other_types(tmp_path):
     for function in (pytorch_names, to_pytorch):
         with pytest.raises(TypeError, match="module of minigrad, got a dict"):
             function({})
-    with pytest.raises(TypeError, match=r"names .* MultiHeadAttention"):
-        to_pytorch(module, names=BARE)
     with pytest.raises(TypeError, match=r"in_proj_bias .* list"):
         load_pytorch(module, {**to_pytorch(module), "in_proj_bias": [0.0] * 12})
     for arguments in (("weights.safetensors", module), (module, module)):
         with pytest.raises(TypeError, match=r"str|MultiHeadAttention"):
             load_pytorch(*arguments)
-    (tmp_path / "model.pt").write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(CheckpointError, match=r"model\.pt"):
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(CheckpointError, match=r"model\.pt: not a readable safetensors file.*torch\.load"):
         load_pytorch(module, tmp_path / "model.pt")
 
 
