@@ -46,8 +46,9 @@ class LambdaLR:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def _apply(self) -> None:
+        factor = self.optimizer.schedule = self.lr_lambda(self.last_step)
         for group in self.optimizer.param_groups:
-            rate = float(group.setdefault("initial_lr", group["lr"])) * self.lr_lambda(self.last_step)
+            rate = float(group.setdefault("initial_lr", group["lr"])) * factor
             group["lr"] = float(number(rate, "the rate", "LambdaLR", 0))
 
     def state_dict(self) -> dict[str, Any]:
