@@ -16,49 +16,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import module_for, on_device, to_device, to_numpy
-from minigrad.inspect.table import size
 from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 
 from transformer.distributed.ranks import Ranks
 
 BUCKET_BYTES = 4 * 2**20
-
-
-@dataclass
-class Communication:
-    """What the exchanges of a rank cost, summed up.
-
-    Attributes:
-        bytes: sent to other ranks.
-        seconds: in calls of MPI and in sums, while the backward pass went on.
-        waited: seconds from the end of this rank's backward pass to the end of the exchange, slower ranks included.
-    """
-
-    bytes: int = 0
-    seconds: float = 0.0
-    waited: float = 0.0
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self.bytes, self.seconds, self.waited = 0, 0.0, 0.0
-
-    @property
-    def hidden(self) -> float:
-        """The share of its time that passed while the backward pass went on; 1 without any."""
-        return 1 - self.waited / ((self.seconds + self.waited) or 1)
-
-    def __str__(self) -> str:
-        return (f"communication of this rank: {size(self.bytes)} sent, {self.seconds:.3f} s while the backward passes "
-                f"went on, {self.waited:.3f} s waited after them: {100 * self.hidden:.0f} % hidden")
 
 
 class Layout:
@@ -209,12 +178,11 @@ class Exchange:
         transport: what carries the buckets.
         layout: which gradients lie in which bucket.
         shards: the number of shards of the batch.
-        cost: what the exchange costs is added to it.
     """
 
-    def __init__(self, transport: Any, layout: Layout, shards: int, cost: Communication) -> None:
+    def __init__(self, transport: Any, layout: Layout, shards: int) -> None:
         ranks = transport.ranks
-        self._transport, self._layout, self._shards, self._cost = transport, layout, shards, cost
+        self._transport, self._layout, self._shards = transport, layout, shards
         self._spans = [largest_spans(ranks.own(shards, rank), (0, shards)) for rank in range(ranks.size)]
         self._filling = deque(Bucket(leaves, self._spans[ranks.rank], ranks.size) for leaves in layout.buckets)
         self._buckets = list(self._filling)
@@ -226,10 +194,8 @@ class Exchange:
     def put(self, leaf: Any, sums: Sums) -> None:
         """Take the sums of our own shards for a leaf, from any thread, and send what is ready."""
         with self._lock:
-            start = time.perf_counter()
             self._place(leaf, sums)
             self._go_on()
-            self._cost.seconds += time.perf_counter() - start
 
     def finish(self, incomplete: Iterable[tuple[Any, Sums]], word: Any = None) -> tuple[list[list[Any]], list[Any]]:
         """Wait for the totals.
@@ -241,7 +207,7 @@ class Exchange:
         Returns:
             Entries ``[gradient, owned, leaf]`` for the leaves that a shard of any rank reached, and the words of all.
         """
-        start, ranks = time.perf_counter(), self._transport.ranks
+        ranks = self._transport.ranks
         for leaf, sums in incomplete:
             self._place(leaf, sums)
         for bucket in self._filling:
@@ -253,7 +219,6 @@ class Exchange:
         entries = [entry for bucket, total in zip(self._buckets, self._totals, strict=True)
                    for entry in bucket.entries(to_device(total, bucket.device))
                    if self._layout.places[id(entry[2])] not in unreached]
-        self._cost.waited += time.perf_counter() - start
         return entries, [word for _, word in told]
 
     def _place(self, leaf: Any, sums: Sums) -> None:
@@ -271,7 +236,7 @@ class Exchange:
         The steps of a kind are in the order of the buckets on every rank, and what begins is looked after before the
         next begins: with a transport on which everything has arrived at once, all steps are in one order on every rank.
         """
-        transport, ranks = self._transport, self._transport.ranks
+        transport = self._transport
         while True:
             while self._to_owners and transport.arrived(self._to_owners[0][1]):
                 bucket, _, received, total = self._to_owners.popleft()
@@ -285,5 +250,3 @@ class Exchange:
                 return len(self._totals) == len(self._buckets)
             bucket = self._filling.popleft()
             self._to_owners.append((bucket, *transport.to_owners(bucket, self._spans)))
-            sent = (len(self._spans[ranks.rank]) + 1) * (ranks.size - 1) * bucket.part
-            self._cost.bytes += sent * bucket.dtype.itemsize

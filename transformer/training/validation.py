@@ -88,7 +88,7 @@ def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: Tra
 def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
             ranks: Alone = ALONE) -> float:
     """The loss of the targets per token, without dropout or smoothing: of validation and of training text alike."""
-    return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
+    return translator.loss(pairs, options.batch_tokens, ranks)
 
 
 def decoded(pairs: Pairs, options: TrainingOptions) -> list[tuple[str, str]]:
