@@ -106,7 +106,7 @@ class Training:
 def prepare(folder):
     """The trainings that are disturbed, after what would be slow in each process that is forked from this one."""
     log = Log(folder / "log.csv")
-    log.start()
+    log.cut_after(0)
     log.add(**dict.fromkeys(COLUMNS, 1))
     log.draw("exact_match")
     files = [folder / name for name in ("train.from", "train.to", "valid.from", "valid.to")]

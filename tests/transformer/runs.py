@@ -52,7 +52,7 @@ def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="c
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes).to_json()), train_pairs,
                       valid_pairs, device)
-    trainer.log.start()
+    trainer.log.cut_after(0)
     return trainer
 
 

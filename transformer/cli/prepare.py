@@ -50,7 +50,7 @@ def begin(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepar
 
 def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Prepared:
     recipe = RECIPES[task].changed(given)
-    shared = given.get("shared_vocab", _check_memory(recipe, device).share_embeddings)
+    shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
     data = recipe.data(task, recipe.options.seed)
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
@@ -69,7 +69,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
         require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-    _check_memory(RECIPES["text"].changed(given), device)
+    _check_memory(RECIPES["text"].changed(given))
     text = sources.read(sources.files(given))
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
@@ -127,10 +127,10 @@ def _check_data(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")
 
 
-def _check_memory(recipe: Recipe, device: str) -> TransformerConfig:
+def _check_memory(recipe: Recipe) -> TransformerConfig:
     """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
     config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
-    require_memory_for(config, device)
+    require_memory_for(config)
     return config
 
 

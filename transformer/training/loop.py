@@ -250,7 +250,7 @@ def _begin(trainer: Trainer) -> None:
     if batches < FEW_BATCHES * options.accumulate:
         note(f"an epoch is {counted(batches, 'batch', 'batches')} of up to {options.batch_tokens:,} tokens, so that it "
              "has few updates; --batch-tokens makes them smaller")
-    trainer.log.start()
+    trainer.log.cut_after(0)
     source, target = trainer.run.source_tokenizer, trainer.run.target_tokenizer
     names = {"tokenizer": source} if source is target else {"source_tokenizer": source, "target_tokenizer": target}
     for name, tokenizer in names.items():

@@ -11,7 +11,6 @@ MOST_THREADS = 4096  # more than the cores of any one machine
 
 SCHEDULES, METRICS = ("wsd", "inverse_sqrt", "cosine", "constant"), ("exact_match", "bleu")
 
-_KINDS = {"int": int, "int | None": int | None, "float": int | float, "float | None": int | float | None, "str": str}
 _RANGES: dict[str, tuple[Any, ...]] = {
     "from 1 to 10**12": (lambda x: 1 <= x <= MOST, "steps", "epochs", "batch_tokens", "accumulate", "valid_every",
                          "valid_first", "valid_sentences", "keep", "shards"),
@@ -61,7 +60,6 @@ class TrainingOptions:
             rank.
 
     Raises:
-        TypeError: a value of another type.
         ValueError: a value out of range, or no length of the training.
     """
 
@@ -93,10 +91,6 @@ class TrainingOptions:
                   "shards")
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, kind = getattr(self, field.name), str(field.type)
-            if not isinstance(value, _KINDS[kind]) or isinstance(value, bool):
-                raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
         for what, (right, *names) in _RANGES.items():
             for name in names:
                 value = getattr(self, name)

@@ -37,7 +37,7 @@ from transformer.training.parallel_gradients import ParallelGradients, Part
 from transformer.training.progress import Progress
 from transformer.training.run_folder import point, prune
 from transformer.training.threads import shards_of
-from transformer.training.validation import Validation, loss_of, spread, validate
+from transformer.training.validation import Validation, spread, validate
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
@@ -173,7 +173,7 @@ class Trainer:
         progress, start = self.progress, time.perf_counter()
         self.read_loss()
         validation = self.validate()
-        train_loss = loss_of(self.translator(), self.train_sample, self.options, self.ranks)
+        train_loss = self.translator().loss(self.train_sample, self.options.batch_tokens, self.ranks)
         progress.improved = self.better(validation)
         if progress.improved:
             self.best = validation

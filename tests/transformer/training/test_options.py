@@ -20,8 +20,6 @@ REFUSED = [
       for name in ("learning_rate", "clip_norm", "minutes")],
     *[(name, -1, ValueError, ".*got -1") for name in ("warmup_steps", "weight_decay", "seed")],
     *[(name, 1, ValueError, r"must be in \[0, 1\), got 1") for name in ("label_smoothing", "adam_beta2")],
-    ("steps", 2.0, TypeError, "must be of type int.*, got 2.0"),
-    ("steps", True, TypeError, "must be of type int.*, got True"),
     ("seed", 2**64, ValueError, r"must be from 0 to 2\*\*64 - 1"),
     ("schedule", "step", ValueError, "must be wsd or inverse_sqrt or cosine or constant, got 'step'"),
     ("valid_metric", "rouge", ValueError, "must be exact_match or bleu, got 'rouge'"),

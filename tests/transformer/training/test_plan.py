@@ -6,17 +6,14 @@ import pytest
 
 from transformer.data import build_tokenizers
 from transformer.training import plan
-from transformer.training.recipes import RECIPES
 
 TOKENIZERS = build_tokenizers("words", ["a b c"], ["d e"])
 
 
 def planned(pairs, given, threads=2):
     amount = plan.Amount(pairs, 9 * pairs, 11 * pairs)
-    options = plan.complete(given, amount, TOKENIZERS, RECIPES["text"], threads)
-    recipe = RECIPES["text"].changed(options)
-    config = recipe.config(*TOKENIZERS, share_embeddings=False)
-    return options, recipe.options, config, plan.expected(options, amount, config, threads)
+    options, config, training, expected = plan.complete(given, amount, TOKENIZERS, threads)
+    return options, training, config, expected
 
 
 @pytest.mark.parametrize("given", [

@@ -21,7 +21,7 @@ def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
     trace = tmp_path / "trace.json"
     arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
-                 "--valid-sentences", 1, "--keep", 1]
+                 "--valid-sentences", 1, "--keep", 1, "--batch-tokens", 1000]
     assert call(*arguments, "--out", tmp_path / "plain").exit_code == 0
     result = call(*arguments, "--out", tmp_path / "run", "--profile", trace)
     assert result.exit_code == 0, result.output
