@@ -19,6 +19,7 @@ from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory_for
+from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
 from transformer.training.pairs import fitting
 from transformer.training.plan import plan_text, sides
@@ -56,7 +57,7 @@ def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Pre
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    said = (f"{len(text.train):,} training pairs, {len(text.valid):,} validation pairs; vocabularies of "
+    said = (f"{_pairs(text.train, text.valid)}; vocabularies of "
             f"{' and '.join(f'{len(tokenizer.vocabulary):,}' for tokenizer in tokenizers)} tokens")
     config = recipe.config(*tokenizers, share_embeddings=shared)
     return Prepared(_run(config, recipe.options, tokenizers, data, device, ranks), text.train, text.valid, [said])
@@ -108,7 +109,11 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
     if "task" not in run.data:
         train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
                         for side in (train, valid))
-    return Prepared(run, train, valid, [f"{len(train):,} training pairs, {len(valid):,} validation pairs"])
+    return Prepared(run, train, valid, [_pairs(train, valid)])
+
+
+def _pairs(train: Pairs, valid: Pairs) -> str:
+    return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
 
 
 def _check_data(given: dict[str, Any]) -> None:

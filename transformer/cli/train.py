@@ -59,10 +59,15 @@ class Training(Command):
 
 
 def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names."""
+    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names.
+
+    UsageError for an option of these names that has no value.
+    """
     found, name = list[str](), ""
     for argument in args:
         if argument.startswith("-") and argument != "-":
+            if found and found[-1] in names:
+                raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
             name = argument if argument in names else ""
         elif name and found[-1] != name:
             found.append(name)
