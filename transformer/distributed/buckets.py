@@ -60,8 +60,8 @@ class Layout:
 class Bucket:
     """The gradients of some leaves on their way: a flat array for each span of shards that this rank sums.
 
-    What none of the shards of a span reached is -0.0, the one number that changes no sum. Zeros at the end make the
-    parts of all owners equal.
+    What none of the shards of a span reached is -0.0, the one number that changes no sum. Such zeros at the end make
+    the parts of all owners equal.
 
     Attributes:
         part: how many values each of the `owners` has.
@@ -80,30 +80,25 @@ class Bucket:
 
     def put(self, number: int, span: Span, gradient: Any, owned: bool) -> None:
         """Take the sum of a span for a leaf. Memory that is ours and fills the bucket is not copied."""
+        self.missing.discard((span, number))
         if owned and gradient.size == self.length and gradient.flags.c_contiguous:
             self._sums[span] = gradient.reshape(-1)
-            self.missing.discard((span, number))
         else:
-            self._write(number, span, gradient.reshape(-1))
+            end, row = self.ends[number], self._sum(span)
+            with on_device(self.device):
+                row[end - gradient.size:end] = gradient.reshape(-1)
 
-    def fill(self) -> None:
-        """Put -0.0 where nothing has come."""
-        for span, number in list(self.missing):
-            self._write(number, span, -0.0)
-
-    def _write(self, number: int, span: Span, values: Any) -> None:
-        with on_device(self.device):
-            if span not in self._sums:
-                self._sums[span] = module_for(self.device).empty(self.length, self.dtype)
-                self._sums[span][self.ends[-1]:] = 0
-            end = self.ends[number]
-            self._sums[span][end - self.leaves[number].size:end] = values
-        self.missing.discard((span, number))
+    def _sum(self, span: Span) -> Any:
+        if span not in self._sums:
+            with on_device(self.device):
+                self._sums[span] = module_for(self.device).full(self.length, -0.0, self.dtype)
+        return self._sums[span]
 
     def take(self) -> list[Any]:
-        """The flat arrays of the spans, in their order; the bucket lets go of them."""
-        sums, self._sums = self._sums, {}
-        return [sums[span] for span in self.spans]
+        """The flat arrays of the spans on the host, in their order; the bucket lets go of them."""
+        rows = [to_numpy(self._sum(span)) for span in self.spans]
+        self._sums = {}
+        return rows
 
     def own_part(self, row: Any, rank: int) -> Any:
         """What a rank owns of a flat array."""
@@ -119,7 +114,6 @@ class Transport:
     """Carries flat arrays by MPI, through the host's memory.
 
     Each of the two kinds of message has a communicator of its own, on which all ranks send the buckets in their order.
-    What a rank sends to itself stays where it is.
 
     Args:
         ranks: those that exchange.
@@ -137,38 +131,28 @@ class Transport:
         Returns:
             Requests, what is here after them by span, and an array that the total of the bucket may have.
         """
-        me, rows = self.ranks.rank, [to_numpy(row) for row in bucket.take()]
-        requests, received = list[Any](), dict[Span, Any]()
-        for turn in range(max(map(len, spans))):
-            sends = [turn < len(rows) and rank != me for rank in range(len(spans))]
-            comes = [turn < len(own) and rank != me for rank, own in enumerate(spans)]
-            room = np.empty(sum(comes) * bucket.part, bucket.dtype)
-            sent = rows[turn] if turn < len(rows) else np.empty(0, bucket.dtype)  # not of `room`: Open MPI would hang
-            requests.append(self._owners.Ialltoallv(
-                self._message(bucket, sent, sends, range(len(spans))),
-                self._message(bucket, room, comes, itertools.accumulate(comes, initial=0))))
-            received |= zip([own[turn] for own in itertools.compress(spans, comes)], room.reshape(-1, bucket.part),
-                            strict=True)
-        received |= {span: bucket.own_part(row, me) for span, row in zip(bucket.spans, rows, strict=True)}
-        return requests, received, rows[0] if rows else np.empty(bucket.length, bucket.dtype)
+        rows, owners = bucket.take(), len(spans)
+        sent = rows[0] if len(rows) == 1 else np.concatenate(  # for each owner its part of all rows
+            [bucket.own_part(row, owner) for owner in range(owners) for row in rows] or [np.empty(0, bucket.dtype)])
+        room = np.empty((sum(map(len, spans)), bucket.part), bucket.dtype)
+        part = bucket.part * bucket.dtype.itemsize
+        requests = [self._owners.Ialltoallv(self._message(sent, [len(rows) * part] * owners),
+                                            self._message(room, [len(own) * part for own in spans]))]
+        received = dict(zip(itertools.chain(*spans), room, strict=True))
+        return requests, received, sent[:bucket.length] if rows else np.empty(bucket.length, bucket.dtype)
 
     def to_all(self, bucket: Bucket, part: Any, total: Any) -> list[Any]:
         """Send the total of this rank's part to all; returns requests, after which all parts are in `total`."""
-        own = bucket.own_part(total, self.ranks.rank)
-        if not np.may_share_memory(own, part):
-            own[...] = part
-        every = [True] * self.ranks.size
-        return [self._all.Iallgatherv(self._mpi.IN_PLACE, self._message(bucket, total, every, range(len(every))))]
+        bucket.own_part(total, self.ranks.rank)[...] = part
+        return [self._all.Iallgather(self._mpi.IN_PLACE, total.view(np.uint8))]
 
     def arrived(self, requests: list[Any]) -> bool:
         """Whether requests are done; lets MPI go on."""
         return bool(self._mpi.Request.Testall(requests))
 
-    def _message(self, bucket: Bucket, values: Any, takes_part: Sequence[bool], places: Iterable[int]) -> list[Any]:
-        """Values as MPI takes them: for each rank that takes part, the part at this place."""
-        size = bucket.part * bucket.dtype.itemsize
-        starts = [size * place for place, _ in zip(places, takes_part, strict=False)]
-        return [values, [size * flag for flag in takes_part], starts, self._mpi.BYTE]
+    def _message(self, values: Any, sizes: Sequence[int]) -> list[Any]:
+        """Values as MPI takes them: as many bytes for each rank, one after the other."""
+        return [values, sizes, [0, *itertools.accumulate(sizes[:-1])], self._mpi.BYTE]
 
 
 class Exchange:
@@ -211,7 +195,7 @@ class Exchange:
         for leaf, sums in incomplete:
             self._place(leaf, sums)
         for bucket in self._filling:
-            bucket.fill()
+            bucket.missing.clear()
         ranks.wait_until(self._go_on)
         places = self._layout.places.items()
         told = ranks.exchange([[place for leaf, place in places if leaf not in self._reached], word])
