@@ -33,9 +33,9 @@ class Alone:
         """The values of all ranks, in their order: JSON values, which every rank gives."""
         return [value]
 
-    def broadcast(self, value: T) -> T:
+    def broadcast(self, value: Any) -> Any:
         """The JSON value of rank 0; those of the others are not looked at."""
-        return self.exchange(value if self.rank == 0 else None)[0]  # type: ignore[arg-type]
+        return self.exchange(value if self.rank == 0 else None)[0]
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         """The host arrays of rank 0, by name; the others may give None."""

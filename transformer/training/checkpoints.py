@@ -118,18 +118,18 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite; the message names checkpoints that are intact.
     """
-    contents = list[Any]()
-
-    def read() -> dict[str, Any]:
-        contents[:] = _load(Path(folder), which)
-        described: dict[str, Any] = contents[0].to_json()
-        return described
-
     if ranks.size == 1:
         return _load(Path(folder), which)
+    found: Any = None
+
+    def read() -> dict[str, Any]:
+        nonlocal found
+        found = _load(Path(folder), which)
+        described: dict[str, Any] = found[0].to_json()
+        return described
+
     run = Run.from_json(ranks.first(read))
-    _, *arrays = contents or (None, None, None)
-    model, moments = map(ranks.broadcast_arrays, arrays)
+    model, moments = (ranks.broadcast_arrays(found and found[place]) for place in (1, 2))
     return run, model, moments
 
 

@@ -35,11 +35,11 @@ class Shard(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Of `count` shards of a batch, those that this process computes: neighbours, from number `first` on."""
+    """Of `total` shards of a batch, those that this process computes: neighbours, from number `first` on."""
 
     shards: list[Shard]
     first: int
-    count: int
+    total: int
 
 
 def divided(real: np.ndarray, parts: int) -> list[np.ndarray]:
@@ -145,8 +145,8 @@ class ParallelGradients:
         if self._stack is None:
             raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
                                "'with ParallelGradients(model, threads) as gradients:'")
-        seeds = random.next_generator().integers(2**64, size=part.count, dtype=np.uint64).tolist()
-        total = self._gradient_sum(part.count)
+        seeds = random.next_generator().integers(2**64, size=part.total, dtype=np.uint64).tolist()
+        total = self._gradient_sum(part.total)
 
         def shard_loss(number: int) -> Any:
             """Forward and backward of one shard; its gradients go into the total."""

@@ -119,11 +119,10 @@ def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
 
 def vocabularies(pairs: Pairs, given: Options) -> tuple[Options, tuple[Tokenizer, Tokenizer]]:
     """The options of the vocabularies beside the given ones, and the tokenizers: those of files, or trained ones."""
-    files = given.get("source_tokenizer"), given.get("target_tokenizer")
-    if all(files):
-        source = load_tokenizer(files[0])
-        shared = files[0] == files[1]
-        return {"shared_vocab": shared} | given, (source, source if shared else load_tokenizer(files[1]))
+    files = file, other = given.get("source_tokenizer"), given.get("target_tokenizer")
+    if file and other:
+        source = load_tokenizer(file)
+        return {"shared_vocab": file == other} | given, (source, source if file == other else load_tokenizer(other))
     options: Options = {"tokens": "bpe", "shared_vocab": not any(files) and same_script(*sides(pairs))} | given
     if options["tokens"] == "bpe" and "vocab_size" not in given:
         texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)

@@ -23,7 +23,7 @@ OPTIMIZER = "optimizer.safetensors"
 LONGEST_NAME = 100  # characters of a checkpoint's name
 _OURS = re.compile(r"\d{8,}(-interrupted)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
 _NUMBERED = re.compile(r"\d{8,}", re.ASCII)
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
 
 
 class RunError(ValueError):
@@ -83,7 +83,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
 
 def is_name(name: str) -> bool:
     """Whether a text can be the name of a checkpoint: short, and of letters, digits, dots, hyphens and underscores."""
-    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None
 
 
 def resolve(folder: Path, which: str) -> str:

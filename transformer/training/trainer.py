@@ -90,7 +90,8 @@ class Trainer:
         self.total_steps = min(filter(None, (options.steps, epochs)), default=None)
         self.scheduler = optim.LambdaLR(self.optimizer, schedule(options, self.total_steps, self.progress))
         self.log = Log(self.out / "log.csv")
-        self.best, self.latest = Validation(math.inf, 0.0), None
+        self.best = Validation(math.inf, 0.0)
+        self.latest: str | None = None
 
     # ----------------------------------------------------------------- updates
 
