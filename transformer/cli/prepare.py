@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from transformer.cli import plan_lines, sources
+from transformer.data.examples import fitting
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
@@ -21,7 +22,6 @@ from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import fitting
 from transformer.training.plan import plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
 from transformer.training.run_folder import RunError

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from transformer.data.examples import fitting
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tokenizer import Tokenizer, build_tokenizers, load_tokenizer
 from transformer.model import TransformerConfig
 from transformer.training.memory import multiplications
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import fitting
 from transformer.training.recipes import RECIPES
 from transformer.training.threads import SMALL, usable_threads
 

@@ -1,8 +1,8 @@
 """The signals that stop a training: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a terminal that is gone.
 
 A signal that is ignored when a block begins stays ignored, as under ``nohup``, and a program's own handler stays in
-force: it may have other plans. Only the main thread can have handlers: in another one, the blocks change nothing. At the
-end of a block the earlier handlers are back.
+force: it may have other plans. Only the main thread can have handlers: in another one, the blocks change nothing. At
+the end of a block the earlier handlers are back.
 
 Ranks of a launcher stop at SIGUSR1, too: mpirun passes it on to all of them, and leaves them the time to save. At
 Ctrl-C and SIGTERM, Open MPI kills them soon after.

@@ -9,10 +9,12 @@ that was stopped and resumed makes the same updates, bit for bit, as one that wa
 from __future__ import annotations
 
 import math
+import textwrap
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from minigrad import optim
 from minigrad.device import on_device, to_numpy
 
 from transformer.data.batches import collate, divide
+from transformer.data.examples import Examples
 from transformer.data.extras import require
 from transformer.data.parallel_text import Pairs
 from transformer.distributed import ALONE, Alone, Ranks
@@ -32,10 +35,9 @@ from transformer.training.checkpoints import Run, save_checkpoint
 from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.log import Log
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import encode
 from transformer.training.parallel_gradients import ParallelGradients, Part
 from transformer.training.progress import Progress
-from transformer.training.run_folder import point, prune
+from transformer.training.run_folder import RunError, point, prune
 from transformer.training.threads import shards_of
 from transformer.training.validation import Validation, spread, validate
 from transformer.translator import Translator
@@ -237,6 +239,26 @@ class Trainer:
             parameter, _, name = key.rpartition(".")
             state.setdefault(numbers[parameter], {})[name] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
+
+
+def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
+    """The token ids of `pairs`, by the tokenizers of `run`; RunError if one has more than the model's positions.
+
+    Args:
+        pairs: (source, target) texts.
+        kind: "training" or "validation".
+        run: has the tokenizers, and the number of positions.
+        checksum: the checksum of the examples before these, see `Examples`.
+    """
+    limit = run.config.max_length
+    examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
+    too_long = np.flatnonzero(examples.too_long)
+    if too_long.size:
+        first = int(too_long[0])
+        text = textwrap.shorten(" ".join(next(islice(pairs, first, None))), 60, placeholder="…")
+        raise RunError(f"{kind} pair {first + 1}, {text!r}, has more tokens than the model's {limit:,} positions "
+                       f"(too long: {len(too_long):,}); shorten or remove it, or raise --max-length")
+    return examples
 
 
 def schedule(options: TrainingOptions, total: int | None, progress: Progress) -> Callable[[int], float]:
