@@ -34,8 +34,10 @@ COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS),
 HELD, BEAM = click.IntRange(1, 10**7), click.IntRange(1, 10**4)  # pairs in memory; hypotheses
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
-# Parameters that raise the use of memory, and their options.
-COSTLY = {"batch_size": "--batch-size", "beam": "--beam", "batch_tokens": "--batch-tokens"}
+# What helps where memory runs out, by a parameter that the command has.
+REMEDIES = {"batch_tokens": "begin anew with a lower --batch-tokens or a smaller model",
+            "batch_size": "lower --batch-size or --beam, or take a smaller model",
+            "": "take a shorter text or a smaller model"}
 # CUDA also needs memory for page-locked buffers, kernels and handles. Without it, CuPy raises RuntimeErrors that begin
 # with the status: cudaError_t of NVIDIA's driver_types.h, CUresult of cuda.h, cublasStatus_t of cublas_api.h.
 NO_MEMORY = "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"
@@ -103,8 +105,7 @@ class Command(_OneLine):
             if isinstance(error, RuntimeError) and not str(error).startswith(NO_MEMORY):
                 raise
             reason = " ".join(str(error).split()).rstrip(".")
-            lower = " or ".join(option for name, option in COSTLY.items() if name in ctx.params)
-            remedy = f"lower {lower}, or take a smaller model" if lower else "take a shorter text or a smaller model"
+            remedy = next(text for name, text in REMEDIES.items() if name in {"", *ctx.params})
             raise click.ClickException(f"out of memory{f' ({reason})' if reason else ''}; {remedy}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -144,7 +144,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     progress, options, first = trainer.progress, trainer.options, trainer.ranks.rank == 0
     messages = Messages(sys.stderr if first else None)
     trainer.model.train()
-    with (_told(trainer), trainer.gradients, stop_request() as stop,
+    with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
           progress_bar(trainer.total_steps, progress.step, messages, show_progress and first) as bar,
           StepProfile(trainer.model, profile, messages) as profiling):
         groups = trainer.groups()
@@ -206,7 +206,7 @@ def _state(trainer: Trainer) -> str:
 
 
 @contextmanager
-def _told(trainer: Trainer) -> Iterator[None]:
+def _in_one_line(trainer: Trainer) -> Iterator[None]:
     """What ends a training, in one line with the remedy and the checkpoint that is left."""
     try:
         yield

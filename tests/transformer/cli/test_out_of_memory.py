@@ -32,7 +32,8 @@ def test_the_command_that_trains(status, small_run, tmp_path, monkeypatch):
     result = call("train", "--resume", "--out", out, "--steps", 3, "--quiet")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     told = rf"\({status}: it is full\)" if status else UNABLE
-    assert re.match(f"Error: out of memory {told}; lower --batch-tokens, or take a smaller model\n", result.stderr)
+    remedy = "begin anew with a lower --batch-tokens or a smaller model"
+    assert re.fullmatch(f"Error: out of memory {told}; {remedy}\n", result.stderr)
     assert contents(out) == before
 
 
