@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from typing import Any, Self
 
 import minigrad
 
-from transformer.training.files import write_output
 from transformer.training.messages import Messages
 
 WARM_UP = 5  # first updates, which are not measured: they start threads, allocate memory and look up module names
@@ -57,5 +55,5 @@ class StepProfile:
         if profile is not None and self._path is not None:
             self._messages.say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
             with contextlib.suppress(OSError):  # a full disk must not end the training
-                write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
+                profile.save(self._path)
                 self._messages.say(f"wrote {self._path}: open it in https://ui.perfetto.dev")
