@@ -46,8 +46,8 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
     yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
            f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
-    yield (f"training  about {expected.updates:,.0f} updates of {training.batch_tokens:,} tokens, which go "
-           f"{expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
+    yield (f"training  about {counted(round(expected.updates), 'update')} of {training.batch_tokens:,} tokens, which "
+           f"go {expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
            f"{config.dropout:g}")
     yield f"the same  python -m transformer train {as_command(plan.options)} --out {quoted(out)}"
     if amount.pairs < FEW:
