@@ -61,10 +61,14 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
                 end_of_input = object()
                 if next(laps, end_of_input) is end_of_input:
                     raise SystemExit
-            before = float(self.losses.total)
+            before = self.loss()
             super().update(group)
             if len(losses) < CHECKED:
-                losses.append((float(self.losses.total) - before) / group.tokens)
+                losses.append((self.loss() - before) / group.tokens)
+
+        def loss(self) -> float:
+            """The sum of the losses so far; older checkouts have a meter of it."""
+            return float(self.losses.total if hasattr(self, "losses") else self.progress.loss_sum)
 
         def checksum(self) -> str:
             """Of all weights."""

@@ -49,13 +49,11 @@ class Plan:
     Attributes:
         workloads: that are trained.
         decoded: what is translated.
-        batch: options of ``transformer train``: the model and the batches that every precision trains.
         theirs: the device of PyTorch.
     """
 
     workloads: list[Workload]
     decoded: Workload = decoding.WORKLOAD
-    batch: tuple[str, ...] = ("--config", "base", "--batch-tokens", "16384")
     theirs: str = "cuda"
 
     @property
@@ -64,7 +62,7 @@ class Plan:
         return {US: "cuda", THEM: self.theirs, "PyTorch": self.theirs}
 
 
-TRIED = Plan([DRY, replace(DRY, dropout=0.1)], decoding.TINY, ("--batch-tokens", "64"), "cpu")
+TRIED = Plan([DRY, replace(DRY, dropout=0.1)], decoding.TINY, "cpu")
 
 
 def main() -> None:
@@ -156,21 +154,8 @@ def decodings(plan: Plan, options: argparse.Namespace) -> Report:
     return found
 
 
-def precisions(plan: Plan, options: argparse.Namespace) -> Report:
-    """Target tokens a second on the copy task, from the 20th update on, and the loss, in each precision."""
-    found = {}
-    for precision in ("float32", "float16"):
-        first, *_, last = trained("--task", "copy", *plan.batch, "--steps", "60", "--valid-every", "20",
-                                  "--valid-sentences", "1", "--device", "cuda", "--precision", precision)
-        speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
-        found[precision] = {"tokens a second": speed, "loss": last["train_loss"]}
-    table(("", "tokens a second", "loss"),
-          [(name, f"{row['tokens a second']:,.0f}", f"{row['loss']:.4f}") for name, row in found.items()])
-    return found
-
-
 PARTS: dict[str, Callable[[Plan, argparse.Namespace], Report]] = {
-    "copying": copying, "steps": steps, "decoding": decodings, "precisions": precisions}
+    "copying": copying, "steps": steps, "decoding": decodings}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

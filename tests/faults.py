@@ -31,8 +31,7 @@ from transformer.training.threads import limit_threads
 
 MODEL = ["--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--dropout", "0.1", "--quiet"]
 COPY = ["--task", "copy", *MODEL, "--train-count", "60", "--valid-count", "4", "--valid-sentences", "2",
-        "--batch-tokens", "100", "--steps", "12", "--valid-every", "3", "--keep", "2", "--average", "3",
-        "--schedule", "constant"]
+        "--batch-tokens", "100", "--steps", "12", "--valid-every", "3", "--keep", "2", "--schedule", "constant"]
 TEXT = [*MODEL, "--tokens", "characters", "--epochs", "2", "--valid-every", "2", "--valid-sentences", "1",
         "--batch-tokens", "600", "--schedule", "cosine", "--keep", "1", "--threads", "2", "--accumulate", "2"]
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -107,7 +106,7 @@ class Training:
 def prepare(folder):
     """The trainings that are disturbed, after what would be slow in each process that is forked from this one."""
     log = Log(folder / "log.csv")
-    log.start()
+    log.cut_after(0)
     log.add(**dict.fromkeys(COLUMNS, 1))
     log.draw("exact_match")
     files = [folder / name for name in ("train.from", "train.to", "valid.from", "valid.to")]
@@ -126,12 +125,8 @@ def prepare(folder):
 
 def values(folder, which):
     """All that a checkpoint holds, to compare with ``==``; raises RunError as `load_run` does."""
-    run, arrays, optimizer = load_run(folder, which)
-    found = {"run": json.dumps(run.to_json(), sort_keys=True), "model": bits(arrays)}
-    if optimizer is not None:
-        found |= {"optimizer": {index: bits(entry) for index, entry in optimizer["state"].items()},
-                  "groups": optimizer["param_groups"]}
-    return found
+    run, arrays, moments = load_run(folder, which)
+    return {"run": json.dumps(run.to_json(), sort_keys=True), "model": bits(arrays), "optimizer": bits(moments)}
 
 
 def left(folder):

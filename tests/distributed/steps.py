@@ -29,7 +29,7 @@ CONFIG = TransformerConfig(40, 40, d_model=16, num_heads=2, num_encoder_layers=2
                            dropout=0.1, share_embeddings=True, tie_output=True)
 
 
-def updates(make_gradients, device="cpu", half=False, scale=2.0**20, rows=7, steps=3, **_):
+def updates(make_gradients, device="cpu", rows=7, steps=3, **_):
     """Updates with two batches each; returns the losses, and checksums of gradients and of the weights at the end.
 
     A parameter is frozen, another one has a hook, and the first batch of an update has one row, which is one shard.
@@ -41,7 +41,6 @@ def updates(make_gradients, device="cpu", half=False, scale=2.0**20, rows=7, ste
     hooked = []
     parameters[2].register_hook(lambda gradient: hooked.append(1) or gradient * 2)
     optimizer = optim.Adam([p for p in parameters if p.requires_grad], lr=0.01)
-    scaler = optim.GradScaler(init_scale=scale, enabled=half)
     random, waits, found = np.random.default_rng(5), [], []
     with make_gradients(model) as gradients:
         for _ in range(steps):
@@ -50,14 +49,11 @@ def updates(make_gradients, device="cpu", half=False, scale=2.0**20, rows=7, ste
             strict_cupy.synchronizations.clear()
             for count in (1, rows):
                 batch = random.integers(4, 40, (2, count, 6))
-                losses.append(gradients(*batch, 0.1, 2 * count, scaler.get_scale() if half else None))
+                losses.append(gradients(*batch, 0.1, 2 * count))
             waits.append(sum(strict_cupy.synchronizations.values()))
-            scaler.unscale_(optimizer)
             found.append([float(loss) for loss in losses])
             found.append([None if p.grad is None else checksum(p.grad) for p in parameters])
-            found.append(scaler.found_inf)
-            scaler.step(optimizer)
-            scaler.update()
+            optimizer.step()
     found.append([checksum(p) for p in parameters])
     return {"bits": found, "hooks": len(hooked), "waits": waits, "device": model.device}
 

@@ -18,7 +18,7 @@ from minigrad import Tensor
 from minigrad.parallel import GradientSum
 from minigrad.tensor.gradients import arrive
 
-from transformer.distributed.buckets import Communication, Exchange, Layout
+from transformer.distributed.buckets import Exchange, Layout
 from transformer.distributed.ranks import Alone
 
 SPECIAL = [1.0, 1e-4, 3.0, -0.0, 0.0, 6e-8, 1e-45, 6e4, -6e4, np.inf, -np.inf, np.nan]
@@ -97,14 +97,14 @@ def of_one_process(leaves, gradients, shards):
 
 
 def of_ranks(leaves, gradients, shards, size, bucket_bytes, seed, layout_order):
-    """The entries that each rank gets, and what it counted."""
+    """The entries that each rank gets."""
     world, results, errors = {}, [None] * size, []
 
     def work(rank):
         try:
             ranks, random = ThreadRank(rank, size, world), Random(f"{seed} {rank}")
-            layout, cost = Layout([leaves[number] for number in layout_order], bucket_bytes), Communication()
-            exchange = Exchange(Carrier(ranks, seed + rank), layout, shards, cost)
+            layout = Layout([leaves[number] for number in layout_order], bucket_bytes)
+            exchange = Exchange(Carrier(ranks, seed + rank), layout, shards)
             first, end = ranks.own(shards)
             total = GradientSum(shards, (first, end), exchange.put)
             coming = [(shard, number) for shard in range(first, end) for number in range(len(leaves))
@@ -113,7 +113,7 @@ def of_ranks(leaves, gradients, shards, size, bucket_bytes, seed, layout_order):
             with np.errstate(all="ignore"):
                 for shard, number in coming:
                     total.receiver(shard)(leaves[number], gradients[shard][number], False)
-                results[rank] = exchange.finish(total.incomplete())[0], cost
+                results[rank] = exchange.finish(total.incomplete())[0]
         except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
@@ -149,11 +149,10 @@ def test_every_rank_gets_the_bits_of_one_process(data):
     with np.errstate(all="ignore"):
         of_one_process(leaves, gradients, shards)
     bucket_bytes = data.draw(st.sampled_from([1, 30, 200, 10**6]))
-    for entries, cost in of_ranks(leaves, gradients, shards, size, bucket_bytes, random.randrange(99), order):
+    for entries in of_ranks(leaves, gradients, shards, size, bucket_bytes, random.randrange(99), order):
         found = {id(leaf): gradient for gradient, _, leaf in entries}
         assert len(found) == len(entries) == sum(leaf.grad is not None for leaf in leaves)
         assert all(same_bits(found[id(leaf)], leaf.grad.data) for leaf in leaves if leaf.grad is not None)
-        assert (cost.bytes > 0) == (size > 1 and any(leaf.size for leaf in leaves))
     assert before == [[None if g is None else g.tobytes() for g in row] for row in gradients]
 
 
@@ -161,7 +160,7 @@ def test_gradients_do_not_share_memory_that_is_written():
     """They are views into a bucket: what is added to one must change no other, nor what another rank has."""
     leaves = leaves_of([((3,), "float32"), ((2, 2), "float32")])
     gradients = [[np.ones(3, np.float32), np.ones((2, 2), np.float32)] for _ in range(2)]
-    for entries, _ in of_ranks(leaves, gradients, 2, 2, 10**6, 0, [0, 1]):
+    for entries in of_ranks(leaves, gradients, 2, 2, 10**6, 0, [0, 1]):
         for leaf in leaves:
             leaf.grad = None
         arrive(entries)
@@ -173,7 +172,7 @@ def test_gradients_do_not_share_memory_that_is_written():
 
 def test_a_loss_of_something_else_is_an_error():
     leaf, other = leaves_of([((3,), "float32")] * 2)
-    exchange = Exchange(Carrier(ThreadRank(0, 1, {}), 0), Layout([leaf]), 1, Communication())
+    exchange = Exchange(Carrier(ThreadRank(0, 1, {}), 0), Layout([leaf]), 1)
     with pytest.raises(ValueError, match=r"a tensor of shape \(3,\) that is no parameter"):
         exchange.put(other, {(0, 1): np.ones(3, np.float32)})
 

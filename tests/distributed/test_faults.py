@@ -24,7 +24,7 @@ def errors(lines):
 
 
 @pytest.mark.parametrize(("ranks", "who", "fault", "status", "line"), [
-    (3, "1", "lose_memory@6", 2, f"Error: rank 1 ({HOST}): out of memory; raise --micro-batches*{INTACT}"),
+    (3, "1", "lose_memory@6", 2, f"Error: rank 1 ({HOST}): out of memory; begin anew with a lower *{INTACT}"),
     (2, "1", "drift@6", 2, f"Error: rank 1 ({HOST}) and rank 0 ({HOST}) differ in weights; *{INTACT}"),
     (3, "all", "lose_numbers@6", 2, f"Error: the loss became nan by step 8; *{INTACT}"),
     (2, "1", "SIGSTOP@6", 2, f"Error: no answer for 4 s from rank 1 ({HOST}) {INTACT}"),

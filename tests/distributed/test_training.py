@@ -19,8 +19,7 @@ def test_two_ranks_train_as_one_process(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "options"), [
-    (3, ["--accumulate", "2", "--average", "2", "--keep", "2"]),
-    (2, ["--micro-batches", "3"]),
+    (3, ["--accumulate", "2", "--keep", "2"]),
     (4, ["--shards", "8", "--batch-tokens", "30"]),  # batches of fewer sentences than shards
     (2, ["--shards", "1"]),
     (4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"]),

@@ -52,7 +52,7 @@ def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="c
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes).to_json()), train_pairs,
                       valid_pairs, device)
-    trainer.log.start()
+    trainer.log.cut_after(0)
     return trainer
 
 
@@ -91,13 +91,11 @@ def contents(out):
              "numbered": numbered(out)}
     for which in ("latest", "best"):
         found[which] = pointed(out, which)
-        described, arrays, optimizer = load_run(out, which)
+        described, arrays, moments = load_run(out, which)
         found[f"{which} progress"] = {k: v for k, v in described.progress.items() if k != "seconds"}
         found[f"{which} run"] = {k: v for k, v in described.to_json().items() if k != "progress"}
         found[f"{which} model"] = bits(arrays)
-        if optimizer is not None:
-            found[f"{which} optimizer"] = {i: bits(entry) for i, entry in optimizer["state"].items()}
-            found[f"{which} groups"] = optimizer["param_groups"]
+        found[f"{which} optimizer"] = bits(moments)
     return found
 
 

@@ -25,7 +25,7 @@ from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
 from transformer.training.messages import shortened
 from transformer.training.options import MOST, MOST_THREADS
-from transformer.training.run_folder import RunError, is_run
+from transformer.training.run_folder import RunError
 from transformer.training.threads import limit_threads
 from transformer.translator import ALPHA, Translator
 
@@ -34,7 +34,10 @@ COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS),
 HELD, BEAM = click.IntRange(1, 10**7), click.IntRange(1, 10**4)  # pairs in memory; hypotheses
 # Their messages are for users.
 MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
-COSTLY = {"batch_size": "--batch-size", "beam": "--beam"}  # parameters that raise the use of memory: their options
+# What helps where memory runs out, by a parameter that the command has.
+REMEDIES = {"batch_tokens": "begin anew with a lower --batch-tokens or a smaller model",
+            "batch_size": "lower --batch-size or --beam, or take a smaller model",
+            "": "take a shorter text or a smaller model"}
 # CUDA also needs memory for page-locked buffers, kernels and handles. Without it, CuPy raises RuntimeErrors that begin
 # with the status: cudaError_t of NVIDIA's driver_types.h, CUresult of cuda.h, cublasStatus_t of cublas_api.h.
 NO_MEMORY = "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"
@@ -102,8 +105,8 @@ class Command(_OneLine):
             if isinstance(error, RuntimeError) and not str(error).startswith(NO_MEMORY):
                 raise
             reason = " ".join(str(error).split()).rstrip(".")
-            told = f" ({reason})" if reason else ""
-            raise click.ClickException(f"out of memory{told}; {_remedy(ctx.params)}") from error
+            remedy = next(text for name, text in REMEDIES.items() if name in {"", *ctx.params})
+            raise click.ClickException(f"out of memory{f' ({reason})' if reason else ''}; {remedy}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
@@ -115,16 +118,6 @@ class Command(_OneLine):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-
-
-def _remedy(given: dict[str, Any]) -> str:
-    elsewhere = " or give --device cpu" if given.get("device", "cpu") != "cpu" else ""
-    if "micro_batches" in given:
-        go_on = ", with --resume from the last checkpoint" if is_run(given["out"]) else ""
-        return (f"raise --micro-batches{elsewhere}{go_on}, or begin anew with a lower --batch-tokens, less text or a "
-                "smaller model")
-    lower = [f"{option} (it is {given[name]})" for name, option in COSTLY.items() if given.get(name, 1) > 1]
-    return f"{'lower ' if lower else ''}{' or '.join(lower or ['take a shorter text or a smaller model'])}{elsewhere}"
 
 
 class Group(_OneLine, click.Group):

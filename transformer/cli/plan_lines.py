@@ -12,6 +12,7 @@ from transformer.data.examples import Examples
 from transformer.data.parallel_text import Pairs
 from transformer.data.tokenizer import WordTokenizer
 from transformer.data.vocabulary import UNK
+from transformer.training.messages import counted
 from transformer.training.plan import Plan
 
 FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
@@ -33,10 +34,11 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     too_long = plan.too_long + len(text.valid) - len(valid)
     tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
-    twice = len({*valid}.intersection(text.train))
-    yield (f"text      {amount.pairs:,} pairs: {amount.source:,} source and {amount.target:,} target tokens; left out: "
-           f"{text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
-    yield (f"validate  {len(valid):,} pairs{' of the text, held out by source' if text.held_out else ''}; "
+    different = {*valid}
+    twice = len(different.intersection(text.train))
+    yield (f"text      {counted(amount.pairs, 'pair')}: {amount.source:,} source and {amount.target:,} target tokens; "
+           f"left out: {text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
+    yield (f"validate  {counted(len(valid), 'pair')}{' of the text, held out by source' if text.held_out else ''}; "
            f"{unknown:.1%} of their tokens are unknown, {twice:,} of these pairs also stand in training")
     shared = plan.tokenizers[0] is plan.tokenizers[1]
     vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
@@ -44,18 +46,21 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
     yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
            f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
-    yield (f"training  about {expected.updates:,.0f} updates of {training.batch_tokens:,} tokens, which go "
-           f"{expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
+    yield (f"training  about {counted(round(expected.updates), 'update')} of {training.batch_tokens:,} tokens, which "
+           f"go {expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
            f"{config.dropout:g}")
     yield f"the same  python -m transformer train {as_command(plan.options)} --out {quoted(out)}"
     if amount.pairs < FEW:
-        yield (f"note: {amount.pairs:,} pairs are too few to translate other sentences: with fewer than {FEW:,} a "
-               "model learns those it sees by heart; use them to try out the set-up, or for a narrow domain")
+        few = counted(amount.pairs, "pair is", "pairs are")
+        yield (f"note: {few} too few to translate other sentences: with fewer than {FEW:,} a model learns those it "
+               "sees by heart; use them to try out the set-up, or for a narrow domain")
+    if twice == len(different):
+        yield "note: all validation pairs also stand in training: they say nothing of how well other text is translated"
     if unknown > MANY_UNKNOWN:
         yield f"note: {_advice(plan, valid)}"
     equal = sum(source == target for source, target in text.train)
     if equal > len(text.train) / 10:
-        yield f"note: {equal:,} pairs have the same text on both sides"
+        yield f"note: {counted(equal, 'pair has', 'pairs have')} the same text on both sides"
 
 
 def _advice(plan: Plan, valid: Pairs) -> str:

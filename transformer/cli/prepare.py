@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from transformer.cli import plan_lines, sources
+from transformer.data.examples import fitting
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
@@ -19,8 +20,8 @@ from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory_for
+from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import fitting
 from transformer.training.plan import plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
 from transformer.training.run_folder import RunError
@@ -50,13 +51,13 @@ def begin(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepar
 
 def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Prepared:
     recipe = RECIPES[task].changed(given)
-    shared = given.get("shared_vocab", _check_memory(recipe, device).share_embeddings)
+    shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
     data = recipe.data(task, recipe.options.seed)
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    said = (f"{len(text.train):,} training pairs, {len(text.valid):,} validation pairs; vocabularies of "
+    said = (f"{_pairs(text.train, text.valid)}; vocabularies of "
             f"{' and '.join(f'{len(tokenizer.vocabulary):,}' for tokenizer in tokenizers)} tokens")
     config = recipe.config(*tokenizers, share_embeddings=shared)
     return Prepared(_run(config, recipe.options, tokenizers, data, device, ranks), text.train, text.valid, [said])
@@ -69,7 +70,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
         require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-    _check_memory(RECIPES["text"].changed(given), device)
+    _check_memory(RECIPES["text"].changed(given))
     text = sources.read(sources.files(given))
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
@@ -108,7 +109,11 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
     if "task" not in run.data:
         train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
                         for side in (train, valid))
-    return Prepared(run, train, valid, [f"{len(train):,} training pairs, {len(valid):,} validation pairs"])
+    return Prepared(run, train, valid, [_pairs(train, valid)])
+
+
+def _pairs(train: Pairs, valid: Pairs) -> str:
+    return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
 
 
 def _check_data(given: dict[str, Any]) -> None:
@@ -127,10 +132,10 @@ def _check_data(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")
 
 
-def _check_memory(recipe: Recipe, device: str) -> TransformerConfig:
+def _check_memory(recipe: Recipe) -> TransformerConfig:
     """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
     config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
-    require_memory_for(config, device)
+    require_memory_for(config)
     return config
 
 

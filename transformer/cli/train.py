@@ -22,11 +22,12 @@ from transformer.cli.command import (
 from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import notes, training_options
 from transformer.distributed import Alone, launch
-from transformer.training.checkpoints import load_description
+from transformer.training.checkpoints import load_run
 from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
+from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
@@ -58,10 +59,15 @@ class Training(Command):
 
 
 def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names."""
+    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names.
+
+    UsageError for an option of these names that has no value.
+    """
     found, name = list[str](), ""
     for argument in args:
         if argument.startswith("-") and argument != "-":
+            if found and found[-1] in names:
+                raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
             name = argument if argument in names else ""
         elif name and found[-1] != name:
             found.append(name)
@@ -86,9 +92,6 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
              "those.  [default: one for each thread of each rank]")
 @option("--threads", type=THREADS, metavar="N", section="Machine",
         help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
-@option("--precision", type=click.Choice(["float32", "float16"]), section="Machine",
-        help="Precision of updates: float16, on a GPU alone, computes products in float16, with weights in float32.  "
-             "[default: float32]")
 @click.pass_context
 def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
           profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:
@@ -101,8 +104,6 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value not in (None, ())}
-    if given.get("precision") == "float16" and device == "cpu":
-        raise click.UsageError("--precision float16 needs a GPU; add --device cuda")
     texts = {"train", "valid"}  # whose paths may be others on other machines
     ranks.compare(the_options=lambda: [resume, resume_from, {n: given[n] for n in sorted(given.keys() - texts)}])
     sources.check_readable((path for side in texts & given.keys() for path in given[side]), ranks)
@@ -110,7 +111,7 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     which = resume_from or "latest" * resume
     if which:
         names = {str(p.name): p.opts[0] for p in context.command.params}
-        prepared = prepare.take_up(out, load_description(out, which, ranks), given, names)
+        prepared = prepare.take_up(out, load_run(out, which, ranks)[0], given, names)
     else:
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
         prepared = prepare.begin(given, out, device, ranks)
@@ -133,16 +134,14 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
 
 def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> None:
     """Print how the run ended."""
-    averaged = result.kept.partition("-average-")[2]
-    average = f", the average of the last {averaged} checkpoints" if averaged else ""
-    length = f"{result.progress.step:,} steps in {result.progress.seconds / 60:.1f} minutes"
+    length = f"{counted(result.progress.step, 'step')} in {result.progress.seconds / 60:.1f} minutes"
     if nothing_to_do:
         limits = {f"--{name}": getattr(options, name) for name in limits_reached(result.progress, options)}
         reached = " and ".join(f"{name} (it has {value:,})" for name, value in limits.items())
         click.echo(f"had already finished: {length}; to go on, give it more  {reached}:  "
                    f"{_resume(out)} {' '.join(f'{name} N' for name in limits)}")
     else:
-        click.echo(f"{length}; kept {result.kept}{average}: {result.best.describe(options.valid_metric)}")
+        click.echo(f"{length}; kept {result.kept}: {result.best.describe(options.valid_metric)}")
         if result.by_alpha:
             scores = ", ".join(f"{bleu:.2f} at {alpha:g}" for alpha, bleu in result.by_alpha.items())
             click.echo(f"with --beam 4 BLEU {scores}; {result.translator.alpha:g} is this run's default of --alpha now")

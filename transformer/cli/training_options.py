@@ -13,7 +13,7 @@ import click
 from transformer.cli.command import COUNT, HELD, SEED, F, FiniteRange, option
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
-from transformer.training.options import MOST, TrainingOptions
+from transformer.training.options import METRICS, MOST, SCHEDULES, TrainingOptions
 from transformer.training.recipes import RECIPES
 
 POSITIVE, NOT_NEGATIVE = FiniteRange(0, min_open=True), FiniteRange(0)
@@ -60,11 +60,9 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--minutes", POSITIVE, "End after this much training time."),
         ("--batch-tokens", COUNT, "Size of a batch: sentences × the longest, in tokens."),
         ("--accumulate", COUNT, "Gradient accumulation: batches for one update."),
-        ("--micro-batches", COUNT,
-         "Compute each batch in N parts, one after the other: the same updates in less memory."),
         ("--learning-rate", POSITIVE, "The highest learning rate."),
         ("--warmup warmup_steps", click.IntRange(0, MOST), "Updates until the highest rate."),
-        ("--schedule", ("wsd", "inverse_sqrt", "cosine", "linear", "constant"),
+        ("--schedule", SCHEDULES,
          "How the rate falls after warm-up; wsd: in the last fifth of the run."),
         ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),
         ("--clip clip_norm", NOT_NEGATIVE, "Largest gradient norm; 0 does not clip."),
@@ -76,10 +74,8 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--valid-every", COUNT, "Updates between validations; each saves a checkpoint."),
         ("--valid-first", COUNT, "Updates until a first validation before those."),
         ("--valid-sentences", COUNT, "Sentences to translate in each validation."),
-        ("--metric valid_metric", ("exact_match", "bleu"), "The metric that chooses the best model."),
-        ("--patience", COUNT, "End after N validations without a better one."),
+        ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
         ("--keep", COUNT, "Checkpoints to keep, beside the best."),
-        ("--average", COUNT, "At the end, average the last N checkpoints."),
     ],
 }
 
@@ -104,7 +100,7 @@ def _attributes(values: Any) -> dict[str, Any]:
 
 def as_command(options: dict[str, Any]) -> str:
     """The options, by the names of their parameters, as they are written on a command line."""
-    words = [f"--{name}={options[name]}" for name in ("threads", "shards", "precision") if name in options]
+    words = [f"--{name}={options[name]}" for name in ("threads", "shards") if name in options]
     for rows in _SECTIONS.values():
         for names, _, _ in rows:
             name, *_, attribute = names.split() * 2
@@ -128,8 +124,7 @@ def notes() -> str:
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
                 f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
-                "(Another number of --shards, or without it of --threads or ranks, or of --micro-batches changes the "
-                "dropout masks of later updates; "
-                "--precision changes their rounding. The schedules wsd, cosine and linear end at "
-                "the last step, so more --steps, --epochs or --minutes give later updates the rates of that length.)")
+                "(Another number of --shards, or without it of --threads or ranks, changes the dropout masks of later "
+                "updates. The schedules wsd and cosine end at the last step, so more --steps, --epochs or --minutes "
+                "give later updates the rates of that length.)")
     return "\n".join([*lines, "", resuming])

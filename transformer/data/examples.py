@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.data.batches import Example, encode_pairs
-from transformer.data.parallel_text import Pairs
+from transformer.data.parallel_text import Chosen, Pairs
 from transformer.data.tokenizer import Tokenizer
 
 HELD = 2**25  # tokens, those of both sides: of at most so many, the ids are in memory, in 128 MiB
@@ -63,6 +63,13 @@ class Examples(Sequence[Example]):
         start = self._starts[place]
         middle = start + self.source_lengths[place]
         return self._ids[start:middle].tolist(), self._ids[middle:middle + self.steps[place] - 1].tolist()
+
+
+def fitting(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int
+            ) -> tuple[Pairs, Examples]:
+    """The pairs of at most `limit` tokens a side, and the examples of all pairs."""
+    examples = Examples(pairs, source_tokenizer, target_tokenizer, limit)
+    return (Chosen(pairs, ~examples.too_long) if examples.too_long.any() else pairs), examples
 
 
 def _encoded(pairs: Pairs, *tokenizers: Tokenizer) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

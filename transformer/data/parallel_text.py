@@ -155,7 +155,7 @@ def hold_out(pairs: Pairs) -> tuple[Chosen, Chosen]:
     if held.all():
         held = hashes == hashes.min()
     if held.all():
-        raise DataError(f"{len(pairs):,} pairs of one source: none can be held out for validation; give --valid files")
+        raise DataError("all pairs have one source: none can be held out for validation; give --valid files")
     return Chosen(pairs, ~held), Chosen(pairs, held)
 
 

@@ -16,49 +16,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import module_for, on_device, to_device, to_numpy
-from minigrad.inspect.table import size
 from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 
 from transformer.distributed.ranks import Ranks
 
 BUCKET_BYTES = 4 * 2**20
-
-
-@dataclass
-class Communication:
-    """What the exchanges of a rank cost, summed up.
-
-    Attributes:
-        bytes: sent to other ranks.
-        seconds: in calls of MPI and in sums, while the backward pass went on.
-        waited: seconds from the end of this rank's backward pass to the end of the exchange, slower ranks included.
-    """
-
-    bytes: int = 0
-    seconds: float = 0.0
-    waited: float = 0.0
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self.bytes, self.seconds, self.waited = 0, 0.0, 0.0
-
-    @property
-    def hidden(self) -> float:
-        """The share of its time that passed while the backward pass went on; 1 without any."""
-        return 1 - self.waited / ((self.seconds + self.waited) or 1)
-
-    def __str__(self) -> str:
-        return (f"communication of this rank: {size(self.bytes)} sent, {self.seconds:.3f} s while the backward passes "
-                f"went on, {self.waited:.3f} s waited after them: {100 * self.hidden:.0f} % hidden")
 
 
 class Layout:
@@ -91,8 +60,8 @@ class Layout:
 class Bucket:
     """The gradients of some leaves on their way: a flat array for each span of shards that this rank sums.
 
-    What none of the shards of a span reached is -0.0, the one number that changes no sum. Zeros at the end make the
-    parts of all owners equal.
+    What none of the shards of a span reached is -0.0, the one number that changes no sum. Such zeros at the end make
+    the parts of all owners equal.
 
     Attributes:
         part: how many values each of the `owners` has.
@@ -111,30 +80,25 @@ class Bucket:
 
     def put(self, number: int, span: Span, gradient: Any, owned: bool) -> None:
         """Take the sum of a span for a leaf. Memory that is ours and fills the bucket is not copied."""
+        self.missing.discard((span, number))
         if owned and gradient.size == self.length and gradient.flags.c_contiguous:
             self._sums[span] = gradient.reshape(-1)
-            self.missing.discard((span, number))
         else:
-            self._write(number, span, gradient.reshape(-1))
+            end, row = self.ends[number], self._sum(span)
+            with on_device(self.device):
+                row[end - gradient.size:end] = gradient.reshape(-1)
 
-    def fill(self) -> None:
-        """Put -0.0 where nothing has come."""
-        for span, number in list(self.missing):
-            self._write(number, span, -0.0)
-
-    def _write(self, number: int, span: Span, values: Any) -> None:
-        with on_device(self.device):
-            if span not in self._sums:
-                self._sums[span] = module_for(self.device).empty(self.length, self.dtype)
-                self._sums[span][self.ends[-1]:] = 0
-            end = self.ends[number]
-            self._sums[span][end - self.leaves[number].size:end] = values
-        self.missing.discard((span, number))
+    def _sum(self, span: Span) -> Any:
+        if span not in self._sums:
+            with on_device(self.device):
+                self._sums[span] = module_for(self.device).full(self.length, -0.0, self.dtype)
+        return self._sums[span]
 
     def take(self) -> list[Any]:
-        """The flat arrays of the spans, in their order; the bucket lets go of them."""
-        sums, self._sums = self._sums, {}
-        return [sums[span] for span in self.spans]
+        """The flat arrays of the spans on the host, in their order; the bucket lets go of them."""
+        rows = [to_numpy(self._sum(span)) for span in self.spans]
+        self._sums = {}
+        return rows
 
     def own_part(self, row: Any, rank: int) -> Any:
         """What a rank owns of a flat array."""
@@ -150,7 +114,6 @@ class Transport:
     """Carries flat arrays by MPI, through the host's memory.
 
     Each of the two kinds of message has a communicator of its own, on which all ranks send the buckets in their order.
-    What a rank sends to itself stays where it is.
 
     Args:
         ranks: those that exchange.
@@ -168,38 +131,28 @@ class Transport:
         Returns:
             Requests, what is here after them by span, and an array that the total of the bucket may have.
         """
-        me, rows = self.ranks.rank, [to_numpy(row) for row in bucket.take()]
-        requests, received = list[Any](), dict[Span, Any]()
-        for turn in range(max(map(len, spans))):
-            sends = [turn < len(rows) and rank != me for rank in range(len(spans))]
-            comes = [turn < len(own) and rank != me for rank, own in enumerate(spans)]
-            room = np.empty(sum(comes) * bucket.part, bucket.dtype)
-            sent = rows[turn] if turn < len(rows) else np.empty(0, bucket.dtype)  # not of `room`: Open MPI would hang
-            requests.append(self._owners.Ialltoallv(
-                self._message(bucket, sent, sends, range(len(spans))),
-                self._message(bucket, room, comes, itertools.accumulate(comes, initial=0))))
-            received |= zip([own[turn] for own in itertools.compress(spans, comes)], room.reshape(-1, bucket.part),
-                            strict=True)
-        received |= {span: bucket.own_part(row, me) for span, row in zip(bucket.spans, rows, strict=True)}
-        return requests, received, rows[0] if rows else np.empty(bucket.length, bucket.dtype)
+        rows, owners = bucket.take(), len(spans)
+        sent = rows[0] if len(rows) == 1 else np.concatenate(  # for each owner its part of all rows
+            [bucket.own_part(row, owner) for owner in range(owners) for row in rows] or [np.empty(0, bucket.dtype)])
+        room = np.empty((sum(map(len, spans)), bucket.part), bucket.dtype)
+        part = bucket.part * bucket.dtype.itemsize
+        requests = [self._owners.Ialltoallv(self._message(sent, [len(rows) * part] * owners),
+                                            self._message(room, [len(own) * part for own in spans]))]
+        received = dict(zip(itertools.chain(*spans), room, strict=True))
+        return requests, received, sent[:bucket.length] if rows else np.empty(bucket.length, bucket.dtype)
 
     def to_all(self, bucket: Bucket, part: Any, total: Any) -> list[Any]:
         """Send the total of this rank's part to all; returns requests, after which all parts are in `total`."""
-        own = bucket.own_part(total, self.ranks.rank)
-        if not np.may_share_memory(own, part):
-            own[...] = part
-        every = [True] * self.ranks.size
-        return [self._all.Iallgatherv(self._mpi.IN_PLACE, self._message(bucket, total, every, range(len(every))))]
+        bucket.own_part(total, self.ranks.rank)[...] = part
+        return [self._all.Iallgather(self._mpi.IN_PLACE, total.view(np.uint8))]
 
     def arrived(self, requests: list[Any]) -> bool:
         """Whether requests are done; lets MPI go on."""
         return bool(self._mpi.Request.Testall(requests))
 
-    def _message(self, bucket: Bucket, values: Any, takes_part: Sequence[bool], places: Iterable[int]) -> list[Any]:
-        """Values as MPI takes them: for each rank that takes part, the part at this place."""
-        size = bucket.part * bucket.dtype.itemsize
-        starts = [size * place for place, _ in zip(places, takes_part, strict=False)]
-        return [values, [size * flag for flag in takes_part], starts, self._mpi.BYTE]
+    def _message(self, values: Any, sizes: Sequence[int]) -> list[Any]:
+        """Values as MPI takes them: as many bytes for each rank, one after the other."""
+        return [values, sizes, [0, *itertools.accumulate(sizes[:-1])], self._mpi.BYTE]
 
 
 class Exchange:
@@ -209,12 +162,11 @@ class Exchange:
         transport: what carries the buckets.
         layout: which gradients lie in which bucket.
         shards: the number of shards of the batch.
-        cost: what the exchange costs is added to it.
     """
 
-    def __init__(self, transport: Any, layout: Layout, shards: int, cost: Communication) -> None:
+    def __init__(self, transport: Any, layout: Layout, shards: int) -> None:
         ranks = transport.ranks
-        self._transport, self._layout, self._shards, self._cost = transport, layout, shards, cost
+        self._transport, self._layout, self._shards = transport, layout, shards
         self._spans = [largest_spans(ranks.own(shards, rank), (0, shards)) for rank in range(ranks.size)]
         self._filling = deque(Bucket(leaves, self._spans[ranks.rank], ranks.size) for leaves in layout.buckets)
         self._buckets = list(self._filling)
@@ -226,10 +178,8 @@ class Exchange:
     def put(self, leaf: Any, sums: Sums) -> None:
         """Take the sums of our own shards for a leaf, from any thread, and send what is ready."""
         with self._lock:
-            start = time.perf_counter()
             self._place(leaf, sums)
             self._go_on()
-            self._cost.seconds += time.perf_counter() - start
 
     def finish(self, incomplete: Iterable[tuple[Any, Sums]], word: Any = None) -> tuple[list[list[Any]], list[Any]]:
         """Wait for the totals.
@@ -241,11 +191,11 @@ class Exchange:
         Returns:
             Entries ``[gradient, owned, leaf]`` for the leaves that a shard of any rank reached, and the words of all.
         """
-        start, ranks = time.perf_counter(), self._transport.ranks
+        ranks = self._transport.ranks
         for leaf, sums in incomplete:
             self._place(leaf, sums)
         for bucket in self._filling:
-            bucket.fill()
+            bucket.missing.clear()
         ranks.wait_until(self._go_on)
         places = self._layout.places.items()
         told = ranks.exchange([[place for leaf, place in places if leaf not in self._reached], word])
@@ -253,7 +203,6 @@ class Exchange:
         entries = [entry for bucket, total in zip(self._buckets, self._totals, strict=True)
                    for entry in bucket.entries(to_device(total, bucket.device))
                    if self._layout.places[id(entry[2])] not in unreached]
-        self._cost.waited += time.perf_counter() - start
         return entries, [word for _, word in told]
 
     def _place(self, leaf: Any, sums: Sums) -> None:
@@ -271,7 +220,7 @@ class Exchange:
         The steps of a kind are in the order of the buckets on every rank, and what begins is looked after before the
         next begins: with a transport on which everything has arrived at once, all steps are in one order on every rank.
         """
-        transport, ranks = self._transport, self._transport.ranks
+        transport = self._transport
         while True:
             while self._to_owners and transport.arrived(self._to_owners[0][1]):
                 bucket, _, received, total = self._to_owners.popleft()
@@ -285,5 +234,3 @@ class Exchange:
                 return len(self._totals) == len(self._buckets)
             bucket = self._filling.popleft()
             self._to_owners.append((bucket, *transport.to_owners(bucket, self._spans)))
-            sent = (len(self._spans[ranks.rank]) + 1) * (ranks.size - 1) * bucket.part
-            self._cost.bytes += sent * bucket.dtype.itemsize

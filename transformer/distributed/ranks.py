@@ -7,7 +7,6 @@ on this host is gone, or after `timeout` seconds (failures.py).
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import time
@@ -21,7 +20,6 @@ from transformer.distributed.failures import Failures, RankError, this_process, 
 T = TypeVar("T")
 
 TIMEOUT = 900.0  # seconds without an answer; a process that dies is noticed at once, by its host and by the launcher
-HEADER = 512  # bytes of the first message of an exchange, which most values fit into
 LARGEST = 2**30  # bytes of a message: MPI counts in 32 bits
 LOOK_AFTER = 0.05  # seconds of a wait before it looks whether another rank failed
 
@@ -35,9 +33,9 @@ class Alone:
         """The values of all ranks, in their order: JSON values, which every rank gives."""
         return [value]
 
-    def broadcast(self, value: T) -> T:
+    def broadcast(self, value: Any) -> Any:
         """The JSON value of rank 0; those of the others are not looked at."""
-        return value
+        return self.exchange(value if self.rank == 0 else None)[0]
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         """The host arrays of rank 0, by name; the others may give None."""
@@ -98,27 +96,11 @@ class Ranks(Alone):
     # ----------------------------------------------------------------- what they tell each other
 
     def exchange(self, value: Any) -> list[Any]:  # noqa: D102
-        text = json.dumps(value).encode()
-        headers = np.zeros((self.size, HEADER), np.uint8)
-        header = np.zeros(HEADER, np.uint8)
-        header[:8] = np.frombuffer(len(text).to_bytes(8, "little"), np.uint8)
-        header[8:8 + len(text)] = np.frombuffer(text[:HEADER - 8], np.uint8)
-        self.wait([self._comm.Iallgather(header, headers)])
-        sizes = [int.from_bytes(row[:8].tobytes(), "little") for row in headers]
-        if max(sizes) <= HEADER - 8:
-            return [json.loads(row[8:8 + size].tobytes()) for row, size in zip(headers, sizes, strict=True)]
-        texts = bytearray(sum(sizes))
-        self.wait([self._comm.Iallgatherv(text, [texts, sizes])])
-        ends = np.cumsum([0, *sizes]).tolist()
-        return [json.loads(texts[start:end]) for start, end in itertools.pairwise(ends)]
-
-    def broadcast(self, value: Any) -> Any:  # noqa: D102
-        text = json.dumps(value if self.rank == 0 else None).encode()
-        size = np.array([len(text)])
-        self.wait([self._comm.Ibcast(size)])
-        array = np.frombuffer(text, np.uint8).copy() if self.rank == 0 else np.empty(size[0], np.uint8)
-        self._broadcast_bytes(array)
-        return json.loads(array.tobytes())
+        text, sizes = json.dumps(value).encode(), np.empty(self.size, np.int64)
+        self.wait([self._comm.Iallgather(np.array([len(text)]), sizes)])
+        texts = bytearray(sizes.sum())
+        self.wait([self._comm.Iallgatherv(text, [texts, sizes.tolist()])])
+        return [json.loads(texts[end - size:end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:  # noqa: D102
         own = arrays if self.rank == 0 and arrays else {}
@@ -126,13 +108,11 @@ class Ranks(Alone):
         result = {}
         for name, shape, dtype in described:
             array = np.ascontiguousarray(own[name]) if self.rank == 0 else np.empty(shape, dtype)
-            self._broadcast_bytes(array.reshape(-1).view(np.uint8))
+            flat = array.reshape(-1).view(np.uint8)
+            for start in range(0, len(flat), LARGEST):
+                self.wait([self._comm.Ibcast(flat[start:start + LARGEST])])
             result[name] = array.reshape(shape)
         return result
-
-    def _broadcast_bytes(self, array: np.ndarray) -> None:
-        for start in range(0, len(array), LARGEST):
-            self.wait([self._comm.Ibcast(array[start:start + LARGEST])])
 
     def compare(self, **values: Callable[[], Any]) -> None:  # noqa: D102
         told = self.exchange({name: value() for name, value in values.items()})

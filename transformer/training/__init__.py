@@ -8,7 +8,7 @@
     checkpoints.py, log.py the files of a run; run_folder.py names and removes them, files.py reads and writes them
     lock.py, signals.py, messages.py  one writer, what stops it, and what may get lost
     validation.py, metrics.py  what is measured between updates
-    pairs.py, prefetch.py, loss_meter.py, progress.py, profiling.py, memory.py  parts of these
+    progress.py, profiling.py, memory.py  parts of these
 """
 
 from transformer.training.distributed_gradients import DistributedGradients

@@ -29,11 +29,10 @@ from transformer.training.messages import shortened
 from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
 
-FORMAT = 1
+FORMAT = 2
 NUMERICS = 4  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
-_AVERAGE = "-average-"  # in the name of a checkpoint without an optimizer's state
 
 
 @dataclass
@@ -75,25 +74,22 @@ class Run:
                    values["progress"], values["numerics"])
 
 
-def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], optimizer: dict[str, Any] | None) -> None:
+Contents = tuple[Run, dict[str, np.ndarray], dict[str, np.ndarray]]
+
+
+def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], moments: dict[str, Any]) -> None:
     """Write the checkpoint `name`, complete or not at all; an OSError names it."""
     final = folder / "checkpoints" / name
     temporary = final.with_name(f".{name}.{os.getpid()}.partial")
-    values = run.to_json()
-    arrays: dict[str, Any] = {}
-    if optimizer is not None:
-        arrays, values["optimizer"] = split_arrays(optimizer)
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
-    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    metadata = {"run": _checksum(text)}
+    text = json.dumps(run.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
     with naming(final):
         try:
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
             write_synced(temporary / RUN, text)
-            save_tensors(temporary / MODEL, model, metadata)
-            if optimizer is not None:
-                save_tensors(temporary / OPTIMIZER, arrays, metadata)
+            save_tensors(temporary / MODEL, model, {"run": _checksum(text)})
+            save_tensors(temporary / OPTIMIZER, moments, {"run": _checksum(text)})
             if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
                 remove(final)
             os.replace(temporary, final)
@@ -106,9 +102,6 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], op
 # --------------------------------------------------------------------------- reading
 
 
-Contents = tuple[Run, dict[str, np.ndarray], dict[str, Any] | None]
-
-
 def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> Contents:
     """Read a checkpoint of a run.
 
@@ -118,46 +111,37 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
         ranks: the processes that need it, each of which calls this; rank 0 reads, for all.
 
     Returns:
-        The run, the model's arrays by name, and the optimizer's state: without moments for a checkpoint that is no
-        longer the latest, None for averaged models.
+        The run, the model's arrays by name, and the optimizer's by "parameter.name"; none of these for a checkpoint
+        that is no longer the latest.
 
     Raises:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite; the message names checkpoints that are intact.
     """
-    if ranks.size > 1:
-        return _read_for_all(ranks, folder, which)
-    folder, failed = Path(folder), None
-    while True:
-        name = None
-        try:
-            name = resolve(folder, which)
-            return load_checkpoint(folder, name)
-        except RunError as error:
-            if name in (None, which, failed):
-                raise RunError(f"{error}{others(folder, name)}") from error
-            failed = name  # a training that goes on may have removed it meanwhile: the pointer then names another
+    if ranks.size == 1:
+        return _load(Path(folder), which)
+    found: Any = None
+
+    def read() -> dict[str, Any]:
+        nonlocal found
+        found = _load(Path(folder), which)
+        described: dict[str, Any] = found[0].to_json()
+        return described
+
+    run = Run.from_json(ranks.first(read))
+    model, moments = (ranks.broadcast_arrays(found and found[place]) for place in (1, 2))
+    return run, model, moments
 
 
-def _read_for_all(ranks: Alone, folder: str | Path, which: str) -> Contents:
-    arrays = state = None
-
-    def read() -> list[Any]:
-        nonlocal arrays, state
-        run, arrays, optimizer = load_run(folder, which)
-        rest = None
-        if optimizer is not None:
-            state, rest = split_arrays(optimizer)
-        return [run.to_json(), rest]
-
-    values, rest = ranks.first(read)
-    model, state = ranks.broadcast_arrays(arrays), ranks.broadcast_arrays(state)
-    return Run.from_json(values), model, None if rest is None else join_arrays(state, rest)
-
-
-def load_description(folder: str | Path, which: str, ranks: Alone) -> Run:
-    """As `load_run`, without the arrays."""
-    return Run.from_json(ranks.first(lambda: load_run(folder, which)[0].to_json()))
+def _load(folder: Path, which: str) -> Contents:
+    name = None
+    try:
+        name = resolve(folder, which)
+        return load_checkpoint(folder, name)
+    except RunError as error:
+        if name and name != which and name != resolve(folder, which):
+            return _load(folder, which)  # a training that goes on has moved the pointer meanwhile
+        raise RunError(f"{error}{others(folder, name)}") from error
 
 
 def load_checkpoint(folder: Path, name: str) -> Contents:
@@ -172,15 +156,12 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         if values["format"] != FORMAT:
             raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, this version reads format "
                            f"{FORMAT}")
-        optimizer = None
-        if "optimizer" in values:
-            newest = next((other for other in checkpoint_names(folder) if _AVERAGE not in other), name)
-            if name == newest or os.path.lexists(checkpoint / OPTIMIZER):
-                optimizer = join_arrays(_load_arrays(checkpoint / OPTIMIZER, text), values["optimizer"])
-            else:  # others followed, see `prune`
-                optimizer = join_arrays({}, values["optimizer"] | {"numbers": {}})
+        latest = name == max(checkpoint_names(folder))  # `prune` removes the moments of the others
+        there = latest or os.path.lexists(checkpoint / OPTIMIZER)
+        moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
         run = Run.from_json(values)
         check_finite(model)
+        check_finite(moments, "the optimizer's")
     except RunError:
         raise
     except NotFinite as error:
@@ -190,7 +171,7 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{checkpoint / RUN}: damaged or foreign: {one_line(error)}") from error
-    return run, model, optimizer
+    return run, model, moments
 
 
 def check(folder: Path, name: str) -> str | None:
@@ -226,33 +207,6 @@ def build(folder: str | Path, run: Run, arrays: dict[str, np.ndarray]) -> Transf
     except ValueError as error:
         raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
     return model.eval()
-
-
-# --------------------------------------------------------------------------- helpers
-
-
-def split_arrays(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """An optimizer's state_dict as (arrays by "parameter.name", the rest as JSON values)."""
-    arrays: dict[str, Any] = {}
-    numbers: dict[str, dict[str, Any]] = {}
-    for index, entries in state["state"].items():
-        for name, value in entries.items():
-            if hasattr(value, "shape"):
-                arrays[f"{index}.{name}"] = value
-            else:
-                numbers.setdefault(str(index), {})[name] = value
-    return arrays, {"numbers": numbers, "param_groups": state["param_groups"]}
-
-
-def join_arrays(arrays: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
-    """The inverse of `split_arrays`."""
-    state: dict[int, dict[str, Any]] = {}
-    for key, array in arrays.items():
-        index, _, name = key.partition(".")
-        state.setdefault(int(index), {})[name] = array
-    for index, entries in rest["numbers"].items():
-        state.setdefault(int(index), {}).update(entries)
-    return {"state": state, "param_groups": rest["param_groups"]}
 
 
 def one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from minigrad import parallel
 from minigrad.device import asarray_on
 from minigrad.tensor.gradients import arrive
 
-from transformer.distributed.buckets import BUCKET_BYTES, Communication, Exchange, Layout, Transport
+from transformer.distributed.buckets import BUCKET_BYTES, Exchange, Layout, Transport
 from transformer.distributed.failures import RankError
 from transformer.distributed.ranks import Ranks
 from transformer.model import Transformer
@@ -36,9 +36,6 @@ class DistributedGradients(ParallelGradients):
         shards: the number of shards of a batch; by default one for each thread of each rank.
         bucket_bytes: the size at which gradients are sent.
 
-    Attributes:
-        communication: what the exchanges of gradients cost so far.
-
     Raises:
         TypeError, ValueError: as `ParallelGradients`.
     """
@@ -50,7 +47,6 @@ class DistributedGradients(ParallelGradients):
         self.ranks = Ranks(comm) if self._tells else comm
         if shards is None:
             self.shards = self.threads * self.ranks.size
-        self.communication = Communication()
         self._bucket_bytes = bucket_bytes
         self._transport = Transport(self.ranks)
         self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
@@ -69,7 +65,7 @@ class DistributedGradients(ParallelGradients):
     def _gradient_sum(self, count: int) -> parallel.GradientSum:
         leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
         layout = Layout(leaves, self._bucket_bytes)
-        self._exchange = Exchange(self._transport, layout, count, self.communication)
+        self._exchange = Exchange(self._transport, layout, count)
         return parallel.GradientSum(count, self.own(count), self._exchange.put)
 
     def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import importlib.util
 import io
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,11 @@ from transformer.training.run_folder import RunError
 
 COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
 LARGEST_LOG = 2**28  # bytes, which are those of millions of validations
-_COUNT = re.compile(r"\d{1,18}", re.ASCII)
-_NUMBER = re.compile(r"-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf)", re.ASCII)
+_ROW = re.compile(r"\d{1,18}(,-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf)){8}\r?\n", re.ASCII)
 
 
 class Log:
-    """``log.csv``: a row for each validation, and for the average of checkpoints, if that was kept.
+    """``log.csv``: a row for each validation.
 
     train_loss and valid_loss are the same loss, in nats per target token without dropout or smoothing, of a sample of
     the training text and of the validation text; objective is the mean of what the updates since the last row made
@@ -36,14 +36,11 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def start(self) -> None:
-        """Begin an empty log."""
-        self._write([])
-
     def add(self, **values: Any) -> None:
         """Add a line, with a value for each column; an OSError names the file."""
+        cells = [f"{values[name]:.6g}" if isinstance(values[name], float) else str(values[name]) for name in COLUMNS]
         with naming(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
-            file.write(_line([_text(values[name]) for name in COLUMNS]))
+            file.write(_line(cells))
 
     def rows(self) -> list[dict[str, str]]:
         """The lines so far, without those that a crash cut short or garbled."""
@@ -55,44 +52,41 @@ class Log:
         Raises:
             RunError: there is a folder or a device in place of the file, or it cannot be read.
         """
-        if not self.path.exists():
-            return [], []
         try:
-            lines = read_file(self.path, LARGEST_LOG).decode("utf-8", "replace").split("\n")
+            text = read_file(self.path, LARGEST_LOG) if self.path.exists() else b""
         except OSError as error:
             raise RunError(f"{self.path}: cannot be read: {one_line(error)}; move it away") from error
         rows, damaged = [], []
-        for number, line in enumerate(lines, start=1):
-            cells = line.removesuffix("\r").split(",")
-            if number < len(lines) and _is_whole(cells):
-                rows.append(dict(zip(COLUMNS, cells, strict=True)))
-            elif line and (number > 1 or tuple(cells) != COLUMNS):
+        for number, line in enumerate(text.decode("utf-8", "replace").splitlines(keepends=True), start=1):
+            if _ROW.fullmatch(line):
+                rows.append(dict(zip(COLUMNS, line.strip().split(","), strict=True)))
+            elif number > 1 or line != _line(COLUMNS):
                 damaged.append(number)
         return rows, damaged
 
     def cut_after(self, step: int) -> None:
-        """Drop the lines of steps after `step`, those of a killed run after its last checkpoint, and damaged lines."""
+        """Drop the lines of steps after `step`, those of a killed run after its last checkpoint, and damaged lines.
+
+        A log that is missing begins.
+        """
         rows, damaged = self.read()
         if damaged:
             numbers = ", ".join(map(str, damaged[:5])) + (f" and {len(damaged) - 5:,} more" if damaged[5:] else "")
             note(f"{self.path}: damaged lines are left out: {numbers}")
-        self._write([row for row in rows if int(row["step"]) <= step])
-
-    def _write(self, rows: list[dict[str, str]]) -> None:
-        replace_file(self.path, "".join(map(_line, [COLUMNS, *(row.values() for row in rows)])).encode())
+        kept = [row.values() for row in rows if int(row["step"]) <= step]
+        replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
     def draw(self, metric: str) -> Path | None:
         """Draw the curve as ``history.png`` beside the log; None if the log is empty, or if it cannot be drawn.
 
         No training fails for want of a picture: a failure is a note.
         """
-        path = self.path.with_name("history.png")
-        if not can_draw():
+        path, rows = self.path.with_name("history.png"), []
+        with suppress(RunError):
+            rows = self.rows()
+        if not rows or not can_draw():
             return None
         try:
-            rows = self.rows()
-            if not rows:
-                return None
             from transformer.explore.plots import plot_history
 
             picture = io.BytesIO()
@@ -109,13 +103,5 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def _is_whole(cells: list[str]) -> bool:
-    return len(cells) == len(COLUMNS) and _COUNT.fullmatch(cells[0]) is not None and all(map(_NUMBER.fullmatch, cells))
-
-
 def _line(cells: Iterable[str]) -> str:
     return ",".join(cells) + "\r\n"
-
-
-def _text(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

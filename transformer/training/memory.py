@@ -1,10 +1,11 @@
-"""The memory of the host: how much there is, and settings of the C library's allocator that make training faster."""
+"""The memory of the host: how much a model takes, and settings of the C library that make training faster."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from contextlib import suppress
 
 from minigrad.inspect.table import size
 
@@ -31,19 +32,19 @@ def keep_freed_memory() -> bool:
     return all(mallopt(*setting) for setting in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_ARENA_MAX, 1)))
 
 
-def require_memory_for(config: TransformerConfig, device: str) -> None:
-    """MemoryError if the host has less memory than the training of a model takes at least, by its matrices.
+def multiplications(config: TransformerConfig) -> tuple[int, int]:
+    """The elements of all matrices that a source token is multiplied by, and a target token."""
+    square, inner = config.d_model ** 2, 2 * config.d_model * config.d_ff
+    return (config.num_encoder_layers * (4 * square + inner),
+            config.num_decoder_layers * (8 * square + inner) + config.d_model * config.target_vocab_size)
 
-    An attempt would fill the memory first, part by part, until the system kills the program. On a CPU the matrices are
-    there with their gradients and Adam's two moments; for a GPU they are drawn on the host.
+
+def require_memory_for(config: TransformerConfig) -> None:
+    """MemoryError if the host has less memory than training takes at least: matrices, gradients and two moments.
+
+    An attempt would fill the memory first, part by part, until the system kills the program.
     """
-    square, inner = config.d_model ** 2, config.d_model * config.d_ff
-    layers = config.num_encoder_layers * (4 * square + 2 * inner) + config.num_decoder_layers * (8 * square + 2 * inner)
-    rows = config.max_length + config.target_vocab_size + config.source_vocab_size * (not config.share_embeddings)
-    needed = (16 if device == "cpu" else 4) * (layers + rows * config.d_model)
-    try:
+    with suppress(AttributeError, ValueError, OSError):  # a system that does not say
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # a system that does not say
-        return
-    if needed > there > 0:
-        raise MemoryError(f"the model takes more than the {size(there)} that this machine has")
+        if 16 * (sum(multiplications(config)) + config.max_length * config.d_model) > there > 0:
+            raise MemoryError(f"the model takes more than the {size(there)} that this machine has")

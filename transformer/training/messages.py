@@ -15,6 +15,11 @@ def shortened(text: str, most: int = 1000) -> str:
     return line if len(line) <= most else f"{line[:most // 2]} … {line[-most // 2:]}"
 
 
+def counted(count: float, one: str, several: str = "") -> str:
+    """A number of things: ``1 pair``, ``2,000 pairs``."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
 class Messages:
     """A text stream that drops everything after its first failure to write.
 

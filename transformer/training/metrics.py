@@ -1,5 +1,6 @@
 """Metrics, which compare each hypothesis with one reference."""
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -21,8 +22,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
         ValueError: the two differ in number, or there are none.
     """
     _check("exact_match", hypotheses, references)
-    right = sum(hypothesis == reference for hypothesis, reference in zip(hypotheses, references, strict=True))
-    return right / len(references)
+    return sum(map(operator.eq, hypotheses, references)) / len(references)
 
 
 def token_accuracy(hypotheses: Sequence[Sequence[object]], references: Sequence[Sequence[object]]) -> float:
@@ -39,10 +39,8 @@ def token_accuracy(hypotheses: Sequence[Sequence[object]], references: Sequence[
         ValueError: the two differ in number, or the references hold no token.
     """
     _check("token_accuracy", hypotheses, references)
-    right = total = 0
-    for hypothesis, reference in zip(hypotheses, references, strict=True):
-        right += sum(ours == theirs for ours, theirs in zip(hypothesis, reference, strict=False))
-        total += len(reference)
+    total = sum(map(len, references))
+    right = sum(sum(map(operator.eq, *pair)) for pair in zip(hypotheses, references, strict=True))
     if not total:
         raise ValueError("token_accuracy: the references hold no token")
     return right / total
@@ -62,12 +60,10 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
         ValueError: the two differ in number, there are none, or the tokenizer is unknown.
         ImportError: sacrebleu is not installed.
     """
-    _check("bleu", hypotheses, references)
     if tokenize not in BLEU_TOKENIZERS:
         raise ValueError(f"bleu: unknown tokenize={tokenize!r}; there are {', '.join(BLEU_TOKENIZERS)}")
     # force: no warning that the text looks tokenized, which "none" expects.
-    return _scored(require("sacrebleu.metrics", "BLEU").BLEU(tokenize=tokenize, force=tokenize == "none"),
-                   hypotheses, references)
+    return _corpus_score("BLEU", hypotheses, references, tokenize=tokenize, force=tokenize == "none")
 
 
 def bleu_tokenizer(kind: str, references: Sequence[str]) -> str:
@@ -94,8 +90,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, s
     Raises:
         TypeError, ValueError, ImportError: as `bleu`.
     """
-    _check("chrf", hypotheses, references)
-    return _scored(require("sacrebleu.metrics", "chrF").CHRF(), hypotheses, references)
+    return _corpus_score("chrF", hypotheses, references)
 
 
 def sentence_chrf(hypothesis: str, reference: str) -> float:
@@ -109,8 +104,11 @@ def refuse_text(name: str, *lists: object) -> None:
         raise TypeError(f"{name}: a list of texts is needed, not a single text; give [text]")
 
 
-def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    return float(metric.corpus_score(list(hypotheses), [list(references)]).score), str(metric.get_signature())
+def _corpus_score(metric: str, hypotheses: Sequence[str], references: Sequence[str], **options: Any
+                  ) -> tuple[float, str]:
+    _check(metric.lower(), hypotheses, references)
+    scorer = getattr(require("sacrebleu.metrics", metric), metric.upper())(**options)
+    return float(scorer.corpus_score(list(hypotheses), [list(references)]).score), str(scorer.get_signature())
 
 
 def _check(name: str, hypotheses: Sequence[object], references: Sequence[object]) -> None:

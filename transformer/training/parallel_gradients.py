@@ -9,21 +9,20 @@ faster, and however many there are.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from minigrad import Tensor, autocast, parallel, random
+from minigrad import Tensor, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import on_device_of, to_device, to_numpy
-from minigrad.engine.backward import Receive
+from minigrad.device import on_device_of, to_device
 from minigrad.tensor.gradients import backward
 
 from transformer.data.batches import trimmed
 from transformer.model import Transformer
+from transformer.model.transformer import ids_on
 from transformer.training.packed import packed_loss
 from transformer.training.threads import limit_threads
 
@@ -35,19 +34,12 @@ class Shard(NamedTuple):
     labels: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A batch, or a part of it, as the shards of it that this process computes.
-
-    Attributes:
-        shards: our own, which are neighbours.
-        first: the number of the first of them.
-        count: the number of all shards of the part.
-    """
+class Part(NamedTuple):
+    """Of `total` shards of a batch, those that this process computes: neighbours, from number `first` on."""
 
     shards: list[Shard]
     first: int
-    count: int
+    total: int
 
 
 def divided(real: np.ndarray, parts: int) -> list[np.ndarray]:
@@ -83,8 +75,6 @@ class ParallelGradients:
         ValueError: `threads` or `shards` is below 1.
     """
 
-    communication: Any = None  # what exchanges with other processes cost, where there are some
-
     def __init__(self, model: Transformer, threads: int, shards: int | None = None) -> None:
         threads = whole_number(threads, "threads", "ParallelGradients")
         self.model = model
@@ -111,8 +101,7 @@ class ParallelGradients:
             self._stack.close()
             self._stack = None
 
-    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1,
-                 scale: float | None = None) -> Any:
+    def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
 
         ``.grad`` changes after all shards have succeeded; an exception in one is raised after the others have ended,
@@ -123,8 +112,6 @@ class ParallelGradients:
             labels: ids (B, T), as for `Transformer.loss`.
             label_smoothing: ε of the loss.
             denominator: usually the number of target tokens of all batches whose gradients are summed.
-            scale: that of a `minigrad.optim.GradScaler`, which multiplies the gradients; the forward then runs in mixed
-                precision (`minigrad.autocast`). None: the forward has the parameters' precision.
 
         Returns:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
@@ -132,32 +119,44 @@ class ParallelGradients:
         Raises:
             RuntimeError: a call with several shards outside the ``with`` block.
         """
+        return self.of(self.divide(source, labels), label_smoothing, denominator)
+
+    def divide(self, source: Any, labels: Any) -> Part:
+        """The shards of a batch that this process computes, on the model's device; ids are checked on the host."""
+        config, device = self.model.config, self.model.device
         if self.shards == 1:
-            return self.of(Part([Shard(source, labels)], 0, 1), label_smoothing, denominator, scale)
-        source, labels = to_numpy(self.model.source_ids(source)), to_numpy(self.model.target_ids(labels))
+            return Part([Shard(self.model.source_ids(source), self.model.target_ids(labels))], 0, 1)
+        source = ids_on("cpu", source, config.source_vocab_size, "source")
+        labels = ids_on("cpu", labels, config.target_vocab_size, "target")
         if len(source) != len(labels):
             raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
                              f"{source.shape} and {labels.shape}")
-        shards = split(source, labels, self.model.config.pad_id, self.shards)
+        shards = split(source, labels, config.pad_id, self.shards)
         first, end = self.own(len(shards))
-        sent = [Shard(*(to_device(ids, self.model.device) for ids in shard)) for shard in shards[first:end]]
-        return self.of(Part(sent, first, len(shards)), label_smoothing, denominator, scale)
+        sent = [Shard(*(to_device(ids, device) for ids in shard)) for shard in shards[first:end]]
+        return Part(sent, first, len(shards))
 
-    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1, scale: float | None = None) -> Any:
-        """As a call, for a batch that is divided already, see `divided` and `own`, and on the model's device."""
+    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
+        """As a call, for a batch that `divide` has divided."""
         if self.shards == 1:
-            loss = self._loss(part.shards[0], label_smoothing, scale)
-            _objective(loss, denominator, scale).backward()
+            loss = packed_loss(self.model, *part.shards[0], label_smoothing, reduction="sum")
+            (loss / denominator).backward()
             return _number(loss)
         if self._stack is None:
             raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
                                "'with ParallelGradients(model, threads) as gradients:'")
-        seeds = random.next_generator().integers(2**64, size=part.count, dtype=np.uint64).tolist()
-        total = self._gradient_sum(part.count)
-        losses = parallel.run([
-            partial(self._shard, shard, seeds[number], label_smoothing, denominator, scale, total.receiver(number))
-            for number, shard in enumerate(part.shards, start=part.first)])
-        losses = self._complete(total, losses)
+        seeds = random.next_generator().integers(2**64, size=part.total, dtype=np.uint64).tolist()
+        total = self._gradient_sum(part.total)
+
+        def shard_loss(number: int) -> Any:
+            """Forward and backward of one shard; its gradients go into the total."""
+            with random.fork(seeds[number]):
+                loss = packed_loss(self.model, *part.shards[number - part.first], label_smoothing, reduction="sum")
+                backward(loss / denominator, receive=total.receiver(number))
+                return _number(loss)
+
+        own = range(part.first, part.first + len(part.shards))
+        losses = self._complete(total, parallel.run([partial(shard_loss, number) for number in own]))
         with on_device_of(losses[0]):
             return sum(losses[1:], start=losses[0])
 
@@ -172,24 +171,6 @@ class ParallelGradients:
         """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
         total.deliver()
         return losses
-
-    def _shard(self, shard: Shard, seed: int, label_smoothing: float, denominator: float, scale: float | None,
-               receive: Receive) -> Any:
-        """Forward and backward of one shard; its gradients go to `receive`."""
-        with random.fork(seed):
-            loss = self._loss(shard, label_smoothing, scale)
-            backward(_objective(loss, denominator, scale), receive=receive)
-            return _number(loss)
-
-    def _loss(self, shard: Shard, label_smoothing: float, scale: float | None) -> Tensor:
-        """The sum of the losses; with a scale, by a forward in mixed precision."""
-        with nullcontext() if scale is None else autocast():
-            return packed_loss(self.model, *shard, label_smoothing, reduction="sum")
-
-
-def _objective(loss: Tensor, denominator: float, scale: float | None) -> Tensor:
-    """The scalar that is differentiated."""
-    return loss / denominator if scale is None else loss / denominator * scale
 
 
 def _number(loss: Tensor) -> Any:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from transformer.data.examples import fitting
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tokenizer import Tokenizer, build_tokenizers, load_tokenizer
 from transformer.model import TransformerConfig
+from transformer.training.memory import multiplications
 from transformer.training.options import TrainingOptions
-from transformer.training.pairs import fitting
-from transformer.training.recipes import RECIPES, Recipe
+from transformer.training.recipes import RECIPES
 from transformer.training.threads import SMALL, usable_threads
 
 Options = dict[str, Any]
@@ -63,19 +64,19 @@ class Plan:
         pairs: the training pairs without those that are too long.
         too_long: how many were.
         tokenizers: of source and target; the same object twice if the vocabulary is shared.
-        config, training: the model's and the training's options.
-        options: the given options and the planned ones, which give the plan again.
         amount: of the text in `pairs`.
+        options: the given options and the planned ones, which give the plan again.
+        config, training: the model's and the training's options.
         expected: the length of the run.
     """
 
     pairs: Pairs = field(repr=False)
     too_long: int
     tokenizers: tuple[Tokenizer, Tokenizer]
+    amount: Amount
+    options: Options
     config: TransformerConfig
     training: TrainingOptions
-    options: Options
-    amount: Amount
     expected: Expected
 
 
@@ -94,30 +95,21 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
         ImportError: byte pairs need the package tokenizers.
         ValueError: an option out of range.
     """
-    unknown = given.keys() - NAMES
-    if unknown:
+    if unknown := given.keys() - NAMES:
         raise ValueError(f"plan_text: there is no option {', '.join(sorted(unknown))}")
-    recipe, threads = RECIPES["text"], threads or usable_threads()
-    files = given.get("source_tokenizer"), given.get("target_tokenizer")
-    options: Options = given if all(files) else {"tokens": "bpe"} | given
-    if "shared_vocab" not in options:
-        options = options | {"shared_vocab": files[0] == files[1] if any(files) else same_script(*sides(pairs))}
-    if options.get("tokens") == "bpe":
-        texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)
-        options.setdefault("vocab_size", max(map(vocabulary_size, texts)))
-    tokenizers = _tokenizers(pairs, files, options)
-    sized = recipe.changed({name: given[name] for name in ("preset", "max_length") if name in given})
+    if not pairs:
+        raise DataError("plan_text: there are no pairs to train on")
+    options, tokenizers = vocabularies(pairs, given)
+    sized = RECIPES["text"].changed({name: given[name] for name in ("preset", "max_length") if name in given})
     limit = sized.config(*tokenizers, share_embeddings=False).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)
     if not chosen:
         raise DataError(f"no pair of the training text has at most {limit:,} tokens a side; raise --max-length")
-    lengths = [side[~examples.too_long].astype(np.int64) for side in (examples.source_lengths, examples.steps)]
-    amount = Amount(len(chosen), *(int(side.sum()) for side in lengths))
-    options = complete(options, amount, tokenizers, recipe, threads)
-    recipe = recipe.changed({"steps": None} | options)  # the recipe's own stands for the length that is planned
-    config = recipe.config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
-    length = expected(options, amount, config, threads)
-    return Plan(chosen, len(pairs) - len(chosen), tokenizers, config, recipe.options, options, amount, length)
+    source, target = (int(side[~examples.too_long].sum(dtype=np.int64))
+                      for side in (examples.source_lengths, examples.steps))
+    amount = Amount(len(chosen), source, target)
+    return Plan(chosen, len(pairs) - len(chosen), tokenizers, amount,
+                *complete(options, amount, tokenizers, threads or usable_threads()))
 
 
 def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
@@ -125,15 +117,19 @@ def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
     return (source for source, _ in pairs), (target for _, target in pairs)
 
 
-def _tokenizers(pairs: Pairs, files: tuple[str | None, str | None], options: Options) -> tuple[Tokenizer, Tokenizer]:
-    """Those of the files, and trained ones for the others."""
-    if files[0] and files[0] == files[1]:
-        both = load_tokenizer(files[0])
-        return both, both
-    if not all(files):
-        trained = build_tokenizers(options["tokens"], *sides(pairs), options["shared_vocab"], options.get("vocab_size"))
-    source, target = (load_tokenizer(file) if file else trained[side] for side, file in enumerate(files))
-    return source, target
+def vocabularies(pairs: Pairs, given: Options) -> tuple[Options, tuple[Tokenizer, Tokenizer]]:
+    """The options of the vocabularies beside the given ones, and the tokenizers: those of files, or trained ones."""
+    files = file, other = given.get("source_tokenizer"), given.get("target_tokenizer")
+    if file and other:
+        source = load_tokenizer(file)
+        return {"shared_vocab": file == other} | given, (source, source if file == other else load_tokenizer(other))
+    options: Options = {"tokens": "bpe", "shared_vocab": not any(files) and same_script(*sides(pairs))} | given
+    if options["tokens"] == "bpe" and "vocab_size" not in given:
+        texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)
+        options["vocab_size"] = max(map(vocabulary_size, texts))
+    trained = build_tokenizers(options["tokens"], *sides(pairs), options["shared_vocab"], options.get("vocab_size"))
+    source, target = (load_tokenizer(file) if file else own for file, own in zip(files, trained, strict=True))
+    return options, (source, target)
 
 
 # --------------------------------------------------------------------------- before the text is cut into tokens
@@ -170,35 +166,38 @@ def same_script(sources: Iterable[str], targets: Iterable[str]) -> bool:
 # --------------------------------------------------------------------------- the model and the run
 
 
-def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokenizer], recipe: Recipe, threads: int
-             ) -> Options:
-    """The options of a run on text: those given, and a planned value for each other one that the recipe leaves open.
+def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokenizer], threads: int
+             ) -> tuple[Options, TransformerConfig, TrainingOptions, Expected]:
+    """The end of a `Plan`: the given options with a planned value for each other one that the recipe leaves open.
 
     Args:
         given: options as `Recipe.changed` takes them.
         amount: the training text.
         tokenizers: of both sides, whose sizes the last layer has.
-        recipe: the recipe of text.
         threads: the threads that the machine has for the run.
     """
+    recipe, shared = RECIPES["text"], tokenizers[0] is tokenizers[1]
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
     if "preset" not in given:
-        d_model = options.setdefault("d_model", width(amount, threads * given.get("minutes", LONGEST_RUN)))
+        d_model = given.get("d_model") or width(amount, threads * given.get("minutes", LONGEST_RUN))
         heads = d_model // 32 if d_model % 32 == 0 else 1
-        options = {"num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
-    config = recipe.changed(options).config(*tokenizers, share_embeddings=tokenizers[0] is tokenizers[1])
+        options = {"d_model": d_model, "num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
+    config = recipe.changed(options).config(*tokenizers, share_embeddings=shared)
     if not given.keys() & {"steps", "epochs", "minutes"}:
         longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
         options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
     run = expected(options, amount, config, threads)
+    first = max(1, round(run.updates * FIRST_LOOK / run.minutes))
     options = {
         "dropout": dropout(run.passes),
         "learning_rate": learning_rate(config),
         "warmup_steps": max(1, round(min(WARMUP, run.updates / 10))),
         "valid_every": max(1, round(run.updates / VALIDATIONS)),
     } | options
-    first = max(1, round(run.updates * FIRST_LOOK / run.minutes))
-    return {"valid_first": first} | options if first < options["valid_every"] / 2 else options
+    if first < options["valid_every"] / 2:
+        options = {"valid_first": first} | options
+    recipe = recipe.changed({"steps": None} | options)  # the recipe's own stands for the length that is planned
+    return options, recipe.config(*tokenizers, share_embeddings=shared), recipe.options, run
 
 
 def batch_tokens(amount: Amount) -> int:
@@ -249,10 +248,8 @@ def expected(options: Options, amount: Amount, config: TransformerConfig, thread
     # Batches have sentences of like length, and are filled to nine tenths.
     batch = 0.9 * options["batch_tokens"] * options.get("accumulate", 1)
     epoch = max(1, math.ceil(max(amount.source, amount.target) / batch))
-    d, inner = config.d_model, config.d_model * config.d_ff
-    encoder = config.num_encoder_layers * (4 * d * d + 2 * inner)
-    decoder = config.num_decoder_layers * (8 * d * d + 2 * inner) + d * config.target_vocab_size
-    threads = threads if d > SMALL else 1
+    encoder, decoder = multiplications(config)
+    threads = threads if config.d_model > SMALL else 1
     products = 6 * (amount.source * encoder + amount.target * decoder) / (RATE * threads * epoch)  # seconds an update
     minutes = (products + LAYER * (config.num_encoder_layers + config.num_decoder_layers)) / 60
     limits = {"steps": 1, "epochs": epoch, "minutes": 1 / minutes}

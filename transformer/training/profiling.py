@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import minigrad
 
-from transformer.training.files import write_output
 from transformer.training.messages import Messages
-
-if TYPE_CHECKING:
-    from minigrad.inspect import Profile
 
 WARM_UP = 5  # first updates, which are not measured: they start threads, allocate memory and look up module names
 MEASURED = 10
@@ -29,22 +24,18 @@ class StepProfile:
         model: the model, whose modules have dotted names in the profile.
         path: the file for the trace, or None.
         messages: where the tables go.
-        communication: the `Communication` of the gradients of several ranks, which ends the tables; or None.
     """
 
-    def __init__(self, model: Any, path: Path | None, messages: Messages, communication: Any = None) -> None:
+    def __init__(self, model: Any, path: Path | None, messages: Messages) -> None:
         self._model, self._path, self._messages, self._steps = model, path, messages, 0
-        self._communication = communication
         self._block = contextlib.ExitStack()
-        self._profile: Profile | None = None
+        self._profile: Any = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._end()
-        if self._path is not None and self._steps <= WARM_UP:
-            self._messages.say(f"no profile: it begins after {WARM_UP} updates, and there were {self._steps}")
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """A block that is not measured, for work between updates."""
@@ -53,10 +44,8 @@ class StepProfile:
     def step(self) -> None:
         """Note that an update begins."""
         self._steps += 1
-        if self._path is not None and self._steps == WARM_UP + 1:
+        if self._path and self._steps == WARM_UP + 1:
             self._profile = self._block.enter_context(minigrad.profile(self._model))
-            if self._communication is not None:
-                self._communication.reset()
         elif self._steps == WARM_UP + MEASURED + 1:
             self._end()
 
@@ -65,11 +54,6 @@ class StepProfile:
         profile, self._profile = self._profile, None
         if profile is not None and self._path is not None:
             self._messages.say(f"profile of {min(self._steps - WARM_UP, MEASURED)} updates\n{profile}\n")
-            if self._communication is not None:
-                self._messages.say(f"{self._communication}\n")
-            try:
-                write_output(self._path, json.dumps(profile.to_chrome_trace()).encode())
-            except OSError as error:  # a full disk must not end the training
-                self._messages.say(f"no trace: {self._path}: {error.strerror}")
-            else:
+            with contextlib.suppress(OSError):  # a full disk must not end the training
+                profile.save(self._path)
                 self._messages.say(f"wrote {self._path}: open it in https://ui.perfetto.dev")

@@ -56,19 +56,21 @@ class Recipe:
 def model_changes(given: dict[str, Any]) -> dict[str, Any]:
     """The attributes of `TransformerConfig` that the given options set."""
     both = dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), given["layers"]) if "layers" in given else {}
-    names = {field.name for field in fields(TransformerConfig)}
-    return both | {name: value for name, value in given.items() if name in names}
+    return both | _attributes(TransformerConfig, given)
 
 
 def changed_training(options: TrainingOptions, given: dict[str, Any]) -> TrainingOptions:
     """The training options after the given changes; given steps replace earlier epochs, and the reverse."""
-    names = {field.name for field in fields(TrainingOptions)}
-    changes = {name: value for name, value in given.items() if name in names}
+    changes = _attributes(TrainingOptions, given)
     if changes.keys() & {"steps", "epochs"}:
         changes = {"steps": None, "epochs": None} | changes
     if changes.get("clip_norm") == 0:
         changes["clip_norm"] = None
     return replace(options, **changes)
+
+
+def _attributes(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
+    return {field.name: given[field.name] for field in fields(kind) if field.name in given}
 
 
 # A generated example has one right answer, and a run sees it a few times only: no smoothing and no dropout are needed.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
-from transformer.finite import NotFinite
-from transformer.training.checkpoints import NUMERICS, Contents, load_checkpoint, load_run, one_line, others
-from transformer.training.loss_meter import LossMeter
+import numpy as np
+
+from transformer.training.checkpoints import NUMERICS, Run, load_checkpoint, load_run, one_line, others
 from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
 from transformer.training.progress import Progress
-from transformer.training.run_folder import RunError, point, pointed, resolve
+from transformer.training.run_folder import RunError, point, pointed, prune, resolve
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 
@@ -25,100 +26,94 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
             otherwise the restored one, which is validated anew.
 
     Raises:
-        RunError: the checkpoint cannot be used, or was made with other pairs; the folder is unchanged.
+        RunError: the checkpoint cannot be used, or was made with other pairs, another configuration, or options that a
+            resumed run may not change; the folder is unchanged.
     """
     out, ranks = trainer.out, trainer.ranks
+    run, arrays, moments = load_run(out, which, ranks)
     name = ranks.first(lambda: resolve(out, which))
-    contents = load_run(out, which, ranks)
     try:
-        _take_over(trainer, contents, name)
-        best = _restored_best(trainer, name)
+        _check_changes(trainer, run)
+        _take_over(trainer, run, arrays, moments)
+        best = _best(trainer, name)
     except RunError:
         raise
-    except (NotFinite, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}") from error
-    ranks.first(lambda: _settle(trainer, contents, name, best, which))
+    if not moments and trainer.progress.step:
+        note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and the "
+             "updates are not those of a run that was never stopped")
+
+    def settle() -> None:
+        trainer.log.read()  # RunError if it cannot be cut
+        if run.numerics != NUMERICS:
+            note(f"{name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
+                 f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
+        for pointer, wanted in (("latest", name), ("best", best)):
+            if wanted is not None and pointed(out, pointer) != wanted:
+                point(out, pointer, wanted)
+        if which == "latest":
+            prune(out, trainer.options.keep)
+        trainer.log.cut_after(trainer.progress.validated)
+
+    ranks.first(settle)
     trainer.latest = name
 
 
-def _settle(trainer: Trainer, contents: Contents, name: str, best: str | None, which: str) -> None:
-    """Let the pointers and the log agree with the restored checkpoint."""
-    out = trainer.out
-    trainer.log.read()  # RunError if it cannot be cut
-    if contents[0].numerics != NUMERICS:
-        note(f"{name} was computed by a version that rounds sums otherwise (numerics {contents[0].numerics}, here "
-             f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
-    for pointer, wanted in (("latest", name), ("best", best)):
-        if wanted is not None and pointed(out, pointer) != wanted:
-            point(out, pointer, wanted)
-    if which == "latest":
-        trainer.prune()
-    trainer.log.cut_after(trainer.progress.validated)
-
-
-def _take_over(trainer: Trainer, contents: Contents, name: str) -> None:
-    """Set the model, the optimizer, the schedule and the progress to the contents of the checkpoint `name`."""
-    saved, arrays, optimizer = contents
-    if optimizer is None:
-        raise RunError(f"{trainer.out}: the checkpoint {name} has averaged weights and no optimizer state, so that no "
-                       "training goes on from it; take another")
-    values = dict(saved.progress)
-    if values.pop("data_checksum") != trainer.data_checksum:
+def _check_changes(trainer: Trainer, earlier: Run) -> None:
+    config, options = trainer.run.config, TrainingOptions.from_json(earlier.training)
+    changed = [f.name for f in fields(config) if getattr(config, f.name) != getattr(earlier.config, f.name)]
+    changed += trainer.options.changed_from(options)
+    if changed:
+        raise RunError(f"{trainer.out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
+                       "folder")
+    if earlier.progress.get("data_checksum") != trainer.data_checksum:
         raise RunError(f"{trainer.out}: the pairs or the tokenizers are not those that this run began with; start "
                        "a new one in another folder")
-    scheduler, best, scaler = values.pop("scheduler"), values.pop("best"), values.pop("scaler", None)
-    progress = trainer.progress
-    vars(progress).update(vars(Progress(**values)))  # in place, since the schedule reads it
-    earlier = TrainingOptions.from_json(saved.training)
+
+
+def _take_over(trainer: Trainer, run: Run, arrays: dict[str, np.ndarray], moments: dict[str, np.ndarray]) -> None:
+    """Set the model, the optimizer, the schedule and the progress to the contents of a checkpoint."""
+    progress, earlier = trainer.progress, TrainingOptions.from_json(run.training)
+    vars(progress).update(vars(Progress.from_json(run.progress)))  # in place, since the schedule reads it
     if any(getattr(earlier, name) != getattr(trainer.options, name) for name in ("steps", "epochs", "minutes")):
         progress.decay_from = progress.end = 0
         trainer.decide_end(progress.step)  # of another length
-    if best is not None:
-        trainer.best = Validation.from_json(best)
+    if run.progress["best"] is not None:
+        trainer.best = Validation.from_json(run.progress["best"])
     trainer.model.load_state_dict(arrays)
-    if not optimizer["state"] and progress.step:
-        note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and the "
-             "updates are not those of a run that was never stopped")
-    trainer.optimizer.load_state_dict(optimizer)
-    trainer.check_finite(optimizer)
-    trainer.scheduler.load_state_dict(scheduler)
-    if scaler is not None and trainer.scaler.is_enabled():
-        trainer.scaler.load_state_dict(scaler)
-    else:  # after a change of precision, the scaler is new
-        progress.skipped = 0
-    trainer.losses = LossMeter(progress.loss_sum, progress.skipped)
+    trainer.load_moments(moments)
+    trainer.scheduler.load_state_dict({"last_step": progress.step})
 
 
-def _restored_best(trainer: Trainer, name: str) -> str | None:
-    """The checkpoint that "best" is to name, now that `name` is restored; sets the trainer's `best` and `later`.
+def _best(trainer: Trainer, name: str) -> str | None:
+    """The checkpoint that "best" is to name, now that `name` is restored, and its validation as `trainer.best`.
 
-    It is the one that "best" names; `name`, if a killed run left the pointer out, or if that one is damaged.
+    It is the one that "best" names; or `name`, if a killed run left the pointer out, or if that one is damaged.
     """
-    progress = trainer.progress
-    was_best = progress.step == progress.validated and progress.stale == 0  # `name`, when it was made
-    pointer, later, problem = trainer.ranks.first(lambda: _best_on_disk(trainer, name))
-    if pointer is None and trainer.best.loss == math.inf:  # nothing was validated before it
-        return None
-    if later is not None:
-        validation = Validation.from_json(later)
-        trainer.later = validation if trainer.better(validation, trainer.best) else None
-        if trainer.later is not None or not was_best:
+    pointer, problem, found = trainer.ranks.first(lambda: _named_best(trainer, name))
+    own = trainer.progress.improved and trainer.progress.step == trainer.progress.validated  # `name` was, when made
+    if found is not None:
+        other = Validation.from_json(found)
+        if not own or trainer.better(other):
+            trainer.best = other
             return str(pointer)
-    if not was_best:
-        trainer.best, progress.stale = trainer.validate(), 0
+    elif not own:
+        if pointer is None and trainer.best.loss == math.inf:  # nothing was validated before
+            return None
+        trainer.best, trainer.progress.improved = trainer.validate(), True
         note(f"{problem}{name}, validated anew, is the best now")
     elif problem:
         note(f"{problem}{name} is the best now")
     return name
 
 
-def _best_on_disk(trainer: Trainer, name: str) -> tuple[str | None, dict[str, Any] | None, str]:
-    """What "best" names; the validation of that checkpoint, if it is another than `name`; or what is wrong with it."""
+def _named_best(trainer: Trainer, name: str) -> tuple[str | None, str, Any]:
+    """What "best" names, what is wrong with that, and else its validation, if it is another than `name`."""
     pointer = pointed(trainer.out, "best")
     if pointer in (None, name):
-        return pointer, None, ""
+        return pointer, "", None
     try:
-        other, _, _ = load_checkpoint(trainer.out, resolve(trainer.out, "best"))
-        return pointer, Validation.from_json(other.progress["best"]).to_json(), ""
-    except (RunError, KeyError, TypeError, ValueError) as error:
-        return pointer, None, f"{one_line(error)}; "
+        return pointer, "", load_checkpoint(trainer.out, resolve(trainer.out, "best"))[0].progress["best"]
+    except RunError as error:
+        return pointer, f"{one_line(error)}; ", None

@@ -7,8 +7,7 @@
         tokenizer.json              the tokenizer in Hugging Face's form, or source_ and target_tokenizer.json
         decoding.json               the length normalisation that suits the beam, once the run has ended
 
-Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C, and
-``00001200-average-5`` holds averaged weights, which cannot be trained on.
+Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from transformer.training.files import naming, read_file, replace_file, sync_fol
 
 OPTIMIZER = "optimizer.safetensors"
 LONGEST_NAME = 100  # characters of a checkpoint's name
-_OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
+_OURS = re.compile(r"\d{8,}(-interrupted)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
 _NUMBERED = re.compile(r"\d{8,}", re.ASCII)
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
 
 
 class RunError(ValueError):
@@ -36,19 +35,24 @@ def is_run(folder: str | Path) -> bool:
     return pointed(Path(folder), "latest") is not None
 
 
-def check_run(folder: Path) -> None:
-    """RunError unless `folder` holds a run with at least one checkpoint."""
+def check_folder(folder: Path) -> None:
+    """RunError unless `folder` is one."""
     if not folder.is_dir():
         problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
         raise RunError(f"{folder}: {problem}")
+
+
+def check_run(folder: Path) -> None:
+    """RunError unless `folder` holds a run with at least one checkpoint."""
+    check_folder(folder)
     if not is_run(folder):
         raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
 
 
 def check_new(folder: Path) -> None:
     """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder}: is a file; a run needs a folder of its own, choose another name")
+    if folder.exists():
+        check_folder(folder)
     if is_run(folder):
         raise RunError(f"{folder}: already holds a training run; go on with --resume, or choose another folder")
 
@@ -79,7 +83,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
 
 def is_name(name: str) -> bool:
     """Whether a text can be the name of a checkpoint: short, and of letters, digits, dots, hyphens and underscores."""
-    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None
 
 
 def resolve(folder: Path, which: str) -> str:

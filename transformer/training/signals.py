@@ -1,8 +1,8 @@
 """The signals that stop a training: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a terminal that is gone.
 
-A signal that is ignored when a block begins stays ignored, as under ``nohup``, and a program's own handler of SIGTERM
-or SIGHUP stays in force: it may have other plans for these. Only the main thread can have handlers: in another one, the
-blocks change nothing. At the end of a block the earlier handlers are back.
+A signal that is ignored when a block begins stays ignored, as under ``nohup``, and a program's own handler stays in
+force: it may have other plans. Only the main thread can have handlers: in another one, the blocks change nothing. At
+the end of a block the earlier handlers are back.
 
 Ranks of a launcher stop at SIGUSR1, too: mpirun passes it on to all of them, and leaves them the time to save. At
 Ctrl-C and SIGTERM, Open MPI kills them soon after.
@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from transformer.distributed.launch import launched
@@ -39,28 +39,6 @@ class Request:
 
     number: int | None = None
 
-    def heed(self) -> None:
-        """Raise `Stopped` if a signal came."""
-        if self.number is not None:
-            raise Stopped(self.number)
-
-
-@contextmanager
-def stopping_at_once() -> Iterator[None]:
-    """Within the block, each of the signals raises `Stopped`."""
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        raise Stopped(number)
-
-    with _handled_by(on_signal):
-        yield
-
-
-@contextmanager
-def stopped_already() -> Iterator[None]:
-    """Within the block, the signals have no effect: the training has stopped, and says so."""
-    with _handled_by(lambda number, frame: None):
-        yield
-
 
 @contextmanager
 def stop_request() -> Iterator[Request]:
@@ -79,7 +57,8 @@ def stop_request() -> Iterator[Request]:
 
     with _handled_by(on_signal):
         yield request
-    request.heed()
+    if request.number is not None:
+        raise Stopped(request.number)
 
 
 @contextmanager
@@ -98,9 +77,20 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 
 
 def _gives_way(number: int) -> bool:
-    """Whether the present handler of a signal may be replaced; that of Ctrl-C always, unless it is ignored."""
+    """Whether the present handler of a signal may be replaced: Python's own, and that of a block around."""
     present = signal.getsignal(number)
-    if number == signal.SIGINT:
-        return present not in (signal.SIG_IGN, None)  # None: a handler that is not Python's
-    of_a_block_around = getattr(present, "__module__", None) == __name__
-    return of_a_block_around or present in (signal.SIG_DFL, signal.default_int_handler)
+    return present in (signal.SIG_DFL, signal.default_int_handler) or getattr(present, "__module__", "") == __name__
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
+
+
+def stopping_at_once() -> AbstractContextManager[None]:
+    """A block in which each of the signals raises `Stopped`."""
+    return _handled_by(_stop)
+
+
+def stopped_already() -> AbstractContextManager[None]:
+    """A block in which the signals have no effect: the training has stopped, and says so."""
+    return _handled_by(lambda number, frame: None)

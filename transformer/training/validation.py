@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-from transformer.data.parallel_text import Pairs, first_of_each
+from transformer.data.parallel_text import Pair, Pairs, first_of_each
 from transformer.distributed import ALONE, Alone
 from transformer.training.messages import shortened
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
@@ -60,38 +60,32 @@ class Validation:
         return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
 
 
-def validate(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
-             ranks: Alone = ALONE) -> Validation:
+def validate(translator: Translator, pairs: Sequence[Pair], options: TrainingOptions, ranks: Alone = ALONE
+             ) -> Validation:
     """The loss on all `pairs`, and the metric of greedy decoding on `decoded` of them.
 
     The metric is the one that `Translator.evaluate` reports. The `ranks` divide the work, and all have the result.
     Modes, random state and gradients stay as they are.
     """
-    loss = loss_of(translator, pairs, options, ranks)
+    loss = translator.loss(pairs, options.batch_tokens, ranks)
     metric, samples = score(translator, decoded(pairs, options), options, ranks)
     return Validation(loss, metric, tuple(spread(samples, 3)))
 
 
-def score(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions, ranks: Alone = ALONE,
+def score(translator: Translator, pairs: Sequence[Pair], options: TrainingOptions, ranks: Alone = ALONE,
           beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
     """The metric of the options for the outputs of `pairs`, and these outputs."""
     batch_size = max(1, min(64, len(pairs)) // beam)  # a beam has the memory of greedy decoding
     found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
     samples = [Sample(source, translator.as_decoded(target), best.text)
                for (source, target), [best] in zip(pairs, found, strict=True)]
-    outputs, references = [sample.output for sample in samples], [sample.reference for sample in samples]
+    _, references, outputs = map(list, zip(*samples, strict=True))
     if options.valid_metric == "exact_match":
         return exact_match(outputs, references), samples
     return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
 
-def loss_of(translator: Translator, pairs: Sequence[tuple[str, str]], options: TrainingOptions,
-            ranks: Alone = ALONE) -> float:
-    """The loss of the targets per token, without dropout or smoothing: of validation and of training text alike."""
-    return translator.loss(pairs, max(1, options.batch_tokens // options.micro_batches), ranks)
-
-
-def decoded(pairs: Pairs, options: TrainingOptions) -> list[tuple[str, str]]:
+def decoded(pairs: Pairs, options: TrainingOptions) -> list[Pair]:
     """The pairs behind the metric: `options.valid_sentences`, each source with the first of its targets."""
     return spread(first_of_each(pairs), options.valid_sentences)
 

@@ -73,12 +73,6 @@ def test_a_run_says_and_keeps_its_number(tmp_path, monkeypatch):
     assert used == [2, 1, 1]
 
 
-def test_mixed_precision_needs_a_gpu(tmp_path):
-    line = refused("train", *SMALL, "--out", tmp_path / "run", "--precision", "float16")
-    assert line == "Error: --precision float16 needs a GPU; add --device cuda\n"
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
 def test_threads_while_it_decodes(command, small_run, monkeypatch):
     """Each thread decodes a part of a batch, and computes its products alone."""

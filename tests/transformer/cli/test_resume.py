@@ -31,7 +31,7 @@ def test_a_resumed_run_keeps_its_options(begun, small_run, arguments, named):
 
 
 @pytest.mark.parametrize("arguments", [
-    "--task copy --seed 1 --d-model 8 --layers 1", "--minutes 9 --patience 5 --keep 9 --average 2 --steps 99"])
+    "--task copy --seed 1 --d-model 8 --layers 1", "--minutes 9 --keep 9 --steps 99"])
 def test_a_resumed_run_may_be_told_its_options_and_change_some(begun, small_run, arguments):
     assert call("train", "--resume", "--out", small_run, *arguments.split()).exit_code == 130
     [run] = begun

@@ -132,6 +132,19 @@ def test_what_is_left_out_and_what_is_doubtful_is_said(begun, table, tmp_path):
     assert "1 of these pairs also stand in training" in said
     assert "42 pairs are too few" in said
     assert "'new!'" in said
+    assert "all validation pairs" not in said
+
+
+def test_text_that_validates_itself_is_told_so_and_one_pair_is_one(begun, tmp_path):
+    table = tmp_path / "one.tsv"
+    table.write_text("a b\tb a\n", encoding="utf-8")
+    call("train", "--train", table, "--valid", table, "--tokens", "words", "--steps", 3, "--out", tmp_path / "run")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        begun[0].started()
+    assert "note: all validation pairs also stand in training" in said.getvalue()
+    assert "text      1 pair: " in said.getvalue()
+    assert "1 pair is too few" in said.getvalue()
 
 
 GOOD = "good.src good.tgt"
@@ -139,6 +152,8 @@ GOOD = "good.src good.tgt"
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ("", "give one of --task NAME and --train SRC TGT"),
+    ("--train", "Option '--train' requires an argument."),
+    ("--train good.src good.tgt --valid", "Option '--valid' requires an argument."),
     ("--train good.src", "good.src, line 1: no tab between a source and a target"),
     ("--train good.src good.tgt good.src", "--train takes one table, or two files"),
     ("--train - -", "standard input"),

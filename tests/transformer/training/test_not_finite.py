@@ -8,7 +8,6 @@ import pytest
 from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
-from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
 from transformer.training.loop import TrainingError
 from transformer.training.run_folder import RunError
@@ -31,7 +30,8 @@ def huge(trainer):
         parameter.data *= 1e30
 
 
-CAUSES = {"weight": (weight, NAME), "moment": (moment, r"exp_avg_sq of \w+\."), "huge": (huge, "finite, but too large")}
+CAUSES = {"weight": (weight, NAME), "moment": (moment, r"the optimizer's \w+\..*exp_avg_sq"),
+          "huge": (huge, "finite, but too large")}
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -69,10 +69,10 @@ def edit(path, change):
 
 
 def spoiled(arrays):
-    next(value for key, value in sorted(arrays.items()) if key.endswith((NAME, "3.exp_avg_sq"))).flat[-1] = np.nan
+    next(value for key, value in sorted(arrays.items()) if key.endswith((NAME, f"{NAME}.exp_avg_sq"))).flat[-1] = np.nan
 
 
-@pytest.mark.parametrize(("file", "named"), [("model", NAME), ("optimizer", "exp_avg_sq of ")])
+@pytest.mark.parametrize(("file", "named"), [("model", NAME), ("optimizer", f"{NAME}.exp_avg_sq")])
 def test_a_checkpoint_of_an_older_version_is_not_resumed(file, named, out):
     edit(out / "checkpoints/00000006" / f"{file}.safetensors", spoiled)
     before = runs.snapshot(out)
@@ -80,10 +80,3 @@ def test_a_checkpoint_of_an_older_version_is_not_resumed(file, named, out):
         runs.run(out, resume=True, steps=8, schedule="constant", keep=3)
     assert "\n" not in str(caught.value)
     assert runs.snapshot(out) == before
-
-
-def test_nor_does_it_enter_an_average(out, capsys):
-    edit(out / "checkpoints/00000004/model.safetensors", spoiled)
-    runs.run(out, resume=True, steps=8, schedule="constant", keep=3, average=3)
-    assert f"00000004: the parameter {NAME}" in capsys.readouterr().err
-    assert all(np.isfinite(array).all() for array in load_run(out, "best")[1].values())

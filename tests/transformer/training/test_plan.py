@@ -4,19 +4,16 @@ import math
 
 import pytest
 
-from transformer.data import build_tokenizers
+from transformer.data import DataError, build_tokenizers
 from transformer.training import plan
-from transformer.training.recipes import RECIPES
 
 TOKENIZERS = build_tokenizers("words", ["a b c"], ["d e"])
 
 
 def planned(pairs, given, threads=2):
     amount = plan.Amount(pairs, 9 * pairs, 11 * pairs)
-    options = plan.complete(given, amount, TOKENIZERS, RECIPES["text"], threads)
-    recipe = RECIPES["text"].changed(options)
-    config = recipe.config(*TOKENIZERS, share_embeddings=False)
-    return options, recipe.options, config, plan.expected(options, amount, config, threads)
+    options, config, training, expected = plan.complete(given, amount, TOKENIZERS, threads)
+    return options, training, config, expected
 
 
 @pytest.mark.parametrize("given", [
@@ -50,6 +47,11 @@ def test_only_the_length_that_is_given_ends_the_run(given):
 
 GIVEN = {"batch_tokens": 333, "d_model": 48, "num_heads": 3, "layers": 2, "d_ff": 50, "dropout": 0.07, "steps": 90,
          "learning_rate": 0.02, "warmup_steps": 80, "valid_every": 89, "valid_first": 88, "schedule": "cosine"}
+
+
+def test_no_pairs_have_no_plan():
+    with pytest.raises(DataError, match="no pairs to train on"):
+        plan.plan_text([], {})
 
 
 def test_what_is_given_stays():

@@ -1,40 +1,28 @@
-"""Data prepared ahead: on a GPU the next update's while this one is under way; and what a training step waits for."""
-
-import itertools
+"""Data prepared ahead: the next update's while a GPU computes this one; and what a training step waits for."""
 
 import pytest
 
 import transformer.training.trainer
 from tests.transformer import runs
 from transformer.training.loop import REPORT_EVERY, fit
-from transformer.training.prefetch import prepare
+from transformer.training.trainer import Trainer
 
 
-@pytest.fixture
-def order(monkeypatch):
-    """What happens, in order: ("update", n) after update n, ("prepared", n) after the n-th group was, and looks."""
-    events, number = [], itertools.count(1)
+def test_the_next_group_is_prepared_before_anybody_waits(stand_in, tmp_path, monkeypatch):
+    order, groups, look = [], Trainer.groups, Trainer.read_loss
 
-    def preparing(*arguments):
-        group = prepare(*arguments)
-        events.append(("prepared", next(number)))
-        return group
+    def preparing(trainer):
+        for number, group in enumerate(groups(trainer), start=1):
+            order.append(("prepared", number))
+            yield group
 
-    monkeypatch.setattr(transformer.training.trainer, "prepare", preparing)
-    runs.after_update(monkeypatch, lambda trainer: events.append(("update", trainer.progress.step)))
-    return events
-
-
-def test_on_a_gpu_the_next_group_is_prepared_before_anybody_waits(stand_in, order, tmp_path, monkeypatch):
-    look = transformer.training.loop._read_losses
-    monkeypatch.setattr(transformer.training.loop, "_read_losses",
-                        lambda trainer: (order.append("look"), look(trainer)))
-    steps = REPORT_EVERY + 2
-    fit(runs.new_trainer(tmp_path, device="cuda", steps=steps, valid_every=100), show_progress=False)
+    monkeypatch.setattr(Trainer, "groups", preparing)
+    monkeypatch.setattr(Trainer, "read_loss", lambda trainer: (order.append("look"), look(trainer)))
+    runs.after_update(monkeypatch, lambda trainer: order.append(("update", trainer.progress.step)))
+    fit(runs.new_trainer(tmp_path, device="cuda", steps=REPORT_EVERY + 2, valid_every=100), show_progress=False)
     assert order[:5] == [("prepared", 1), ("update", 1), ("prepared", 2), ("update", 2), ("prepared", 3)]
     place = order.index("look")
     assert order[place - 2:place] == [("update", REPORT_EVERY), ("prepared", REPORT_EVERY + 1)]
-    assert order[-2:] == [("update", steps), "look"], "nothing is prepared for an update that does not come"
 
 
 @pytest.mark.parametrize("step", [3, 5])
@@ -72,11 +60,9 @@ def end(trainer):
     raise Ended
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"clip_norm": None, "accumulate": 3, "micro_batches": 2}, {"precision": "float16", "dropout": 0.2},
-], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"clip_norm": None, "accumulate": 3}, {"dropout": 0.2}], ids=str)
 def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(changes, stand_in, traffic, tmp_path, monkeypatch):
-    """12 updates: at the 10th, and the validation that ends the run; not counted here. Float16 waits in each."""
+    """12 updates: at the 10th alone; the validation that ends the run is not counted here."""
     monkeypatch.setattr(transformer.training.trainer.Trainer, "validate_and_save", end)
     options = {"steps": 12, "valid_every": 12, "accumulate": 1, "batch_tokens": 200, "dropout": 0.0, **changes}
     dropout = options.pop("dropout")
@@ -85,8 +71,7 @@ def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(changes, stand_in
     with pytest.raises(Ended):
         fit(trainer, show_progress=False)
     assert sorted(traffic) == list(range(1, 13))
-    finite = changes.get("precision") == "float16"  # are its gradients: the loss scale waits for that at each update
-    assert all(sum(waits.values()) == finite for waits, _ in traffic.values())
+    assert not any(sum(waits.values()) for waits, _ in traffic.values())
     if not dropout:
         assert all(not uploads for step, (_, uploads) in traffic.items() if step > 1)
-    assert sum(stand_in.synchronizations.values()) == 2 + 12 * finite, stand_in.synchronizations
+    assert sum(stand_in.synchronizations.values()) == 1, stand_in.synchronizations

@@ -22,14 +22,13 @@ from transformer.training.run_folder import is_run
 from transformer.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[3]
-AVERAGED = {"average": 3}  # at the end, of the checkpoints of 8, 12 and 14
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """What a run that was never stopped leaves."""
     out = tmp_path_factory.mktemp("whole")
-    runs.run(out, **AVERAGED)
+    runs.run(out)
     return runs.contents(out)
 
 
@@ -44,9 +43,9 @@ def pressed_before():
 @pytest.mark.parametrize("step", [1, 3, 4, 14])
 def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
     """In the middle and at the end of an epoch, before and at a validation, at the last update."""
-    runs.interrupted(tmp_path, step, **AVERAGED)
+    runs.interrupted(tmp_path, step)
     assert load_run(tmp_path, "latest")[0].progress["step"] == step
-    runs.run(tmp_path, resume=True, **AVERAGED)
+    runs.run(tmp_path, resume=True)
     assert runs.contents(tmp_path) == whole
 
 
@@ -89,26 +88,26 @@ def test_the_decay_that_the_clock_began_goes_on(step, tmp_path, monkeypatch):
 
 
 def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monkeypatch, capsys):
-    runs.interrupted(tmp_path, 4, **AVERAGED)
+    runs.interrupted(tmp_path, 4)
     with monkeypatch.context() as patch:
         patch.setattr("transformer.training.restoring.NUMERICS", NUMERICS + 1)
-        runs.run(tmp_path, resume=True, **AVERAGED)
+        runs.run(tmp_path, resume=True)
     assert capsys.readouterr().err.count(f"(numerics {NUMERICS}, here {NUMERICS + 1})") == 1
     assert runs.contents(tmp_path) == whole
 
 
 def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatch):
     """The checkpoint to be written is the one that was just read: it is not replaced, which a kill could interrupt."""
-    runs.interrupted(tmp_path, 4, **AVERAGED)
+    runs.interrupted(tmp_path, 4)
     before = runs.snapshot(tmp_path)
     written = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))]
     with monkeypatch.context() as patch:
         patch.setattr("transformer.training.loop.stop_request", pressed_before)
         with pytest.raises(KeyboardInterrupt):
-            runs.run(tmp_path, resume=True, **AVERAGED)
+            runs.run(tmp_path, resume=True)
     assert runs.snapshot(tmp_path) == before
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))] == written
-    runs.run(tmp_path, resume=True, **AVERAGED)
+    runs.run(tmp_path, resume=True)
     assert runs.contents(tmp_path) == whole
 
 
@@ -172,7 +171,7 @@ with pytest.MonkeyPatch.context() as patch:
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_kill_9_at_random_moments(kills, tmp_path):
     """A checkpoint at every step, so that most kills come while one is written."""
-    changes = {"valid_every": 1, "valid_sentences": 1, "average": 2}
+    changes = {"valid_every": 1, "valid_sentences": 1}
     runs.run(tmp_path / "whole", **changes)
     out = tmp_path / "killed"
     for delay in np.random.default_rng(5).uniform(0, 0.25, size=kills):

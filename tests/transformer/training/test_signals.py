@@ -27,7 +27,6 @@ def test_each_of_them_saves(number, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("moment", "saved"), [
     ("loop.keep_freed_memory", None),
     ("trainer.Trainer.validate", "00000004"),
-    ("trainer.Trainer.average_checkpoints", "00000014"),
     ("loop.Translator.load", "00000014"),
 ])
 def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch):
@@ -41,7 +40,7 @@ def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch
 
     monkeypatch.setattr(place, with_signal)
     with pytest.raises(Stopped):
-        runs.run(tmp_path / "run", average=2)
+        runs.run(tmp_path / "run")
     assert pointed(tmp_path / "run", "latest") == saved
     assert (tmp_path / "run").exists() == (saved is not None)
 

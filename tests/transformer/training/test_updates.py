@@ -12,7 +12,7 @@ from tests.transformer.tiny import assert_same, gradients
 from transformer.data.batches import collate
 from transformer.training.log import Log
 from transformer.training.loop import fit
-from transformer.training.prefetch import prepare
+from transformer.training.trainer import Group
 
 
 def float64_trainer(out, **changes):
@@ -28,7 +28,9 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     """Divided by the real target tokens of both: batches of 3 and 5 sentences, of unequal lengths."""
     trainer = float64_trainer(tmp_path)
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
-    trainer.update(prepare(trainer.gradients, trainer.examples, [np.array(first), np.array(second)], 0, 2, 1))
+    batches = [collate(trainer.examples, indices) for indices in (first, second)]
+    parts = [trainer.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches]
+    trainer.update(Group(parts, sum(batch.num_target_tokens for batch in batches), 0, 2))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 
@@ -36,26 +38,6 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     trainer.model.zero_grad()
     trainer.model.loss(joined.source, joined.target[:, 1:], label_smoothing=0.2).backward()
     assert_same(apart, gradients(trainer.model), tolerance=1e-12)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_batches_in_parts_make_the_same_update(threads, tmp_path, monkeypatch):
-    """However many parts, and threads that divide each part further."""
-    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
-    found, sums = [], []
-    for parts in (1, 2, 100):
-        trainer = float64_trainer(tmp_path, micro_batches=parts, threads=threads)
-        group = next(trainer.groups())
-        with trainer.gradients:
-            trainer.update(group)
-        found.append(gradients(trainer.model))
-        sums.append(float(trainer.losses.total))
-        assert trainer.progress.tokens == group.tokens
-    assert len(group.parts) > 4, "100 parts: a sentence each"
-    for other in found[1:]:
-        assert_same(other, found[0], tolerance=1e-12)
-    assert sums == pytest.approx([sums[0]] * 3, rel=1e-12)
 
 
 def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
@@ -89,7 +71,6 @@ SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
     "constant": lambda n: min(1, n / 4),
     "wsd": lambda n: min(1, n / 4, (13 - n) / 3),  # ten updates are four fifths of 12; two remain
     "inverse_sqrt": lambda n: n / 4 if n < 4 else math.sqrt(4 / n),
-    "linear": lambda n: n / 4 if n < 4 else (13 - n) / 9,
     "cosine": lambda n: n / 4 if n < 4 else (1 + math.cos(math.pi * (n - 4) / 9)) / 2,
 }
 
