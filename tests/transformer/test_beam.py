@@ -82,15 +82,18 @@ def test_a_constant_added_to_the_logits_changes_nothing():
 # --- Narrow beams ---------------------------------------------------------------------------------
 
 
-def plain_beam(model, source, size, num_best, max_length, alpha):
-    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first."""
+def plain_beam(model, source, size, num_best, max_length, alpha, following_of=next_log_probabilities):
+    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
+
+    `following_of` gives the log-probabilities of what follows some ids, as `next_log_probabilities` does.
+    """
     beam, done = [((), 0.0)], []
     for length in range(1, max_length + 1):
         if not beam:
             break
-        following = next_log_probabilities(model, source, [list(ids) for ids, _ in beam])
-        candidates = [((*ids, token), total + row[token])
-                      for (ids, total), row in zip(beam, following, strict=True) for token in (EOS, *LETTERS)]
+        following = following_of(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, following, strict=True)
+                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
         candidates.sort(key=lambda candidate: -candidate[1])
         beam = []
         for ids, total in candidates[:size]:

@@ -228,6 +228,8 @@ class Wrong(nn.Module):
     ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
+    ({"prompt": np.ma.masked_equal([[3, 0]], 0)}, TypeError, "generate: prompts: the array has masked elements"),
+    ({"prompt": [[4, 5], np.ma.masked_equal([3, 0], 0)]}, TypeError, "masked elements"),
     ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),

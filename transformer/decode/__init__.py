@@ -2,6 +2,7 @@
 
     sampling.py, beam.py  ``greedy`` and ``beam_search`` of a `Transformer`; draws at random
     generate.py           ``generate`` and ``stream`` of a decoder-only model
+    controls.py           what may follow: minimum length, repetitions, prefixes
     steps.py              the steps that all of these share
     next_token.py         the logits of the next token, with a KV cache or without
     kv_cache.py           keys and values as raw arrays: `LayerCache`, `DecoderCache`
@@ -9,10 +10,11 @@
 """
 
 from transformer.decode.beam import beam_search
+from transformer.decode.controls import Controls
 from transformer.decode.generate import generate, stream
 from transformer.decode.model_cache import KeyValueCache
 from transformer.decode.next_token import decoder_of
 from transformer.decode.sampling import greedy
 from transformer.decode.steps import Hypothesis
 
-__all__ = ["Hypothesis", "KeyValueCache", "beam_search", "decoder_of", "generate", "greedy", "stream"]
+__all__ = ["Controls", "Hypothesis", "KeyValueCache", "beam_search", "decoder_of", "generate", "greedy", "stream"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from minigrad.arguments import whole_number
 
+from transformer.decode.controls import Controls, nothing_left
 from transformer.decode.steps import Hypothesis, Steps, decoding, in_parts, remaining, translation
 from transformer.model import Transformer
 
@@ -20,7 +21,7 @@ Score = Callable[[Any, Any], Any]
 
 
 def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int = 1, max_length: int | None = None,
-                alpha: float = 0.6) -> list[list[Hypothesis]]:
+                alpha: float = 0.6, prefix: Any = (), **controls: Any) -> list[list[Hypothesis]]:
     """The best translations of each sentence, found by beam search.
 
     Each step takes the `beam_size` most probable extensions of the open hypotheses; those that end in end-of-sentence
@@ -36,6 +37,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
             tokens plus 10, but no more than the model's positions.
         alpha: α, from 0 to 10, of the score of a finished hypothesis of ``|Y|`` tokens, end-of-sentence included:
             ``log P / ((5 + ``|Y|``) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14).
+        prefix, controls: as for `greedy`; P is the probability of the whole translation, prefix included.
 
     Returns:
         For each row of `source` at most `num_best` different hypotheses, best first. Hypotheses cut off at `max_length`
@@ -50,10 +52,10 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score = scoring(alpha, "beam_search")
+    score, options = scoring(alpha, "beam_search"), Controls(**controls)
     with decoding(model):
-        return in_parts(lambda part: search(translation(model, part, max_length), beam_size, num_best, score), model,
-                        source)
+        return in_parts(lambda part, prefix: search(translation(model, part, max_length, prefix, options), beam_size,
+                                                    num_best, score), model, source, prefix)
 
 
 def search(steps: Steps, beam_size: int, num_best: int, score: Score) -> list[list[Hypothesis]]:
@@ -151,8 +153,11 @@ class _Beams:
 
     def best(self) -> list[list[Hypothesis]]:
         """The `num_best` hypotheses of each sentence: finished ones by score, then cut-off ones by probability."""
-        return [(finished + cut_off)[:self.num_best]
-                for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
+        found = [(finished + cut_off)[:self.num_best]
+                 for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
+        if not all(found):
+            raise nothing_left()
+        return found
 
 
 def scoring(alpha: float, caller: str) -> Score:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, nn, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import is_array, to_numpy
+from minigrad.device import is_array, plain, to_numpy
 
 from transformer.decode.beam import scoring, search
+from transformer.decode.controls import Controls, DecodingError
 from transformer.decode.next_token import Continuation
 from transformer.decode.sampling import Choice, check_options, completed, drawing, follow, most_probable_token
 from transformer.decode.steps import LEAST_ROWS, Hypothesis, Steps, decoding
@@ -26,7 +27,8 @@ Prompt = NDArray[np.int64]  # (T,)
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
              top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, alpha: float = 0.6,
-             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None) -> list[Hypothesis]:
+             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None, **controls: Any
+             ) -> list[Hypothesis]:
     """Continue each prompt with the tokens that the model predicts.
 
     By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
@@ -45,6 +47,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.
         memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
+        controls: the options of `Controls`, by name.
 
     Returns:
         For each prompt a hypothesis, whose `ids` are the new tokens.
@@ -59,7 +62,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     """
     prompts = _prompts(model, prompt, max_new_tokens, "generate")
     beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
-    score = scoring(alpha, "generate")
+    score, options = scoring(alpha, "generate"), Controls(**controls)
     choice_of = _choice("generate", max_new_tokens, len(prompts), temperature, top_k, top_p)
     if memory is not None and len(memory) != len(prompts):
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
@@ -71,7 +74,8 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
         with decoding(model):
             batch = np.stack([prompts[row] for row in rows])
-            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows])
+            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows],
+                           options)
             if beam_size > 1:
                 return [best for [best] in search(steps, beam_size, 1, score)]
             return completed(steps, choice_of(rows))
@@ -83,12 +87,12 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
 def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
            top_k: int | None = None, top_p: float | None = None, end_id: int | None = None,
-           never: Sequence[int] = (), memory: Tensor | None = None) -> Iterator[int]:
+           never: Sequence[int] = (), memory: Tensor | None = None, **controls: Any) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
-        model, max_new_tokens, temperature, top_k, top_p, end_id, never: as for `generate`.
+        model, max_new_tokens, temperature, top_k, top_p, end_id, never, controls: as for `generate`.
         memory: for a model with cross-attention, (1, S, D).
 
     Returns:
@@ -100,7 +104,8 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
     """
     batch = np.stack(_prompts(model, [prompt], max_new_tokens, "stream"))
     choose = _choice("stream", max_new_tokens, 1, temperature, top_k, top_p)(np.zeros(1, np.int64))
-    following = follow(_steps(model, batch, max_new_tokens, end_id, never, memory), choose)
+    steps = _steps(model, batch, max_new_tokens, end_id, never, memory, Controls(**controls))
+    following = follow(steps, choose)
 
     def tokens() -> Iterator[int]:
         while True:
@@ -114,12 +119,15 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
 
 
 def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
-           never: Sequence[int], memory: Tensor | None) -> Steps:
+           never: Sequence[int], memory: Tensor | None, controls: Controls) -> Steps:
     """The steps that continue `prompts`, ids (B, T)."""
     never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
     end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
-    return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts[:, -1:],
-                 [max_new_tokens] * len(prompts), -1 if end_id is None else end_id, never)
+    if controls.min_length > max_new_tokens:
+        raise DecodingError(f"generate: min_length {controls.min_length} is more than max_new_tokens {max_new_tokens}")
+    return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts,
+                 [max_new_tokens] * len(prompts), -1 if end_id is None else end_id, never, controls,
+                 np.empty((len(prompts), 0), np.int64))
 
 
 def _greedy(rows: NDArray[np.int64]) -> Choice:
@@ -156,8 +164,8 @@ def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) ->
                         f"logits (B, T, V), got a {type(model).__name__}")
     max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
     raw = prompt.data if isinstance(prompt, Tensor) else prompt
-    rows = [np.asarray(row.data if isinstance(row, Tensor) else row)
-            for row in (to_numpy(raw) if is_array(raw) else raw)]
+    rows = [np.asarray(plain(row.data if isinstance(row, Tensor) else row, f"{caller}: prompts"))
+            for row in (to_numpy(plain(raw, f"{caller}: prompts")) if is_array(raw) else raw)]
     for number, row in enumerate(rows):
         if row.ndim != 1:
             raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "

@@ -13,6 +13,7 @@ from minigrad import functional as F
 from minigrad.arguments import whole_number
 from minigrad.device import asarray_on, device_of, xp
 
+from transformer.decode.controls import Controls, nothing_left
 from transformer.decode.steps import (
     Hypothesis,
     Steps,
@@ -28,7 +29,8 @@ from transformer.model import Transformer
 Choice = Callable[[Steps, NDArray[np.int64]], tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
-def greedy(model: Transformer, source: Any, max_length: int | None = None) -> list[Hypothesis]:
+def greedy(model: Transformer, source: Any, max_length: int | None = None, prefix: Any = (), **controls: Any
+           ) -> list[Hypothesis]:
     """Greedy decoding: the most probable token at each step.
 
     Args:
@@ -36,17 +38,22 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None) -> li
         source: ids (B, S), each row ending in end-of-sentence, then padded.
         max_length: the most tokens of a translation, end-of-sentence included; by default twice the sentence's source
             tokens plus 10, but no more than the model's positions.
+        prefix: target ids that every translation begins with; or a list of them, with one for each row.
+        controls: the options of `Controls`, by name.
 
     Returns:
-        One hypothesis for each row; its score is its log-probability.
+        One hypothesis for each row, whose `ids` begin with the prefix; its score is its log-probability.
 
     Raises:
-        ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions.
+        ValueError: a row without tokens; `max_length` less than 1 or more than the model's positions; an option out of
+            range; another number of prefixes.
+        IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
+    options = Controls(**controls)
     with decoding(model):
-        return in_parts(lambda part: completed(translation(model, part, max_length), most_probable_token), model,
-                        source)
+        return in_parts(lambda part, prefix: completed(translation(model, part, max_length, prefix, options),
+                                                       most_probable_token), model, source, prefix)
 
 
 def check_options(caller: str, temperature: float, top_k: int | None, top_p: float | None) -> None:
@@ -130,6 +137,8 @@ def follow(steps: Steps, choose: Choice) -> Iterator[tuple[NDArray[Any], ...]]:
     rows = np.arange(len(limits))
     while rows.size:
         tokens, gained = choose(steps, rows)
+        if (gained == -math.inf).any():
+            raise nothing_left()
         yield rows, tokens, gained
         stay = (tokens != steps.end) & (steps.length + 1 < limits[rows])
         if not stay.all():

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 import minigrad
 from minigrad import Tensor, nn, parallel
-from minigrad import functional as F
 from minigrad.arguments import whole_number
 from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
+from minigrad.functional.embedding import integer_ids
 
 from transformer.data.batches import trimmed
+from transformer.decode.controls import OFF, Controls, DecodingError
 from transformer.decode.next_token import decoder_of
 from transformer.finite import overflow, unwarned
 from transformer.model import Transformer
@@ -57,34 +58,44 @@ class Steps:
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
         next_token: what computes the logits, with the call and the `select` of `AsWritten`.
-        last: the last token of each text, (B, 1).
+        ids: what each text begins with, (B, length).
         limits: the most tokens of each text's extension, end included.
         end: the token that ends a hypothesis; −1: none does.
         never: tokens that no hypothesis contains.
+        controls: options of what may follow.
+        prefix: the tokens that each text's extension begins with, (B, any number), filled up with −1.
 
     Attributes:
         limits, end: as given.
         length: the number of tokens of each hypothesis so far.
-        last: the last token of each hypothesis, (B, K); all texts have the same number K, 1 at first.
+        ids: the beginning and the tokens of each hypothesis, (B, K, ·); all texts have the same number K, 1 at first.
     """
 
-    def __init__(self, model: nn.Module, next_token: Any, last: NDArray[np.int64], limits: list[int], end: int,
-                 never: Sequence[int]) -> None:
-        self.model, self.last, self.limits, self.end = model, last, limits, end
+    def __init__(self, model: nn.Module, next_token: Any, ids: NDArray[np.int64], limits: list[int], end: int,
+                 never: Sequence[int], controls: Controls, prefix: NDArray[np.int64]) -> None:
+        self.model, self.ids, self.limits, self.end = model, ids[:, None], limits, end
         self.length = 0
-        self._next_token, self._never = next_token, sorted(set(never))
+        self._next_token, self._never, self._controls, self._prefix = next_token, sorted(set(never)), controls, prefix
+        self._controlled = controls != OFF or prefix.size > 0
         self._parents: NDArray[np.int64] | None = None  # the `parents` of `go_on`
+
+    @property
+    def last(self) -> NDArray[np.int64]:
+        """The last token of each hypothesis, (B, K)."""
+        return self.ids[:, :, -1]
 
     def logits(self) -> Any:
         """The logits of the next token: a raw array (B · K, V) on the model's device, valid until the next step."""
         return self._next_token(self.last, self._parents)
 
     def log_probabilities(self) -> Any:
-        """The log-probabilities of the next token, as `logits`; −inf for tokens that no hypothesis contains."""
-        out = F.log_softmax(self.logits())
-        for token in self._never:
-            out[:, token] = -math.inf
-        return out
+        """The log-probabilities of the next token, as `logits`; −inf for tokens that may not follow."""
+        batch, hypotheses, length = self.ids.shape
+        forced = np.full(batch * hypotheses, -1)
+        if self.length < self._prefix.shape[1]:
+            forced = np.repeat(self._prefix[:, self.length], hypotheses)
+        texts = self.ids.reshape(-1, length)
+        return self._controls.log_probabilities(self.logits(), texts, self.length, self.end, self._never, forced)
 
     def most_probable(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The `count` most probable next tokens of each hypothesis and their log-probabilities; see `most_probable`.
@@ -92,13 +103,19 @@ class Steps:
         Returns:
             Two host arrays (B, K, min(count, V)).
         """
-        tokens, log_probabilities = most_probable(self.logits(), count, self._never)
+        if self._controlled:
+            tokens, log_probabilities = read_back(*largest(self.log_probabilities(), count))
+        else:
+            tokens, log_probabilities = most_probable(self.logits(), count, self._never)
         self.check(log_probabilities[:, :1])
         return tokens.reshape(*self.last.shape, -1), log_probabilities.reshape(*self.last.shape, -1)
 
     def check(self, log_probabilities: NDArray[np.float64]) -> None:
-        """Raise NotFinite unless the log-probabilities of chosen tokens, on the host, are finite."""
-        if not np.isfinite(log_probabilities).all():
+        """Raise NotFinite unless the log-probabilities of chosen tokens, on the host, are finite.
+
+        Where options exclude tokens, −inf stands for a hypothesis that none may follow.
+        """
+        if not (np.isfinite(log_probabilities) | ((log_probabilities == -math.inf) & self._controlled)).all():
             raise overflow(self.model, "probabilities")
 
     def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
@@ -109,16 +126,18 @@ class Steps:
             parents: the number of the hypothesis that each one extends, (B, K); None: its own number.
         """
         self.length += 1
-        self.last, self._parents = tokens, parents
+        before = self.ids if parents is None else np.take_along_axis(self.ids, parents[:, :, None], axis=1)
+        self.ids, self._parents = np.concatenate([before, tokens[:, :, None]], axis=2), parents
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Make these texts, in this order, the batch; a text may occur several times."""
-        self.last = self.last[rows]
+        self.ids, self._prefix = self.ids[rows], self._prefix[rows]
         if len(rows):
             self._next_token.select(rows)
 
 
-def translation(model: Transformer, source: Any, max_length: int | None) -> Steps:
+def translation(model: Transformer, source: Any, max_length: int | None = None,
+                prefix: NDArray[np.int64] | None = None, controls: Controls = OFF) -> Steps:
     """The steps of translating sentences, which are encoded here.
 
     Args:
@@ -126,14 +145,18 @@ def translation(model: Transformer, source: Any, max_length: int | None) -> Step
         source: ids (B, S), padded.
         max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`. A limit
             does not depend on padding, so that a sentence has the same translation alone and in a batch.
+        prefix: as for `Steps`; None: none.
+        controls: as for `Steps`.
     """
     config, ids = model.config, model.source_ids(source)
     lengths = source_lengths(model, source)
-    limits = _limits(lengths, max_length, config.max_length)
+    prefix = np.empty((len(lengths), 0), np.int64) if prefix is None else prefix
+    fewest = np.maximum((prefix >= 0).sum(axis=1), controls.min_length).tolist()
+    limits = _limits(lengths, fewest, max_length, config.max_length)
     # An empty batch is never decoded.
     next_token = decoder_of(model, model.encode(ids), model.memory_mask(ids)) if lengths.size else None
     return Steps(model, next_token, np.full((len(lengths), 1), config.bos_id), limits, config.eos_id,
-                 (config.pad_id, config.bos_id))
+                 (config.pad_id, config.bos_id), controls, prefix)
 
 
 def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -155,21 +178,26 @@ def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[N
     excluded = [logits[:, token:token + 1].copy() for token in never]  # (rows, 1) each, without an upload of indices
     for token in never:
         logits[:, token] = -math.inf
-    tokens, found = [], []
-    for _ in range(min(count, logits.shape[1])):
-        token = logits.argmax(axis=-1)[:, None]  # (rows, 1)
-        tokens.append(token)
-        found.append(namespace.take_along_axis(logits, token, axis=-1))
-        namespace.put_along_axis(logits, token, -math.inf, axis=-1)
-    apart = namespace.concatenate([*found, *excluded], axis=-1)  # the values that −inf replaced in the logits
+    chosen, found = largest(logits, count)
+    apart = namespace.concatenate([found, *excluded], axis=-1)  # the values that −inf replaced in the logits
     top = apart.max(axis=-1, keepdims=True)
     top = namespace.where(top == -math.inf, top.dtype.type(0), top)
     logits -= top
     total = namespace.exp(logits, out=logits).sum(axis=-1, keepdims=True)
     apart -= top
     total += namespace.exp(apart).sum(axis=-1, keepdims=True)
-    chosen = namespace.concatenate(tokens, axis=-1)
     return read_back(chosen, apart[:, :chosen.shape[1]] - namespace.log(total))
+
+
+def largest(scores: Any, count: int) -> tuple[Any, Any]:
+    """The places of the `count` largest of each row, largest first, and their values, which −inf replaces."""
+    namespace, tokens, found = xp(scores), [], []
+    for _ in range(min(count, scores.shape[1])):
+        token = scores.argmax(axis=-1)[:, None]  # (rows, 1)
+        tokens.append(token)
+        found.append(namespace.take_along_axis(scores, token, axis=-1))
+        namespace.put_along_axis(scores, token, -math.inf, axis=-1)
+    return namespace.concatenate(tokens, axis=-1), namespace.concatenate(found, axis=-1)
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -197,22 +225,48 @@ def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
     return lengths
 
 
-def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) -> list[T]:
+def prefixes(model: Transformer, prefix: Any, batch: int) -> NDArray[np.int64]:
+    """The tokens that each of `batch` translations begins with, (batch, any number), filled up with −1.
+
+    Args:
+        prefix: target ids, for all translations; or a list of them, with one for each.
+
+    Raises:
+        IndexError: an id outside the vocabulary.
+        ValueError: another number of prefixes; padding, begin- or end-of-sentence in one.
+    """
+    given = [prefix] * batch if len(prefix) and not np.ndim(prefix[0]) else prefix
+    rows = [integer_ids(row, "decoding: prefix", model.config.target_vocab_size) for row in given]
+    if rows and len(rows) != batch:
+        raise ValueError(f"decoding: a prefix for each of the {batch} sentences expected, got {len(rows)}")
+    special = {model.config.pad_id, model.config.bos_id, model.config.eos_id}
+    out = np.full((batch, max(map(len, rows), default=0)), -1)
+    for row, ids in enumerate(rows):
+        if not special.isdisjoint(ids.tolist()):
+            raise ValueError(f"decoding: prefix {row} has padding, or the beginning or the end of a sentence: {ids}")
+        out[row, :len(ids)] = ids
+    return out
+
+
+def in_parts(decode: Callable[[Any, Any], list[T]], model: Transformer, source: Any, prefix: Any) -> list[T]:
     """The results of `decode` for all rows of `source`, (B, S); within `minigrad.parallel.threads`, in several threads.
+
+    `decode` is called with rows of `source`, and with those of the `prefixes`.
 
     A batch is divided if the model is on the host. Sentences of like length form a part, and a part drops the last
     columns that are padding in all of its rows.
     """
+    prefix = prefixes(model, prefix, len(source))
     if model.device != "cpu" or parallel.thread_count() < 2:
-        return decode(source)
+        return decode(source, prefix)
     source = model.source_ids(source)
     parts = min(parallel.thread_count(), len(source) // LEAST_ROWS)
     if parts < 2:
-        return decode(source)
+        return decode(source, prefix)
     lengths = source_lengths(model, source)
     order = np.argsort(lengths, kind="stable").tolist()
     shares = parallel.shares(order, lengths[order].tolist(), parts)
-    found = parallel.run([partial(decode, trimmed(source[rows], model.config.pad_id)) for rows in shares])
+    found = parallel.run([partial(decode, trimmed(source[rows], model.config.pad_id), prefix[rows]) for rows in shares])
     results = dict(zip(order, chain(*found), strict=True))
     return [results[row] for row in range(len(source))]
 
@@ -234,9 +288,13 @@ def default_max_length(source_length: int, positions: int) -> int:
     return min(2 * source_length + 10, positions)
 
 
-def _limits(source_lengths: NDArray[np.int64], max_length: int | None, positions: int) -> list[int]:
+def _limits(source_lengths: NDArray[np.int64], fewest: list[int], max_length: int | None, positions: int) -> list[int]:
+    least, most = max(fewest, default=0), positions if max_length is None else max_length
+    if least > most:
+        raise DecodingError(f"decoding: a prefix or min_length of {least} tokens is more than the {most} of max_length")
     if max_length is None:
-        return [default_max_length(length, positions) for length in source_lengths.tolist()]
+        return [max(default_max_length(length, positions), least)
+                for length, least in zip(source_lengths.tolist(), fewest, strict=True)]
     max_length = whole_number(max_length, "max_length", "decoding")
     if max_length > positions:
         raise ValueError(f"decoding: max_length {max_length} is more than the model's {positions} positions; ask for "
