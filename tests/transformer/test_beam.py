@@ -15,13 +15,14 @@ from tests.transformer.decoding_models import (
     random_sources,
 )
 from transformer.decode import beam_search, greedy
-from transformer.decode.steps import Steps, most_probable
+from transformer.decode.controls import OFF
+from transformer.decode.steps import Steps
 
 
 def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
     """A list that will get (sentences, hypotheses of each) for every step from now on."""
     shapes, original = [], Steps.logits
-    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.last.shape) or original(steps))
+    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
     return shapes
 
 
@@ -139,7 +140,7 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, 
     following = iter([first, *[middle] * 7, last, *[middle] * 31])
 
     def logits(steps):
-        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.last.size, 1))
+        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
 
     model = peaked_model(0)
     monkeypatch.setattr(Steps, "logits", logits)
@@ -172,12 +173,14 @@ def test_the_length_penalty_favours_longer_translations():
 # --- Pieces and mistakes --------------------------------------------------------------------------
 
 
-def test_the_smaller_id_comes_first_and_what_never_comes_last():
+def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
     logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
-    tokens, values = most_probable(logits.copy(), 9, never=[0, 1])
-    assert tokens[:, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
-    np.testing.assert_allclose(values[0, :2], 2 - 1e4, rtol=1e-14)
-    assert (values[1, 1:] == -math.inf).all()
+    monkeypatch.setattr(Steps, "logits", lambda steps: logits)
+    tokens, values = Steps(peaked_model(0), None, False, np.zeros((2, 1), int), (), [9, 9], 2, [0, 1], OFF
+                           ).most_probable(9)
+    assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
+    np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)
+    assert (values[1, 0, 1:] == -math.inf).all()
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [

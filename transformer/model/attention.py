@@ -36,7 +36,8 @@ class MultiHeadAttention(nn.Module):
             if projection.bias is not None:
                 init.zeros_(projection.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False,
+                cache: Any = None) -> Any:
         """Attend from `query` to `key` and `value`.
 
         Args:
@@ -44,10 +45,13 @@ class MultiHeadAttention(nn.Module):
             key, value: (B, S, D), or (B, S, kdim) and (B, S, vdim)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
             return_weights: also return the attention weights before dropout, (B, H, T, S).
+            cache: what holds the keys and values of earlier tokens or of the memory, see `transformer.decode.Cache`.
 
         Returns:
             (B, T, D), or that and the weights.
         """
+        if cache is not None:
+            return self._with_cache(query, key, value, mask, cache)
         # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
         keys = self.key(tap("key_input", key))
         values = self.value(tap("value_input", value))
@@ -59,6 +63,13 @@ class MultiHeadAttention(nn.Module):
         context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
                                                   return_weights=True)
         return tap("output", self.output(context)), weights
+
+    def _with_cache(self, query: Tensor, key: Tensor, value: Tensor, mask: Any, cache: Any) -> Tensor:
+        """The same of new tokens: the cache has the heads of the others."""
+        keys, values = cache.extended(lambda: (self.split_heads(self.key(key)), self.split_heads(self.value(value))))
+        queries = cache.together(self.split_heads(self.query(query)))
+        context = F.scaled_dot_product_attention(queries, keys, values, mask)
+        return self.output(context.swapaxes(1, 2).reshape((*query.shape[:-1], -1)))  # (B, H, T, D/H) -> (B, T, D)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

@@ -12,7 +12,7 @@ from minigrad.functional.embedding import integer_ids
 from minigrad.nn import init
 
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.layers import DecoderLayer, EncoderLayer, given
 from transformer.model.masks import source_mask, target_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
 
@@ -32,9 +32,9 @@ class TokenEmbedding(nn.Module):
             SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, ids: Any) -> Tensor:
-        """ids (B, T) → (B, T, D)."""
-        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1]))
+    def forward(self, ids: Any, past: int = 0) -> Tensor:
+        """ids (B, T), after `past` others → (B, T, D)."""
+        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1], past))
 
 
 class _Stack(nn.Module):
@@ -71,14 +71,17 @@ class Decoder(_Stack):
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
 
-    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
-        """Decode ids (B, T); the other arguments are those of `DecoderLayer`."""
-        return self.transform(self.embedding(target), memory, mask, memory_mask)
+    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
+                ) -> Tensor:
+        """Decode ids (B, T), the new ones if there is a `cache`; the other arguments are those of `DecoderLayer`."""
+        x = self.embedding(target, **given(past=cache and cache.past))
+        return self.transform(x, memory, mask, memory_mask, **given(cache=cache))
 
-    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
+    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
+                  ) -> Tensor:
         """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, memory, mask, memory_mask, **given(cache=cache and cache[number]))
         return x if self.norm is None else self.norm(x)
 
 
@@ -127,16 +130,22 @@ class Transformer(nn.Module):
         source = self.source_ids(source)
         return self.encoder(source, self.memory_mask(source))
 
-    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None) -> Tensor:
+    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None, cache: Any = None) -> Tensor:
         """Target ids (B, T), begin-of-sentence first, and the encoder's output → logits (B, T, V).
 
         Args:
             target: ids (B, T)
             memory: (B, S, D), from `encode`.
             memory_mask: which source tokens may be attended to, from `memory_mask`.
+            cache: a `transformer.decode.Cache`: the logits are those of the tokens that it does not have yet.
         """
-        target = self.target_ids(target)
-        hidden = self.decoder(target, memory, target_mask(target, self.config.pad_id), memory_mask)  # (B, T, D)
+        target, past = self.target_ids(target), 0
+        if cache is not None:
+            past = cache.begin(target)
+        mask = target_mask(target, self.config.pad_id, past)
+        if cache is not None:
+            mask = cache.mask(mask, self.device)
+        hidden = self.decoder(target[:, past:], memory, mask, memory_mask, **given(cache=cache))  # (B, T, D)
         return self.logits(hidden)
 
     def logits(self, hidden: Tensor) -> Tensor:

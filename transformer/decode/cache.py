@@ -1,0 +1,200 @@
+"""The KV cache: the keys and values of all tokens so far, for every attention of a model.
+
+A new token attends to all tokens before it, and none of them attends to it. Their keys and values therefore stay the
+same: they are computed once, written to a buffer, and read from there in every step. No step copies them: new keys and
+values fill free room at the end of the buffer, and attention reads a view of the filled part.
+
+Beam search has K hypotheses of each text. They share the buffer of their text, so that a choice among them moves
+nothing: attention treats their queries like those of one text, and a mask says which keys each may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minigrad import Tensor, is_grad_enabled
+from minigrad.device import asarray_on, device_of, on_device_of, to_device, xp
+from minigrad.tensor import as_tensor
+
+FIRST_ROOM = 32  # the size of a new buffer, in tokens
+
+
+class Cache:
+    """What a model keeps of the tokens that it has read: ``model(ids, cache=cache)`` reads those that are new.
+
+    ```python
+    cache = Cache()
+    logits = model(ids[:, :5], cache=cache)  # those of model(ids), for the first five tokens
+    logits = model(ids, cache=cache)  # for the others
+    ```
+
+    A forward that takes one calls `begin` with all ids so far, reads those after `past`, hands ``cache[i]`` to its i-th
+    layer, and lets `mask` change its masks. An attention is given ``cache[i].tokens`` or ``cache[i].memory``. After a
+    call that has raised, begin with a new one. One thread uses a cache at a time.
+
+    Attributes:
+        length: the number of tokens that it holds of each text.
+        past: the number of tokens before those that are being read.
+    """
+
+    def __init__(self) -> None:
+        self.length = self.past = 0
+        self.texts = 0
+        self.hypotheses = 1  # K
+        self.layers: list[LayerCache] = []
+        self.places = np.empty(0, np.int64)  # the place in its text of each entry of the buffers
+        self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
+
+    def __getitem__(self, number: int) -> LayerCache:
+        while len(self.layers) <= number:
+            self.layers.append(LayerCache(self))
+        return self.layers[number]
+
+    def begin(self, ids: Any) -> int:
+        """Begin to read the tokens of ids (B · K, T) after the first `length`; returns how many those are, `past`.
+
+        Raises:
+            ValueError: another batch; nothing new; several new tokens of one of several hypotheses.
+            RuntimeError: outside of `minigrad.no_grad`.
+        """
+        if is_grad_enabled():
+            raise RuntimeError("Cache: there is no gradient through a cache; use it within minigrad.no_grad()")
+        rows, length = ids.shape
+        self.past, new = self.length, length - self.length
+        self.texts = self.texts or rows
+        if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
+            raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
+                             f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
+        self.length = length
+        self.places = np.append(self.places, np.repeat(np.arange(self.past, length), self.hypotheses))
+        if self.seen is not None:
+            itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
+            self.seen = np.concatenate([self.seen, itself], axis=2)
+        return self.past
+
+    def mask(self, mask: Any, device: str) -> Any:
+        """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
+        if self.seen is None:
+            return mask
+        seen = asarray_on(device, self.seen[:, None])
+        if mask is None:
+            return seen
+        with on_device_of(seen):
+            mask = to_device(mask, device)[..., asarray_on(device, self.places)]
+            if len(mask) > 1 and mask.ndim == 4:
+                mask = mask.reshape(self.texts, self.hypotheses, -1, mask.shape[-1]).swapaxes(1, 2)
+            return seen & mask
+
+    def select(self, texts: Any, parents: Any = None) -> None:
+        """Make these texts, in this order, the batch, and extend these hypotheses of each.
+
+        Args:
+            texts: the numbers of the texts, (B,), possibly repeated.
+            parents: the number of the hypothesis of its text that each new one extends, (B, K); None: its own.
+        """
+        texts = np.asarray(texts)
+        if parents is None:
+            parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
+        if self.seen is not None or parents.shape[1] > 1:
+            seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
+            self.seen = seen[texts[:, None], parents]
+        rows = Rows(texts)
+        for layer in self.layers if rows.moved.size or len(texts) != self.texts else ():
+            for kept in (layer.tokens, layer.memory):
+                kept.select(rows)
+        self.texts, self.hypotheses = parents.shape
+
+
+class LayerCache:
+    """What the cache has for one layer: `Kept` keys and values of its attention to tokens, and of that to a memory."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.tokens, self.memory = Kept(cache, True), Kept(cache, False)
+
+
+class Kept:
+    """The keys and values of one attention: in buffers (B, H, room, features) that double when they are full.
+
+    Args:
+        cache: to which it belongs.
+        grows: whether there are new ones in every call, as of tokens; or those of the first call serve in all.
+    """
+
+    def __init__(self, cache: Cache, grows: bool) -> None:
+        self.cache, self.grows = cache, grows
+        self.used = 0  # entries
+        self.buffers: list[Any] = []  # keys and values
+
+    @property
+    def past(self) -> int:
+        """The number of tokens before those that are being read."""
+        return self.cache.past
+
+    def extended(self, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """All keys and values, (B, H, entries, ·) each, with those that `make` makes of new tokens, (B · K, H, T, ·).
+
+        Raises:
+            ValueError: an attention that is called more than once, or not at each reading.
+        """
+        if self.grows or not self.buffers:
+            self._append([self.together(x).data for x in make()])
+        keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
+        return keys, values
+
+    def together(self, x: Tensor) -> Tensor:
+        """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → (B, H, K · T, ·)."""
+        texts, hypotheses = self.cache.texts, self.cache.hypotheses
+        if hypotheses == 1:
+            return x
+        apart = x.reshape((texts, hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
+        return apart.reshape((texts, x.shape[1], -1, x.shape[3]))
+
+    def _append(self, made: list[Any]) -> None:
+        end = self.used + made[0].shape[2]
+        if self.grows and end != len(self.cache.places):
+            raise ValueError(f"Cache: an attention has keys of {end} tokens, and the model has read "
+                             f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
+        with on_device_of(made[0]):
+            if not self.buffers or self.buffers[0].shape[2] < end:
+                room = max(end, 2 * self.used, FIRST_ROOM) if self.grows else end
+                larger = [xp(x).empty((*x.shape[:2], room, x.shape[3]), x.dtype) for x in made]
+                for new, old in zip(larger, self.buffers, strict=False):
+                    new[:, :, :self.used] = old[:, :, :self.used]
+                self.buffers = larger
+            for buffer, x in zip(self.buffers, made, strict=True):
+                buffer[:, :, self.used:end] = x
+        self.used = end
+
+    def select(self, rows: Rows) -> None:
+        """Make these texts the batch. One that does not grow changes in place, by the rows that move."""
+        for number, buffer in enumerate(self.buffers):
+            texts, moved = rows.on(device_of(buffer))
+            with on_device_of(buffer):
+                if len(texts) > len(buffer):
+                    buffer = buffer[texts]
+                elif moved.size:
+                    buffer[moved, :, :self.used] = buffer[texts[moved], :, :self.used]
+                self.buffers[number] = buffer[:len(texts)]
+
+
+class Rows:
+    """The indices of the rows that form the new batch; uploaded once, for all buffers.
+
+    Attributes:
+        host: the indices, on the host.
+        moved: the places whose row changes.
+    """
+
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        self.host, self.moved = rows, np.flatnonzero(rows != np.arange(len(rows)))
+        self._sent: dict[str, tuple[Any, Any]] = {}
+
+    def on(self, device: str) -> tuple[Any, Any]:
+        """The indices and `moved`, on `device`."""
+        if device not in self._sent:
+            self._sent[device] = asarray_on(device, self.host), asarray_on(device, self.moved)
+        return self._sent[device]
