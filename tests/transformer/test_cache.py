@@ -213,7 +213,7 @@ def test_without_a_cache_each_hypothesis_has_the_memory_of_its_text():
     model = peaked_model(0).eval()
     with no_grad():
         beside = model.encode(SOURCES), model.memory_mask(SOURCES)
-        ways = [Steps(model, model.decode, cached, np.full((3, 1), 1), beside, [9] * 3, 2, (), OFF)
+        ways = [Steps(model, model.decode, cached, np.full((3, 1), 1), beside, np.full(3, 9), 2, (), OFF)
                 for cached in (True, False)]
         for texts, parents in (([0, 1, 2], [[0, 0]] * 3), ([2, 0], [[1, 0]] * 2), ([1], [[1]])):
             np.testing.assert_allclose(*(steps.logits() for steps in ways), rtol=0, atol=1e-12)

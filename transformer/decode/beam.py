@@ -116,7 +116,6 @@ class Search:
         self.steps, self.size, self.num_best, self.score = steps, size, num_best, score
         self.choose: Choose = choose or (lambda steps, texts: steps.most_probable(size))
         self.texts = np.arange(len(steps.limits))  # the numbers of those that are not done
-        self.limits = np.array(steps.limits, np.int64)
         self.totals = np.zeros((len(self.texts), 1))  # the log-probability of each open hypothesis; −inf fills up rows
         self.finished: list[list[Hypothesis]] = [[] for _ in self.texts]  # the best of each text, best first
         self.cut_off: list[list[Hypothesis]] = [[] for _ in self.texts]
@@ -138,7 +137,7 @@ class Search:
         best = np.argsort(-candidates, axis=1, kind="stable")[:, :self.size]
         parents, totals = best // choices, np.take_along_axis(candidates, best, axis=1)
         tokens = np.take_along_axis(tokens.reshape(batch, -1), best, axis=1)
-        limits = self.limits[self.texts]
+        limits = self.steps.limits[self.texts]
         at_limit = limits == self.steps.said.shape[2] + 1
         possible, ends = totals > -math.inf, tokens == self.steps.end
         for row in np.flatnonzero(at_limit | ends.any(axis=1) | ~possible.any(axis=1)).tolist():

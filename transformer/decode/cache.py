@@ -102,10 +102,10 @@ class Cache:
         if self.seen is not None or parents.shape[1] > 1:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
-        rows = Rows(texts)
-        for layer in self.layers if rows.moved.size or len(texts) != self.texts else ():
-            for kept in (layer.tokens, layer.memory):
-                kept.select(rows)
+        if not np.array_equal(texts, np.arange(self.texts)):
+            for layer in self.layers:
+                layer.tokens.select(texts)
+                layer.memory.select(texts)
         self.texts, self.hypotheses = parents.shape
 
 
@@ -169,32 +169,14 @@ class Kept:
                 buffer[:, :, self.used:end] = x
         self.used = end
 
-    def select(self, rows: Rows) -> None:
+    def select(self, texts: NDArray[np.int64]) -> None:
         """Make these texts the batch. One that does not grow changes in place, by the rows that move."""
+        moved = np.flatnonzero(texts != np.arange(len(texts)))
         for number, buffer in enumerate(self.buffers):
-            texts, moved = rows.on(device_of(buffer))
             with on_device_of(buffer):
                 if len(texts) > len(buffer):
-                    buffer = buffer[texts]
+                    buffer = buffer[asarray_on(device_of(buffer), texts)]
                 elif moved.size:
-                    buffer[moved, :, :self.used] = buffer[texts[moved], :, :self.used]
+                    places, rows = (asarray_on(device_of(buffer), x) for x in (moved, texts[moved]))
+                    buffer[places, :, :self.used] = buffer[rows, :, :self.used]
                 self.buffers[number] = buffer[:len(texts)]
-
-
-class Rows:
-    """The indices of the rows that form the new batch; uploaded once, for all buffers.
-
-    Attributes:
-        host: the indices, on the host.
-        moved: the places whose row changes.
-    """
-
-    def __init__(self, rows: NDArray[np.int64]) -> None:
-        self.host, self.moved = rows, np.flatnonzero(rows != np.arange(len(rows)))
-        self._sent: dict[str, tuple[Any, Any]] = {}
-
-    def on(self, device: str) -> tuple[Any, Any]:
-        """The indices and `moved`, on `device`."""
-        if device not in self._sent:
-            self._sent[device] = asarray_on(device, self.host), asarray_on(device, self.moved)
-        return self._sent[device]

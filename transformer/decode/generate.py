@@ -82,15 +82,15 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     return [found[row] for row in range(len(prompts))]
 
 
-def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
-           top_k: int | None = None, top_p: float | None = None, end_id: int | None = None,
-           never: Sequence[int] = (), memory: Tensor | None = None, **controls: Any) -> Iterator[int]:
+def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor | None = None, **options: Any
+           ) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
-        model, max_new_tokens, temperature, top_k, top_p, end_id, never, controls: as for `generate`.
+        model, max_new_tokens: as for `generate`.
         memory: for a model with cross-attention, (1, S, D).
+        options: those of `generate`, but for beams.
 
     Returns:
         An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
@@ -99,9 +99,10 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
         ValueError, TypeError: as `generate`, at once.
         IndexError, NotFinite: as `generate`, from the iterator.
     """
-    batch = np.stack(_prompts(model, [prompt], max_new_tokens, "stream"))
-    choose = _choose(max_new_tokens, 1, temperature, top_k, top_p)
-    steps = _steps(model, batch, max_new_tokens, end_id, never, memory, Controls(**controls))
+    prompts = _prompts(model, [prompt], max_new_tokens, "stream")
+    choose = _choose(max_new_tokens, 1, *(options.pop(name, None) for name in ("temperature", "top_k", "top_p")))
+    end_id, never = options.pop("end_id", None), options.pop("never", ())
+    steps = _steps(model, np.stack(prompts), max_new_tokens, end_id, never, memory, Controls(**options))
     search = Search(steps, 1, 1, scoring(0.0, "stream"), choose and choose(np.zeros(1, np.int64)))
 
     def tokens() -> Iterator[int]:
@@ -138,7 +139,7 @@ def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, en
         return logits
 
     return Steps(model, forward, takes_cache(model.forward, model), prompts, () if memory is None else (memory,),
-                 [max_new_tokens] * len(prompts), -1 if end_id is None else end_id, never, controls)
+                 np.full(len(prompts), max_new_tokens), -1 if end_id is None else end_id, never, controls)
 
 
 def _choose(steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, nn, parallel
 from minigrad.arguments import whole_number
-from minigrad.device import asarray_on, device_of, is_array, is_host, on_device, on_device_of, to_numpy, xp
+from minigrad.device import asarray_on, device_of, is_host, on_device, on_device_of, to_numpy, xp
 from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
@@ -44,7 +44,7 @@ class Steps:
         cached: whether `forward` takes a cache; else it computes all anew at each step.
         ids: what each text begins with, (B, length).
         beside: tensors, arrays or None, with a row for each text.
-        limits: the most tokens of each text's extension, end included.
+        limits: the most tokens of each text's extension, end included, (B,).
         end: the token that ends a hypothesis; −1: none does.
         never: tokens that no hypothesis contains.
         controls: options of what may follow.
@@ -56,7 +56,7 @@ class Steps:
     """
 
     def __init__(self, model: nn.Module, forward: Callable[..., Tensor], cached: bool, ids: NDArray[np.int64],
-                 beside: Sequence[Any], limits: list[int], end: int, never: Sequence[int], controls: Controls,
+                 beside: Sequence[Any], limits: NDArray[np.int64], end: int, never: Sequence[int], controls: Controls,
                  prefix: NDArray[np.int64] | None = None) -> None:
         self.model, self.ids, self.limits, self.end = model, ids[:, None], limits, end
         self._forward, self._cache, self._beside = forward, Cache() if cached else None, list(beside)
@@ -151,16 +151,25 @@ def translation(model: Transformer, source: Any, max_length: int | None = None,
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
         source: ids (B, S), padded.
-        max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`. A limit
-            does not depend on padding, so that a sentence has the same translation alone and in a batch.
+        max_length: the most tokens of a translation, end-of-sentence included; None: twice the source's, plus 10. No
+            limit depends on padding, so that a sentence has the same translation alone and in a batch.
         prefix, controls: as for `Steps`.
     """
     config, ids = model.config, model.source_ids(source)
-    lengths = source_lengths(model, source)
+    lengths = source_lengths(model, ids)
     fewest = np.full(len(lengths), controls.min_length)
     if prefix is not None:
         fewest = np.maximum((prefix >= 0).sum(axis=1), fewest)
-    limits = _limits(lengths, fewest.tolist(), max_length, config.max_length)
+    most = config.max_length if max_length is None else whole_number(max_length, "max_length", "decoding")
+    if most > config.max_length:
+        raise ValueError(f"decoding: max_length {max_length} is more than the model's {config.max_length} positions; "
+                         "ask for fewer, or train a model with a greater TransformerConfig.max_length")
+    if (fewest > most).any():
+        raise DecodingError(f"decoding: a prefix or min_length of {fewest.max()} tokens is more than the {most} of "
+                            "max_length")
+    limits = np.full(len(lengths), most)
+    if max_length is None:
+        limits = np.maximum(np.minimum(2 * lengths + 10, most), fewest)
     beside = (model.encode(ids), model.memory_mask(ids)) if lengths.size else ()  # an empty batch is never decoded
     return Steps(model, model.decode, takes_cache(model.decode, model.decoder),
                  np.full((len(lengths), 1), config.bos_id), beside, limits, config.eos_id,
@@ -189,14 +198,9 @@ def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
     return order
 
 
-def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
-    """The number of tokens in each row of `source`, ids (B, S); ValueError for a row without tokens.
-
-    Ids on the host are counted there, even if the model is on a GPU; ids on a GPU are read back.
-    """
-    raw = source.data if isinstance(source, Tensor) else source
-    ids = to_numpy(raw) if is_array(raw) else np.asarray(raw)
-    lengths: NDArray[np.int64] = (ids != model.config.pad_id).sum(axis=1)
+def source_lengths(model: Transformer, ids: Any) -> NDArray[np.int64]:
+    """The number of tokens in each row of source ids, a raw array (B, S), on the host; ValueError for a row without."""
+    lengths: NDArray[np.int64] = to_numpy((ids != model.config.pad_id).sum(axis=1))
     if lengths.size and not lengths.min():
         raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
                          f"end-of-sentence (id {model.config.eos_id}) alone")
@@ -234,12 +238,9 @@ def in_parts(decode: Callable[[Any, Any], list[T]], model: Transformer, source: 
     A batch is divided if the model is on the host. Sentences of like length form a part, and a part drops the last
     columns that are padding in all of its rows.
     """
-    prefix = prefixes(model, prefix, len(source))
-    if model.device != "cpu" or parallel.thread_count() < 2:
-        return decode(source, prefix)
     source = model.source_ids(source)
-    parts = min(parallel.thread_count(), len(source) // LEAST_ROWS)
-    if parts < 2:
+    prefix, parts = prefixes(model, prefix, len(source)), min(parallel.thread_count(), len(source) // LEAST_ROWS)
+    if model.device != "cpu" or parts < 2:
         return decode(source, prefix)
     lengths = source_lengths(model, source)
     order = np.argsort(lengths, kind="stable").tolist()
@@ -253,30 +254,9 @@ def in_parts(decode: Callable[[Any, Any], list[T]], model: Transformer, source: 
 def decoding(model: nn.Module) -> Iterator[None]:
     """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads.
 
-    NumPy gives no warning of overflow: `Steps.check` finds what comes of it.
+    NumPy gives no warning of overflow: `Steps.on_host` finds what comes of it.
     """
     first = next(model.parameters(), None)
     device = nullcontext() if first is None else on_device_of(first.data)
     with nn.evaluating(), minigrad.no_grad(), device, unwarned():
         yield
-
-
-def default_max_length(source_length: int, positions: int) -> int:
-    """The default length limit of a translation, in tokens: ``2 · source_length + 10``, at most `positions`."""
-    return min(2 * source_length + 10, positions)
-
-
-def _limits(source_lengths: NDArray[np.int64], fewest: list[int], max_length: int | None, positions: int) -> list[int]:
-    least, most = max(fewest, default=0), positions if max_length is None else max_length
-    if least > most:
-        raise DecodingError(f"decoding: a prefix or min_length of {least} tokens is more than the {most} of max_length")
-    if max_length is None:
-        return [max(default_max_length(length, positions), least)
-                for length, least in zip(source_lengths.tolist(), fewest, strict=True)]
-    max_length = whole_number(max_length, "max_length", "decoding")
-    if max_length > positions:
-        raise ValueError(f"decoding: max_length {max_length} is more than the model's {positions} positions; ask for "
-                         f"at most {positions}, or train a model with a greater TransformerConfig.max_length")
-    return [max_length] * len(source_lengths)
-
-
