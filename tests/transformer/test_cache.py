@@ -33,7 +33,7 @@ class Captions(nn.Module):
         past = cache.begin(ids)
         x, mask = self.table(ids[:, past:]), causal_mask(ids.shape[1] - past, ids.shape[1])
         for number in range(2):
-            x = self.layer(x, memory, cache.mask(mask, x.device), cache=cache[number])
+            x = self.layer(x, memory, mask, cache=cache[number])
         return x @ self.table.weight.mT
 
 

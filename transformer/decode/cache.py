@@ -10,7 +10,7 @@ nothing: attention treats their queries like those of one text, and a mask says 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,9 @@ class Cache:
     logits = model(ids, cache=cache)  # for the others
     ```
 
-    A forward that takes one calls `begin` with all ids so far, reads those after `past`, hands ``cache[i]`` to its i-th
-    layer, and lets `mask` change its masks. An attention is given ``cache[i].tokens`` or ``cache[i].memory``. After a
-    call that has raised, begin with a new one. One thread uses a cache at a time.
+    A forward that takes one calls `begin` with all ids so far, reads those after `past`, and hands ``cache[i]`` to its
+    i-th layer, whose attentions get ``cache[i].tokens`` and ``cache[i].memory``. After a call that has raised, begin
+    with a new one. One thread uses a cache at a time.
 
     Attributes:
         length: the number of tokens that it holds of each text.
@@ -48,6 +48,7 @@ class Cache:
         self.layers: list[LayerCache] = []
         self.places = np.empty(0, np.int64)  # the place in its text of each entry of the buffers
         self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
+        self._masks: tuple[Any, Any] | None = None  # the last mask of this reading, and what became of it
 
     def __getitem__(self, number: int) -> LayerCache:
         while len(self.layers) <= number:
@@ -69,7 +70,7 @@ class Cache:
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
-        self.length = length
+        self.length, self._masks = length, None
         self.places = np.append(self.places, np.repeat(np.arange(self.past, length), self.hypotheses))
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
@@ -80,7 +81,12 @@ class Cache:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
         if self.seen is None:
             return mask
-        seen = asarray_on(device, self.seen[:, None])
+        if self._masks is None or self._masks[0] is not mask:  # of a model with one mask, the first layer makes it
+            self._masks = mask, self._made(mask, self.seen, device)
+        return self._masks[1]
+
+    def _made(self, mask: Any, seen: Any, device: str) -> Any:
+        seen = asarray_on(device, seen[:, None])
         if mask is None:
             return seen
         with on_device_of(seen):
@@ -134,8 +140,10 @@ class Kept:
         """The number of tokens before those that are being read."""
         return self.cache.past
 
-    def extended(self, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def extended(self, make: Callable[[], Sequence[Tensor]], mask: Any) -> tuple[Tensor, Tensor, Any]:
         """All keys and values, (B, H, entries, ·) each, with those that `make` makes of new tokens, (B · K, H, T, ·).
+
+        The third result is the `mask` for them, which is broadcastable to (B, H, K · T, entries).
 
         Raises:
             ValueError: an attention that is called more than once, or not at each reading.
@@ -143,7 +151,7 @@ class Kept:
         if self.grows or not self.buffers:
             self._append([self.together(x).data for x in make()])
         keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
-        return keys, values
+        return keys, values, self.cache.mask(mask, keys.device) if self.grows else mask
 
     def together(self, x: Tensor) -> Tensor:
         """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → (B, H, K · T, ·)."""

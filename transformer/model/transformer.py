@@ -139,12 +139,9 @@ class Transformer(nn.Module):
             memory_mask: which source tokens may be attended to, from `memory_mask`.
             cache: a `transformer.decode.Cache`: the logits are those of the tokens that it does not have yet.
         """
-        target, past = self.target_ids(target), 0
-        if cache is not None:
-            past = cache.begin(target)
+        target = self.target_ids(target)
+        past = 0 if cache is None else cache.begin(target)
         mask = target_mask(target, self.config.pad_id, past)
-        if cache is not None:
-            mask = cache.mask(mask, self.device)
         hidden = self.decoder(target[:, past:], memory, mask, memory_mask, **given(cache=cache))  # (B, T, D)
         return self.logits(hidden)
 

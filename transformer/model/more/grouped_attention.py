@@ -92,7 +92,7 @@ class GroupedQueryAttention(nn.Module):
             values = split_heads(self.value(tap("value_input", value)), self.num_kv_heads)
             return keys if self.rotary is None else self.rotary(keys, past), values
 
-        keys, values = made() if cache is None else cache.extended(made)
+        keys, values, mask = (*made(), mask) if cache is None else cache.extended(made, mask)
         queries = split_heads(self.query(tap("query_input", query)), self.num_heads)  # (B, H, T, head_dim)
         if self.rotary is not None:
             queries = self.rotary(queries, past + earlier)

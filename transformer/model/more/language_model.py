@@ -86,7 +86,6 @@ class LanguageModel(nn.Module):
         x = self.table(ids[:, past:]) * self.scale  # (B, T, D)
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
         mask = causal_mask(length, past + length, x.device) if length > 1 else None
-        mask = mask if cache is None else cache.mask(mask, x.device)
         for number, layer in enumerate(self.layers):
             x = layer(x, memory, mask, **given(cache=cache and cache[number]))
         x = x if self.norm is None else self.norm(x)
