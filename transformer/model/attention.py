@@ -53,26 +53,31 @@ class MultiHeadAttention(nn.Module):
         Raises:
             ValueError: a cache, where weights are asked for.
         """
-        if return_weights and cache is not None:
-            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+        if cache is not None:
+            return self._with_cache(query, key, value, mask, return_weights, cache)
+        # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
+        keys = self.key(tap("key_input", key))
+        values = self.value(tap("value_input", value))
+        queries = self.query(tap("query_input", query))
         dropout = self.p if self.training else 0.0
-
-        def projected() -> tuple[Tensor, Tensor]:  # K W_K and V W_V: (B, S, D)
-            return self.key(tap("key_input", key)), self.value(tap("value_input", value))
-
-        if cache is not None:  # it has the heads of earlier tokens: (B, H, S, D/H)
-            keys, values, mask = cache.extended(lambda: [*map(self.split_heads, projected())], mask)
-            queries = cache.together(self.split_heads(self.query(tap("query_input", query))))
-            heads = F.scaled_dot_product_attention(queries, keys, values, mask, dropout)
-            return tap("output", self.output(heads.swapaxes(1, 2).reshape((*query.shape[:-1], -1))))
-        keys, values = projected()
-        queries = self.query(tap("query_input", query))  # Q W_Q: (B, T, D)
         if not return_weights:
             context = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout)  # (B, T, D)
             return tap("output", self.output(context))
         context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
                                                   return_weights=True)
         return tap("output", self.output(context)), weights
+
+    def _with_cache(self, query: Tensor, key: Tensor, value: Tensor, mask: Any, return_weights: bool, cache: Any
+                    ) -> Tensor:
+        """The same for new tokens; the cache has the heads of the keys and values of the others."""
+        if return_weights:
+            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+        keys, values, mask = cache.extended(lambda: (self.split_heads(self.key(tap("key_input", key))),
+                                                     self.split_heads(self.value(tap("value_input", value)))), mask)
+        queries = cache.together(self.split_heads(self.query(tap("query_input", query))))
+        dropout = self.p if self.training else 0.0
+        heads = F.scaled_dot_product_attention(queries, keys, values, mask, dropout)
+        return tap("output", self.output(heads.swapaxes(1, 2).reshape((*query.shape[:-1], -1))))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

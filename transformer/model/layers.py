@@ -135,20 +135,21 @@ class DecoderLayer(nn.Module):
         Raises:
             TypeError: no memory for the cross-attention, or a mask in its place.
         """
-        tokens, kept = given(cache=cache and cache.tokens), given(cache=cache and cache.memory)
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask, **tokens))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(
+            y, y, y, mask, **given(cache and cache.tokens)))
         crosses, is_mask = self.cross_attention_residual is not None, getattr(memory, "dtype", None) == "bool"
         if (crosses and memory is None) or (not crosses and is_mask):
             raise TypeError("DecoderLayer: cross-attention needs the memory; a layer without is called layer(x, "
                             "mask=mask)")
         if crosses:
-            x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask, **kept))
+            x = self.cross_attention_residual(x, lambda y: self.cross_attention(
+                y, memory, memory, memory_mask, **given(cache and cache.memory)))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that are not None: a part of another class need not know the others."""
-    return {name: value for name, value in options.items() if value is not None}
+def given(cache: Any) -> dict[str, Any]:
+    """The option ``cache=…`` if there is one: a part of another class need not know it."""
+    return {} if cache is None else {"cache": cache}
 
 
 def _attention(config: Config) -> MultiHeadAttention:

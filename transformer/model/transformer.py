@@ -47,6 +47,15 @@ class _Stack(nn.Module):
         self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
                      if config.has_final_norm else None)
 
+    def transform(self, x: Tensor, *beside: Any, cache: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D).
+
+        `beside` has the other arguments of a layer: for the encoder a mask, for the decoder the memory and two masks.
+        """
+        for number, layer in enumerate(self.layers):
+            x = layer(x, *beside, **given(cache and cache[number]))
+        return x if self.norm is None else self.norm(x)
+
 
 class Encoder(_Stack):
     """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
@@ -58,12 +67,6 @@ class Encoder(_Stack):
         """Encode ids (B, S); `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
         return self.transform(self.embedding(source), mask)
 
-    def transform(self, x: Tensor, mask: Any = None) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x if self.norm is None else self.norm(x)
-
 
 class Decoder(_Stack):
     """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
@@ -74,15 +77,8 @@ class Decoder(_Stack):
     def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
                 ) -> Tensor:
         """Decode ids (B, T), the new ones if there is a `cache`; the other arguments are those of `DecoderLayer`."""
-        x = self.embedding(target, **given(past=cache and cache.past))
-        return self.transform(x, memory, mask, memory_mask, **given(cache=cache))
-
-    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
-                  ) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
-        for number, layer in enumerate(self.layers):
-            x = layer(x, memory, mask, memory_mask, **given(cache=cache and cache[number]))
-        return x if self.norm is None else self.norm(x)
+        x = self.embedding(target) if cache is None else self.embedding(target, cache.past)
+        return self.transform(x, memory, mask, memory_mask, **given(cache))
 
 
 class Transformer(nn.Module):
@@ -122,8 +118,7 @@ class Transformer(nn.Module):
         if source.shape[0] != target.shape[0]:
             raise ValueError(f"source and target must be of the same batch, got ids of shapes "
                              f"{tuple(source.shape)} and {tuple(target.shape)}")
-        memory = self.encode(source)  # (B, S, D)
-        return self.decode(target, memory, self.memory_mask(source))
+        return self.decode(target, self.encode(source), self.memory_mask(source))  # the memory is (B, S, D)
 
     def encode(self, source: Any) -> Tensor:
         """Source ids (B, S) → memory (B, S, D)."""
@@ -142,8 +137,7 @@ class Transformer(nn.Module):
         target = self.target_ids(target)
         past = 0 if cache is None else cache.begin(target)
         mask = target_mask(target, self.config.pad_id, past)
-        hidden = self.decoder(target[:, past:], memory, mask, memory_mask, **given(cache=cache))  # (B, T, D)
-        return self.logits(hidden)
+        return self.logits(self.decoder(target[:, past:], memory, mask, memory_mask, **given(cache)))  # of (B, T, D)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The decoder's output (…, D) → logits (…, target_vocab_size)."""

@@ -87,7 +87,7 @@ class LanguageModel(nn.Module):
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
         mask = causal_mask(length, past + length, x.device) if length > 1 else None
         for number, layer in enumerate(self.layers):
-            x = layer(x, memory, mask, **given(cache=cache and cache[number]))
+            x = layer(x, memory, mask, **given(cache and cache[number]))
         x = x if self.norm is None else self.norm(x)
         return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
 
