@@ -12,8 +12,8 @@
 """
 
 from transformer import known  # `known` notes the methods of the classes before anybody can replace one
+from transformer.decode.cache import Cache
 from transformer.decode.generate import generate, stream
-from transformer.decode.model_cache import KeyValueCache
 from transformer.explore.trace import trace
 from transformer.model import (
     Decoder,
@@ -38,7 +38,7 @@ from transformer.model.more.rotary import RotaryPositions
 from transformer.translator import Translator
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention", "KeyValueCache",
+    "Cache", "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
     "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual", "RotaryPositions",
     "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask", "generate", "known",
     "padding_mask", "shift_right", "stream", "trace",

@@ -1,10 +1,9 @@
 """Whether a shortcut may take the model's place: whether every part of it is what `transformer.model` defines.
 
-Packed training (`transformer.training.packed`) and decoding on arrays (`transformer.decode.next_token`) compute what
-the model computes in another way; so does the explorer's page, in JavaScript (`transformer.explore.live`). They know
-the modules of `transformer.model` and no others. A model with another class among its modules, another activation,
-hooks, or a method that was replaced, on an instance or on a class, runs as it is written. Functions are not checked: to
-change what a model computes, replace a method or a module.
+Packed training (`transformer.training.packed`) computes what the model computes in another way; so does the explorer's
+page, in JavaScript (`transformer.explore.live`). They know the modules of `transformer.model` and no others. A model
+with another class among its modules, another activation, hooks, or a method that was replaced, on an instance or on a
+class, runs as it is written. Functions are not checked: to change what a model computes, replace a method or a module.
 """
 
 from __future__ import annotations
@@ -58,13 +57,8 @@ _METHODS = [(cls, name, getattr(cls, name)) for cls in PARTS for name in _NAMES 
 _ON_INSTANCES = frozenset(_NAMES)
 
 
-def is_known(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder", "projection")) -> bool:
-    """Whether a shortcut knows all of a model: of a `Transformer`, its `parts`.
-
-    Args:
-        model: any module.
-        parts: the attributes of the model that the shortcut stands for.
-    """
+def is_known(model: nn.Module) -> bool:
+    """Whether the shortcuts know all of a model."""
     if type(model) is not Transformer or any(getattr(cls, name) is not method for cls, name, method in _METHODS):
         return False
     unseen: list[nn.Module] = [model]
@@ -72,8 +66,7 @@ def is_known(model: nn.Module, parts: tuple[str, ...] = ("encoder", "decoder", "
         module = unseen.pop()
         if not _is_known(module):
             return False
-        skipped = PARTS[Transformer].keys() - parts if module is model else ()
-        unseen += [part for name, part in vars(module).items() if isinstance(part, nn.Module) and name not in skipped]
+        unseen += module.children()
     return True
 
 

@@ -19,6 +19,7 @@ from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
 from transformer.decode.beam import MAX_ALPHA
+from transformer.decode.controls import DecodingError
 from transformer.decode.steps import decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
@@ -76,8 +77,8 @@ class Translator:
         return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
-                  alpha: float | None = None, max_length: int | None = None,
-                  ranks: Alone = ALONE) -> list[list[Translation]]:
+                  alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
+                  prefix: str | Sequence[str] = "", **controls: Any) -> list[list[Translation]]:
         """The best translations of each line, best first.
 
         Args:
@@ -89,18 +90,23 @@ class Translator:
             alpha: of the normalisation of scores, see `beam_search`; None: the translator's `alpha`.
             max_length: the most tokens of a translation; by default twice the source's plus 10.
             ranks: the processes that divide the work; each calls with the same lines, and has all results.
+            prefix: what every translation begins with, in whole tokens; or a list with a text for each line.
+            controls: the options of `transformer.decode.Controls` by name: min_length, repetition_penalty,
+                no_repeat_ngram_size.
 
         Returns:
             A list for each line, in the order of `lines`.
 
         Raises:
             TypeError: `lines` is a single text, or one of them no str.
-            ValueError: an argument out of range.
+            ValueError: an argument out of range; a prefix with tokens that the target's vocabulary lacks, another
+                number of them.
             NotFinite: the model gives no finite probabilities.
         """
         if batch_size < 1:
             raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
         lines = _texts(lines, "translate")
+        prefixes = self._prefixes(prefix, len(lines))
         alpha = self.alpha if alpha is None else alpha
         encoded = [self.source_tokenizer.encode(line) for line in lines]
         sources = [[*ids[:self._room], EOS] for ids in encoded]
@@ -110,7 +116,8 @@ class Translator:
         def translated(chosen: list[int]) -> list[list[tuple[float, list[int]]]]:
             batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
             with suitable_products(self.model.config):
-                found = beam_search(self.model, batch.source, beam, num_best, max_length, alpha)
+                found = beam_search(self.model, batch.source, beam, num_best, max_length, alpha,
+                                    [prefixes[i] for i in chosen], **controls)
             return [[(hypothesis.score, hypothesis.ids) for hypothesis in hypotheses] for hypotheses in found]
 
         batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
@@ -148,7 +155,7 @@ class Translator:
 
     def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
                  alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
-                 bleu_tokenize: str | None = None) -> dict[str, Any]:
+                 bleu_tokenize: str | None = None, **controls: Any) -> dict[str, Any]:
         """Translate the `sources` and compare with the `references`.
 
         Args:
@@ -157,6 +164,7 @@ class Translator:
                 memory for the loss, too.
             ranks: as for `translate`.
             bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
+            controls: as for `translate`.
 
         Returns:
             A dictionary of JSON values: ``bleu`` and ``chrf`` (0 to 100), ``bleu_signature`` and ``chrf_signature``
@@ -174,7 +182,8 @@ class Translator:
             raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
                              "for each")
         loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
-        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks)]
+        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks,
+                                                     **controls)]
         outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
@@ -193,6 +202,19 @@ class Translator:
             "seconds": time.perf_counter() - start,
             "outputs": outputs,
         }
+
+    def _prefixes(self, prefix: str | Sequence[str], count: int) -> list[list[int]]:
+        """The tokens of the prefix of each of `count` lines."""
+        texts = [prefix] if isinstance(prefix, str) else _texts(prefix, "translate: prefix")
+        for text in texts:
+            if unknown := self.target_tokenizer.unknown(text):
+                raise DecodingError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
+        encoded = [self.target_tokenizer.encode(text) for text in texts]
+        if isinstance(prefix, str):
+            return encoded * count
+        if len(encoded) != count:
+            raise ValueError(f"translate: {count} lines, {len(encoded)} prefixes; there must be one for each")
+        return encoded
 
     @property
     def _room(self) -> int:

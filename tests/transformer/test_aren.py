@@ -11,7 +11,7 @@ import pytest
 
 from transformer import Transformer, TransformerConfig
 from transformer.decode import greedy
-from transformer.decode.beam import search
+from transformer.decode.beam import Search
 from transformer.decode.steps import decoding, translation
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models" / "aren"
@@ -81,7 +81,7 @@ def test_greedy_and_beam_search(model, cases):
     for row, case in zip(sources, cases, strict=True):
         row[:len(case["source_ids"])] = case["source_ids"]
     with decoding(model):  # there scores are means
-        best_two = search(translation(model, sources, None), 4, 2, lambda log_p, length: log_p / length)
+        best_two = Search(translation(model, sources), 4, 2, lambda log_p, length: log_p / length).results()
     found = zip(greedy(model, sources), best_two, cases, strict=True)
     for best, hypotheses, case in found:
         assert best.ids == case["greedy_ids"]

@@ -15,13 +15,14 @@ from tests.transformer.decoding_models import (
     random_sources,
 )
 from transformer.decode import beam_search, greedy
-from transformer.decode.steps import Steps, most_probable
+from transformer.decode.controls import OFF
+from transformer.decode.steps import Steps
 
 
 def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
     """A list that will get (sentences, hypotheses of each) for every step from now on."""
     shapes, original = [], Steps.logits
-    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.last.shape) or original(steps))
+    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
     return shapes
 
 
@@ -82,15 +83,18 @@ def test_a_constant_added_to_the_logits_changes_nothing():
 # --- Narrow beams ---------------------------------------------------------------------------------
 
 
-def plain_beam(model, source, size, num_best, max_length, alpha):
-    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first."""
+def plain_beam(model, source, size, num_best, max_length, alpha, following_of=next_log_probabilities):
+    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
+
+    `following_of` gives the log-probabilities of what follows some ids, as `next_log_probabilities` does.
+    """
     beam, done = [((), 0.0)], []
     for length in range(1, max_length + 1):
         if not beam:
             break
-        following = next_log_probabilities(model, source, [list(ids) for ids, _ in beam])
-        candidates = [((*ids, token), total + row[token])
-                      for (ids, total), row in zip(beam, following, strict=True) for token in (EOS, *LETTERS)]
+        following = following_of(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, following, strict=True)
+                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
         candidates.sort(key=lambda candidate: -candidate[1])
         beam = []
         for ids, total in candidates[:size]:
@@ -136,7 +140,7 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, 
     following = iter([first, *[middle] * 7, last, *[middle] * 31])
 
     def logits(steps):
-        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.last.size, 1))
+        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
 
     model = peaked_model(0)
     monkeypatch.setattr(Steps, "logits", logits)
@@ -169,12 +173,14 @@ def test_the_length_penalty_favours_longer_translations():
 # --- Pieces and mistakes --------------------------------------------------------------------------
 
 
-def test_the_smaller_id_comes_first_and_what_never_comes_last():
+def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
     logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
-    tokens, values = most_probable(logits.copy(), 9, never=[0, 1])
-    assert tokens[:, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
-    np.testing.assert_allclose(values[0, :2], 2 - 1e4, rtol=1e-14)
-    assert (values[1, 1:] == -math.inf).all()
+    monkeypatch.setattr(Steps, "logits", lambda steps: logits)
+    tokens, values = Steps(peaked_model(0), None, False, np.zeros((2, 1), int), (), np.full(2, 9), 2, [0, 1], OFF
+                           ).most_probable(9)
+    assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
+    np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)
+    assert (values[1, 0, 1:] == -math.inf).all()
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [

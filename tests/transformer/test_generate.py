@@ -30,7 +30,7 @@ def peaked(sharpness=6.0, **options):
     return model
 
 
-class WithoutPast(nn.Module):
+class WithoutCache(nn.Module):
     """The same function, by a forward that no cache can serve."""
 
     def __init__(self, model):
@@ -78,7 +78,7 @@ def whole(hypothesis):
 
 
 @pytest.mark.parametrize("end", [None, 6])
-@pytest.mark.parametrize("change", [lambda model: model, WithoutPast], ids=["cached", "computed anew"])
+@pytest.mark.parametrize("change", [lambda model: model, WithoutCache], ids=["cached", "computed anew"])
 def test_the_most_probable_token_follows(change, end):
     """In batches of prompts of unequal lengths, each as it would be alone."""
     model = peaked(sharpness=2.0)
@@ -102,9 +102,9 @@ def test_an_array_of_prompts_and_threads_make_no_difference():
 def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
     model, read = peaked().train(), []
     forward = model.forward
-    monkeypatch.setattr(model, "forward", lambda ids, past=0: read.append((ids.shape, past)) or forward(ids, past))
+    monkeypatch.setattr(model, "forward", lambda ids, cache: read.append(out := forward(ids, cache=cache)) or out)
     generate(model, [[5, 3, 9], [4, 4, 4]], 4)
-    assert read == [((2, 3), 0), ((2, 1), 3), ((2, 1), 4), ((2, 1), 5)]
+    assert [logits.shape for logits in read] == [(2, 3, 11), *[(2, 1, 11)] * 3]
     assert all(module.training for module in model.modules())
     assert minigrad.is_grad_enabled()
 
@@ -112,7 +112,7 @@ def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
 # --- Beam search ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("alpha", [0.6, 0.0])
-@pytest.mark.parametrize("change", [lambda model: model, WithoutPast], ids=["cached", "computed anew"])
+@pytest.mark.parametrize("change", [lambda model: model, WithoutCache], ids=["cached", "computed anew"])
 def test_a_wide_beam_finds_what_exhaustive_search_finds(change, alpha):
     """Of the 121 continuations that end within five tokens."""
     model = peaked(sharpness=3.0)
@@ -130,7 +130,8 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(change, alpha):
 def test_a_narrow_beam_is_the_same_with_and_without_a_cache(options, device):
     """Hypotheses change their places, and prompts leave the batch."""
     model = peaked(sharpness=1.5, **options).to(device)
-    ways = [generate(each, PROMPTS[::2] + PROMPTS, 15, beam_size=3, end_id=END) for each in (model, WithoutPast(model))]
+    ways = [generate(each, PROMPTS[::2] + PROMPTS, 15, beam_size=3, end_id=END)
+            for each in (model, WithoutCache(model))]
     assert [whole(h) for h in ways[0]] == [whole(h) for h in ways[1]]
     np.testing.assert_allclose(*([h.score for h in way] for way in ways), rtol=1e-10)
     assert len({len(h.ids) for h in ways[0]}) > 1
@@ -149,7 +150,7 @@ def test_each_prompt_attends_to_its_own_memory(options, device):
 
     together = found(model, range(8))
     assert len({len(ids) for ids in together}) > 1
-    assert together == found(WithoutPast(model), range(8))
+    assert together == found(WithoutCache(model), range(8))
     if "temperature" in options:  # the draws of the first rows do not depend on the others
         assert together[:3] == found(model, range(3))
     else:
@@ -228,6 +229,8 @@ class Wrong(nn.Module):
     ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
+    ({"prompt": np.ma.masked_equal([[3, 0]], 0)}, TypeError, "generate: prompts: the array has masked elements"),
+    ({"prompt": [[4, 5], np.ma.masked_equal([3, 0], 0)]}, TypeError, "masked elements"),
     ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, nn
+from minigrad import Tensor
 
 from tests.transformer.differences import check_gradients, check_hessian_vector_product, one_direction
 from tests.transformer.test_rotary import by_complex_numbers
@@ -103,26 +103,6 @@ def test_with_a_head_of_keys_for_each_of_queries_it_is_multi_head_attention():
     np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
     evaluated = [module.eval()(*inputs(), MASK).numpy() for module in (plain, ours)]
     np.testing.assert_allclose(*evaluated, rtol=0, atol=1e-13)
-
-
-class Cached(nn.Module):
-    """A projection that returns those of earlier calls first."""
-
-    def __init__(self, linear):
-        super().__init__()
-        self.linear, self.kept = linear, []
-
-    def forward(self, x):
-        self.kept.append(self.linear(x))
-        return minigrad.concatenate(self.kept, axis=1)
-
-
-def test_tokens_one_at_a_time_with_a_cache_are_those_of_all_at_once():
-    module, x = made(num_kv_heads=2, head_dim=6, rotary=RotaryPositions()), inputs()[1]
-    whole = module(x, x, x, causal_mask(KEYS)).numpy()
-    module.key, module.value = Cached(module.key), Cached(module.value)
-    steps = [module(*[x[:, t:t + 1]] * 3).numpy() for t in range(KEYS)]
-    np.testing.assert_allclose(np.concatenate(steps, axis=1), whole, rtol=0, atol=1e-13)
 
 
 def test_the_queries_are_the_last_of_the_keys():

@@ -77,6 +77,18 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
         translator.translate(["one"], batch_size=0)
 
 
+def test_each_line_has_its_prefix(translator):
+    found = first(translator.translate(["one two", "", "three"], prefix=["三", "二", ""]))
+    assert found == [first(translator.translate(["one two"], prefix="三"))[0], "", "三"]
+    assert found[0].startswith("三")
+    for prefix, message in (("一 四", "lacks '四' of the prefix '一 四'"), (["一"], "3 lines, 1 prefixes")):
+        with pytest.raises(ValueError, match=message):
+            translator.translate(["one", "two", "three"], prefix=prefix)
+    plain, controlled = (translator.evaluate(SOURCES, REFERENCES, **options)["outputs"]
+                         for options in ({}, {"no_repeat_ngram_size": 1}))
+    assert plain == [*REFERENCES] != controlled
+
+
 @pytest.mark.parametrize(("text", "alpha"), [
     (None, 0.6), ('{"alpha": 1.5}', 1.5), ("{", 0.6), ("[1]", 0.6), ('{"alpha": NaN}', 0.6), ('{"alpha": "1"}', 0.6)])
 def test_alpha_is_by_default_what_the_training_chose(run, tmp_path, capsys, text, alpha):

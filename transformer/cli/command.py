@@ -20,6 +20,7 @@ from minigrad.device import module_for, parse_device
 from transformer.cli.streams import silent, standard_streams
 from transformer.data.parallel_text import DataError
 from transformer.decode.beam import MAX_ALPHA
+from transformer.decode.controls import DecodingError
 from transformer.distributed import ALONE, Alone, RankError, launch
 from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
@@ -33,7 +34,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
 HELD, BEAM = click.IntRange(1, 10**7), click.IntRange(1, 10**4)  # pairs in memory; hypotheses
 # Their messages are for users.
-MISTAKES = (RunError, DataError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError, RankError)
+MISTAKES = (RunError, DataError, DecodingError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError,
+            RankError)
 # What helps where memory runs out, by a parameter that the command has.
 REMEDIES = {"batch_tokens": "begin anew with a lower --batch-tokens or a smaller model",
             "batch_size": "lower --batch-size or --beam, or take a smaller model",
@@ -204,8 +206,8 @@ checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="
 
 
 def decoding_options(command: F) -> F:
-    """The options of the commands that decode: beam, batch_size, alpha, max_length, and the machine's:
-    checkpoint, device, ranks, threads.
+    """The options of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, and the
+    machine's: checkpoint, device, ranks, threads.
     """
     section = "Decoding"
     for decorate in reversed([
@@ -218,6 +220,13 @@ def decoding_options(command: F) -> F:
                     f"[default: what the training chose, or {ALPHA}]"),
         option("--max-length", type=COUNT, metavar="N", section=section,
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
+        option("--min-length", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,
+               help="The fewest tokens of a translation."),
+        option("--repetition-penalty", type=FiniteRange(0, min_open=True), default=1.0, metavar="P", section=section,
+               help="Above 1, tokens that a translation has already become less probable: their positive logits are "
+                    "divided by it, negative ones multiplied."),
+        option("--no-repeat-ngram-size", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,
+               help="No N tokens follow one another twice in a translation; 0: they may."),
         checkpoint_option, device_option, distributed_option,
         option("--threads", type=THREADS, metavar="N", section="Machine",
                help=f"Threads that decode.  {DEFAULT_THREADS}"),

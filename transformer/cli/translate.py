@@ -31,6 +31,7 @@ LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so t
 @click.command(cls=Command)
 @folder_argument
 @decoding_options
+@option("--prefix", default="", metavar="TEXT", section="Decoding", help="What every translation begins with.")
 @option("--nbest", type=COUNT, default=1, metavar="K", section="Output",
         help="The K best translations of a sentence, best first; needs a --beam of K or more.")
 @option("--scores", is_flag=True, section="Output",

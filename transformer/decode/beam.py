@@ -1,9 +1,10 @@
-"""Beam search: at each step the best few hypotheses of every sentence, all in one batch."""
+"""Greedy decoding and beam search: at each step the best few hypotheses of every text, all in one batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,53 @@ from numpy.typing import NDArray
 
 from minigrad.arguments import whole_number
 
-from transformer.decode.steps import Hypothesis, Steps, decoding, in_parts, remaining, translation
+from transformer.decode.controls import Controls, nothing_left
+from transformer.decode.steps import Steps, decoding, in_parts, remaining, translation
 from transformer.model import Transformer
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
 # (log-probability, length in tokens with end-of-sentence) -> score; for numbers or for arrays.
 Score = Callable[[Any, Any], Any]
+Choices = tuple[NDArray[np.int64], NDArray[np.float64]]  # tokens and their log-probabilities, (B, K, choices)
+# (steps, numbers of the open texts) -> the candidates for the next token of each hypothesis, most probable first
+Choose = Callable[[Steps, NDArray[np.int64]], Choices]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of one sentence, or one continuation of a prompt.
+
+    Attributes:
+        ids: its tokens, without begin- and end-of-sentence and without the prompt.
+        score: the log-probability, normalised for length in beam search, which ranks hypotheses by it.
+        log_probability: natural logarithm of P(ids | source or prompt), end-of-sentence included if it was reached.
+        finished: whether it ended in end-of-sentence, rather than at the greatest length.
+    """
+
+    ids: list[int]
+    score: float
+    log_probability: float
+    finished: bool
+
+
+def greedy(model: Transformer, source: Any, max_length: int | None = None, prefix: Any = (), **controls: Any
+           ) -> list[Hypothesis]:
+    """Greedy decoding: the most probable token at each step, which is a `beam_search` with one hypothesis.
+
+    Args:
+        model, source, max_length, prefix, controls: as for `beam_search`.
+
+    Returns:
+        One hypothesis for each row; its score is its log-probability.
+
+    Raises:
+        ValueError, IndexError, NotFinite: as `beam_search`.
+    """
+    return [best for [best] in beam_search(model, source, 1, 1, max_length, 0.0, prefix, **controls)]
 
 
 def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int = 1, max_length: int | None = None,
-                alpha: float = 0.6) -> list[list[Hypothesis]]:
+                alpha: float = 0.6, prefix: Any = (), **controls: Any) -> list[list[Hypothesis]]:
     """The best translations of each sentence, found by beam search.
 
     Each step takes the `beam_size` most probable extensions of the open hypotheses; those that end in end-of-sentence
@@ -36,13 +74,17 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
             tokens plus 10, but no more than the model's positions.
         alpha: α, from 0 to 10, of the score of a finished hypothesis of ``|Y|`` tokens, end-of-sentence included:
             ``log P / ((5 + ``|Y|``) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14).
+        prefix: target ids that every translation begins with; or a list of them, with one for each row. P is the
+            probability of the whole translation.
+        controls: the options of `Controls`, by name.
 
     Returns:
         For each row of `source` at most `num_best` different hypotheses, best first. Hypotheses cut off at `max_length`
         follow the finished ones, where fewer than `num_best` finished.
 
     Raises:
-        ValueError: a row without tokens; an argument out of range.
+        ValueError: a row without tokens; an argument out of range; another number of prefixes than of rows.
+        IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
     beam_size = whole_number(beam_size, "beam_size", "beam_search")
@@ -50,109 +92,82 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score = scoring(alpha, "beam_search")
+    score, options = scoring(alpha, "beam_search"), Controls(**controls)
+
+    def decode(source: Any, prefix: NDArray[np.int64]) -> list[list[Hypothesis]]:
+        return Search(translation(model, source, max_length, prefix, options), beam_size, num_best, score).results()
+
     with decoding(model):
-        return in_parts(lambda part: search(translation(model, part, max_length), beam_size, num_best, score), model,
-                        source)
+        return in_parts(decode, model, source, prefix)
 
 
-def search(steps: Steps, beam_size: int, num_best: int, score: Score) -> list[list[Hypothesis]]:
-    """The `num_best` hypotheses of each text of `steps`, best first, by a beam of `beam_size`."""
-    beams = _Beams(beam_size, num_best, steps.limits, steps.end, score)
-    while beams.sentences.size:
-        parents, stay = beams.extend(*steps.most_probable(beam_size))
-        if not stay.all():
-            order = remaining(stay)
-            beams.keep(order)
-            steps.keep(order)
-            parents = parents[order]
-        steps.go_on(beams.ids[:, :, -1], parents)
-    return beams.best()
+class Search:
+    """The open hypotheses of a batch of texts, best first, and what became of the others.
 
-
-class _Beams:
-    """The beams of the sentences of a batch, one for each sentence that is not done.
-
-    Attributes:
-        sentences: the number of the sentence in each row of the other arrays, (B,).
-        ids: the tokens of its open hypotheses, (B, K, length).
-        log_probabilities: of these hypotheses, most probable first, (B, K). −inf fills up rows with fewer than K.
+    Args:
+        steps: the texts.
+        size: the most hypotheses of a text that are open at a time.
+        num_best: the number of results of each text.
+        score: what ranks the finished ones.
+        choose: the candidates for the next tokens; by default the `size` most probable of each hypothesis.
     """
 
-    def __init__(self, size: int, num_best: int, limits: list[int], eos: int, score: Score) -> None:
-        self.size, self.num_best, self.eos, self.score = size, num_best, eos, score
-        self.sentences = np.arange(len(limits))
-        self.limits = np.array(limits, np.int64)
-        self.ids = np.empty((len(limits), 1, 0), np.int64)
-        self.log_probabilities = np.zeros((len(limits), 1))
-        self.to_beat = np.full(len(limits), -math.inf)  # the worst score of `num_best` finished hypotheses
-        self.finished: list[list[Hypothesis]] = [[] for _ in limits]  # the best of each sentence, best first
-        self.cut_off: list[list[Hypothesis]] = [[] for _ in limits]
+    def __init__(self, steps: Steps, size: int, num_best: int, score: Score, choose: Choose | None = None) -> None:
+        self.steps, self.size, self.num_best, self.score = steps, size, num_best, score
+        self.choose: Choose = choose or (lambda steps, texts: steps.most_probable(size))
+        self.texts = np.arange(len(steps.limits))  # the numbers of those that are not done
+        self.totals = np.zeros((len(self.texts), 1))  # the log-probability of each open hypothesis; −inf fills up rows
+        self.finished: list[list[Hypothesis]] = [[] for _ in self.texts]  # the best of each text, best first
+        self.cut_off: list[list[Hypothesis]] = [[] for _ in self.texts]
+        self.to_beat = np.full(len(self.texts), -math.inf)  # the worst score of `num_best` finished hypotheses
 
-    def extend(self, tokens: NDArray[np.int64], log_probabilities: NDArray[np.float64]
-               ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Extend the hypotheses by one token.
-
-        Args:
-            tokens, log_probabilities: for each open hypothesis the candidates for its next token, most probable first,
-                (B, K, choices).
-
-        Returns:
-            The parent of each hypothesis that is open now, (B, K), and whether each sentence is not done yet, (B,).
-        """
-        batch, _, choices = tokens.shape
-        candidates = (self.log_probabilities[:, :, None] + log_probabilities).reshape(batch, -1)
-        # Stable: equally probable candidates stay in the order of parent and token.
-        best = np.argsort(-candidates, axis=1, kind="stable")[:, :self.size]
-        parents, total = best // choices, np.take_along_axis(candidates, best, axis=1)
-        last = np.take_along_axis(tokens.reshape(batch, -1), best, axis=1)
-        ids = np.concatenate([np.take_along_axis(self.ids, parents[:, :, None], axis=1), last[:, :, None]], axis=2)
-        possible, ends = total > -math.inf, last == self.eos
-        for row in np.flatnonzero((possible & ends).any(axis=1)).tolist():
-            self._finish(row, ids[row], total[row], possible[row] & ends[row])
-
-        is_open = possible & ~ends
-        first = np.argsort(~is_open, axis=1, kind="stable")[:, :max(1, is_open.sum(axis=1).max())]  # the open ones
-        self.ids = np.take_along_axis(ids, first[:, :, None], axis=1)
-        self.log_probabilities = np.take_along_axis(np.where(is_open, total, -math.inf), first, axis=1)
-        at_limit = self.limits == self.ids.shape[2]
-        for row in np.flatnonzero(at_limit).tolist():
-            self.cut_off[self.sentences[row]] = self._hypotheses(
-                self.ids[row], self.log_probabilities[row], self.log_probabilities[row] > -math.inf, False)
-        return np.take_along_axis(parents, first, axis=1), ~at_limit & self._can_improve()
-
-    def _finish(self, row: int, ids: NDArray[np.int64], total: NDArray[np.float64], which: NDArray[np.bool_]) -> None:
-        """Add hypotheses that have ended to the best of their sentence."""
-        finished = [*self.finished[self.sentences[row]], *self._hypotheses(ids[:, :-1], total, which, True)]
-        finished.sort(key=lambda hypothesis: -hypothesis.score)
-        self.finished[self.sentences[row]] = finished = finished[:self.num_best]
-        if len(finished) == self.num_best:
-            self.to_beat[row] = finished[-1].score
-
-    def _hypotheses(self, ids: NDArray[np.int64], total: NDArray[np.float64], which: NDArray[np.bool_],
-                    finished: bool) -> list[Hypothesis]:
-        length = ids.shape[1] + finished  # end-of-sentence counts
-        return [Hypothesis(tokens, self.score(log_probability, length), log_probability, finished)
-                for tokens, log_probability in zip(ids[which].tolist(), total[which].tolist(), strict=True)]
-
-    def _can_improve(self) -> NDArray[np.bool_]:
-        """Whether an open hypothesis of each sentence may still end up among the `num_best`, (B,).
-
-        Its log-probability can only fall, but the divisor grows with the length. Log-probabilities are negative, so the
-        upper bound of its score is that of its present log-probability at the greatest length.
-        """
-        hope: NDArray[np.float64] = self.score(self.log_probabilities[:, 0], self.limits)
-        return hope > self.to_beat
-
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Keep these sentences alone, in this order."""
-        self.sentences, self.limits, self.to_beat = self.sentences[rows], self.limits[rows], self.to_beat[rows]
-        self.ids, self.log_probabilities = self.ids[rows], self.log_probabilities[rows]
-
-    def best(self) -> list[list[Hypothesis]]:
-        """The `num_best` hypotheses of each sentence: finished ones by score, then cut-off ones by probability."""
+    def results(self) -> list[list[Hypothesis]]:
+        """The `num_best` hypotheses of each text: finished ones by score, then cut-off ones by probability."""
+        while self.texts.size:
+            self.step()
         return [(finished + cut_off)[:self.num_best]
                 for finished, cut_off in zip(self.finished, self.cut_off, strict=True)]
+
+    def step(self) -> None:
+        """Extend the open hypotheses by one token, and leave out the texts that are done."""
+        tokens, gained = self.choose(self.steps, self.texts)
+        batch, _, choices = tokens.shape
+        candidates = (self.totals[:, :, None] + gained).reshape(batch, -1)
+        # Stable: equally probable candidates stay in the order of parent and token.
+        best = np.argsort(-candidates, axis=1, kind="stable")[:, :self.size]
+        parents, totals = best // choices, np.take_along_axis(candidates, best, axis=1)
+        tokens = np.take_along_axis(tokens.reshape(batch, -1), best, axis=1)
+        limits = self.steps.limits[self.texts]
+        at_limit = limits == self.steps.said.shape[2] + 1
+        possible, ends = totals > -math.inf, tokens == self.steps.end
+        for row in np.flatnonzero(at_limit | ends.any(axis=1) | ~possible.any(axis=1)).tolist():
+            for place in np.flatnonzero(possible[row] & (ends[row] | at_limit[row])).tolist():
+                said = self.steps.said[row, parents[row, place]].tolist()
+                self._add(self.texts[row], said, tokens[row, place], float(totals[row, place]))
+            if not (possible[row].any() or self.finished[self.texts[row]]):
+                raise nothing_left()
+
+        is_open = possible & ~ends
+        totals = np.where(is_open, totals, -math.inf)
+        # The log-probability of an open hypothesis can only fall, but the divisor grows with the length. Since the
+        # former is negative, its score at the greatest length is the upper bound of what it may become.
+        hope = self.score(totals.max(axis=1), limits)
+        order = remaining(~at_limit & (hope > self.to_beat[self.texts]))
+        first = np.argsort(~is_open, axis=1, kind="stable")[order, :max(1, is_open.sum(axis=1).max())]  # the open ones
+        self.texts, self.totals = self.texts[order], np.take_along_axis(totals[order], first, axis=1)
+        self.steps.go_on(np.take_along_axis(tokens[order], first, axis=1),
+                         np.take_along_axis(parents[order], first, axis=1), order)
+
+    def _add(self, text: int, said: list[int], token: int, log_probability: float) -> None:
+        """Add a hypothesis that `token` ends or that is at its limit."""
+        score, ends = self.score(log_probability, len(said) + 1), bool(token == self.steps.end)  # the end counts
+        found = self.finished[text] if ends else self.cut_off[text]
+        found.append(Hypothesis(said if ends else [*said, int(token)], score, log_probability, ends))
+        if ends:
+            found.sort(key=lambda hypothesis: -hypothesis.score)
+            del found[self.num_best:]
+            if len(found) == self.num_best:
+                self.to_beat[text] = found[-1].score
 
 
 def scoring(alpha: float, caller: str) -> Score:

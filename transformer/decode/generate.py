@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, nn, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import is_array, to_numpy
+from minigrad.device import is_array, plain, to_numpy
 
-from transformer.decode.beam import scoring, search
-from transformer.decode.next_token import Continuation
-from transformer.decode.sampling import Choice, check_options, completed, drawing, follow, most_probable_token
-from transformer.decode.steps import LEAST_ROWS, Hypothesis, Steps, decoding
+from transformer.decode.beam import Choose, Hypothesis, Search, scoring
+from transformer.decode.controls import Controls, DecodingError
+from transformer.decode.sampling import drawing
+from transformer.decode.steps import LEAST_ROWS, Steps, decoding, takes_cache
 from transformer.model import Transformer
 
 Prompt = NDArray[np.int64]  # (T,)
@@ -26,7 +26,8 @@ Prompt = NDArray[np.int64]  # (T,)
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
              top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, alpha: float = 0.6,
-             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None) -> list[Hypothesis]:
+             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None, **controls: Any
+             ) -> list[Hypothesis]:
     """Continue each prompt with the tokens that the model predicts.
 
     By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
@@ -34,8 +35,8 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
     Args:
         model: a decoder-only model such as `LanguageModel`: ids (B, T) → logits (B, T, V), in any mode; it runs in
-            evaluation mode. Where a `KeyValueCache` can serve it, it reads each token once, else all tokens at every
-            step. Within `minigrad.parallel.threads`, threads divide the prompts.
+            evaluation mode. If it takes a `Cache`, as ``model(ids, cache=…)``, and its attentions do, it reads each
+            token once, else all tokens at every step. Within `minigrad.parallel.threads`, threads divide the prompts.
         prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
             as it would be alone, without padding.
         max_new_tokens: the most tokens to add, `end_id` included.
@@ -45,6 +46,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         end_id: the token that ends a text; None: each has `max_new_tokens`.
         never: tokens that no continuation contains.
         memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
+        controls: the options of `Controls`, by name.
 
     Returns:
         For each prompt a hypothesis, whose `ids` are the new tokens.
@@ -59,37 +61,36 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     """
     prompts = _prompts(model, prompt, max_new_tokens, "generate")
     beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
-    score = scoring(alpha, "generate")
-    choice_of = _choice("generate", max_new_tokens, len(prompts), temperature, top_k, top_p)
+    choose, options = _choose(max_new_tokens, len(prompts), temperature, top_k, top_p), Controls(**controls)
+    score = scoring(alpha if beam_size > 1 else 0.0, "generate")
     if memory is not None and len(memory) != len(prompts):
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
                          f"{tuple(memory.shape)}")
-    if beam_size > 1 and choice_of is not _greedy:
+    if beam_size > 1 and choose is not None:
         raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
                          "and top_p")
 
     def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
         with decoding(model):
             batch = np.stack([prompts[row] for row in rows])
-            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows])
-            if beam_size > 1:
-                return [best for [best] in search(steps, beam_size, 1, score)]
-            return completed(steps, choice_of(rows))
+            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows],
+                           options)
+            return [best for [best] in Search(steps, beam_size, 1, score, choose and choose(rows)).results()]
 
     groups = _groups(prompts)
     found = dict(zip(chain(*groups), chain(*parallel.run([partial(extend, rows) for rows in groups])), strict=True))
     return [found[row] for row in range(len(prompts))]
 
 
-def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
-           top_k: int | None = None, top_p: float | None = None, end_id: int | None = None,
-           never: Sequence[int] = (), memory: Tensor | None = None) -> Iterator[int]:
+def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor | None = None, **options: Any
+           ) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
-        model, max_new_tokens, temperature, top_k, top_p, end_id, never: as for `generate`.
+        model, max_new_tokens: as for `generate`.
         memory: for a model with cross-attention, (1, S, D).
+        options: those of `generate`, but for beams.
 
     Returns:
         An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
@@ -98,46 +99,61 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
         ValueError, TypeError: as `generate`, at once.
         IndexError, NotFinite: as `generate`, from the iterator.
     """
-    batch = np.stack(_prompts(model, [prompt], max_new_tokens, "stream"))
-    choose = _choice("stream", max_new_tokens, 1, temperature, top_k, top_p)(np.zeros(1, np.int64))
-    following = follow(_steps(model, batch, max_new_tokens, end_id, never, memory), choose)
+    prompts = _prompts(model, [prompt], max_new_tokens, "stream")
+    choose = _choose(max_new_tokens, 1, *(options.pop(name, None) for name in ("temperature", "top_k", "top_p")))
+    end_id, never = options.pop("end_id", None), options.pop("never", ())
+    steps = _steps(model, np.stack(prompts), max_new_tokens, end_id, never, memory, Controls(**options))
+    search = Search(steps, 1, 1, scoring(0.0, "stream"), choose and choose(np.zeros(1, np.int64)))
 
     def tokens() -> Iterator[int]:
-        while True:
+        known = 0
+        while search.texts.size:
             with decoding(model):
-                step = next(following, None)
-            if step is None or step[1][0] == end_id:
-                return
-            yield int(step[1][0])
+                search.step()
+            ids = steps.said[0, 0].tolist() if search.texts.size else search.results()[0][0].ids
+            yield from ids[known:]
+            known = len(ids)
 
     return tokens()
 
 
 def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
-           never: Sequence[int], memory: Tensor | None) -> Steps:
+           never: Sequence[int], memory: Tensor | None, controls: Controls) -> Steps:
     """The steps that continue `prompts`, ids (B, T)."""
-    never = [whole_number(token, "a token of never", "generate", least=None) for token in never]
-    end_id = None if end_id is None else whole_number(end_id, "end_id", "generate", least=None)
-    return Steps(model, Continuation(model, prompts, never, end_id, memory), prompts[:, -1:],
-                 [max_new_tokens] * len(prompts), -1 if end_id is None else end_id, never)
+    special = [whole_number(token, "a token of never", "generate", least=None) for token in never]
+    if end_id is not None:
+        special.append(whole_number(end_id, "end_id", "generate", least=None))
+    if controls.min_length > max_new_tokens:
+        raise DecodingError(f"generate: min_length {controls.min_length} is more than max_new_tokens {max_new_tokens}")
+
+    def forward(ids: NDArray[np.int64], *memories: Any, **kept: Any) -> Any:
+        logits = model(ids, **dict(zip(["memory"], memories, strict=False)), **kept)
+        shape = tuple(getattr(logits, "shape", ()))
+        if len(shape) != 3 or shape[0] != len(ids) or (not kept and shape[1] != ids.shape[1]):
+            raise ValueError("generate: the model must return logits alone, of shape (batch, length, vocabulary), got "
+                             f"a {type(logits).__name__} {shape} for ids of shape {ids.shape}")
+        for token in special:
+            if not 0 <= token < shape[2]:
+                raise IndexError(f"generate: the token {token} of end_id and never is outside the vocabulary of "
+                                 f"{shape[2]}")
+        return logits
+
+    return Steps(model, forward, takes_cache(model.forward, model), prompts, () if memory is None else (memory,),
+                 np.full(len(prompts), max_new_tokens), -1 if end_id is None else end_id, never, controls)
 
 
-def _greedy(rows: NDArray[np.int64]) -> Choice:
-    return most_probable_token
-
-
-def _choice(caller: str, steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None
-            ) -> Callable[[NDArray[np.int64]], Choice]:
-    """How to choose tokens for those rows of `count` that form a batch: `_greedy`, or at random.
+def _choose(steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None
+            ) -> Callable[[NDArray[np.int64]], Choose] | None:
+    """How to draw for those rows of `count` that form a batch; None where nothing is drawn.
 
     The random numbers of a row do not depend on the batch that it is in.
     """
     if temperature is None and top_k is None and top_p is None:
-        return _greedy
-    heat = 1.0 if temperature is None else temperature
-    check_options(caller, heat, top_k, top_p)
+        return None
+    options = 1.0 if temperature is None else temperature, top_k, top_p
+    drawing(np.empty((0, 0)), *options)  # they are checked before a number is drawn
     uniform = random.next_generator().random((count, steps))
-    return lambda rows: drawing(lambda step, left: uniform[rows[left], step], heat, top_k, top_p)
+    return lambda rows: drawing(uniform[rows], *options)
 
 
 def _groups(prompts: list[Prompt]) -> list[NDArray[np.int64]]:
@@ -156,8 +172,8 @@ def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) ->
                         f"logits (B, T, V), got a {type(model).__name__}")
     max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
     raw = prompt.data if isinstance(prompt, Tensor) else prompt
-    rows = [np.asarray(row.data if isinstance(row, Tensor) else row)
-            for row in (to_numpy(raw) if is_array(raw) else raw)]
+    rows = [np.asarray(plain(row.data if isinstance(row, Tensor) else row, f"{caller}: prompts"))
+            for row in (to_numpy(plain(raw, f"{caller}: prompts")) if is_array(raw) else raw)]
     for number, row in enumerate(rows):
         if row.ndim != 1:
             raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 import minigrad
 from minigrad import Tensor, nn, parallel
-from minigrad import functional as F
 from minigrad.arguments import whole_number
-from minigrad.device import is_array, is_host, on_device_of, to_numpy, xp
+from minigrad.device import asarray_on, device_of, is_host, on_device, on_device_of, to_numpy, xp
+from minigrad.functional.embedding import integer_ids
+from minigrad.tensor import as_tensor
 
 from transformer.data.batches import trimmed
-from transformer.decode.next_token import decoder_of
+from transformer.decode.cache import Cache
+from transformer.decode.controls import OFF, Controls, DecodingError
 from transformer.finite import overflow, unwarned
 from transformer.model import Transformer
 
@@ -29,147 +31,160 @@ T = TypeVar("T")
 LEAST_ROWS = 8  # the fewest sentences of a part of a batch that gets its own thread
 
 
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation of one sentence, or one continuation of a prompt.
-
-    Attributes:
-        ids: its tokens, without begin- and end-of-sentence and without the prompt.
-        score: the log-probability, normalised for length in beam search, which ranks hypotheses by it.
-        log_probability: natural logarithm of P(ids | source or prompt), end-of-sentence included if it was reached.
-        finished: whether it ended in end-of-sentence, rather than at the greatest length.
-    """
-
-    ids: list[int]
-    score: float
-    log_probability: float
-    finished: bool
-
-
 class Steps:
     """A batch of texts that are extended by one token of each hypothesis at every step.
 
     Hypotheses are kept on the host. With the model on a GPU, each step synchronises once, to read back the chosen
-    tokens. It uploads at most two small arrays: the tokens, (B, K), and the mask of the hypotheses in beam search, or
-    the random numbers in sampling. Texts that end add two uploads for all layers together. Nothing else is
-    transferred after the first step.
+    tokens. It uploads the ids; in beam search what each hypothesis may see, and in sampling the random numbers.
 
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
-        next_token: what computes the logits, with the call and the `select` of `AsWritten`.
-        last: the last token of each text, (B, 1).
-        limits: the most tokens of each text's extension, end included.
+        forward: what computes logits (B · K, T, V) of ids (B · K, T), and of `beside` with a row for each of them; or
+            with ``cache=…`` those of the tokens that the `Cache` does not have yet, and of `beside` as it is.
+        cached: whether `forward` takes a cache; else it computes all anew at each step.
+        ids: what each text begins with, (B, length).
+        beside: tensors, arrays or None, with a row for each text.
+        limits: the most tokens of each text's extension, end included, (B,).
         end: the token that ends a hypothesis; −1: none does.
         never: tokens that no hypothesis contains.
+        controls: options of what may follow.
+        prefix: the tokens that each text's extension begins with, (B, any number), filled up with −1; None: none.
 
     Attributes:
         limits, end: as given.
-        length: the number of tokens of each hypothesis so far.
-        last: the last token of each hypothesis, (B, K); all texts have the same number K, 1 at first.
+        ids: the beginning and the tokens of each hypothesis, (B, K, ·); all texts have the same number K, 1 at first.
     """
 
-    def __init__(self, model: nn.Module, next_token: Any, last: NDArray[np.int64], limits: list[int], end: int,
-                 never: Sequence[int]) -> None:
-        self.model, self.last, self.limits, self.end = model, last, limits, end
-        self.length = 0
-        self._next_token, self._never = next_token, sorted(set(never))
-        self._parents: NDArray[np.int64] | None = None  # the `parents` of `go_on`
+    def __init__(self, model: nn.Module, forward: Callable[..., Tensor], cached: bool, ids: NDArray[np.int64],
+                 beside: Sequence[Any], limits: NDArray[np.int64], end: int, never: Sequence[int], controls: Controls,
+                 prefix: NDArray[np.int64] | None = None) -> None:
+        self.model, self.ids, self.limits, self.end = model, ids[:, None], limits, end
+        self._forward, self._cache, self._beside = forward, Cache() if cached else None, list(beside)
+        self._begin, self._controls, self._never = ids.shape[1], controls, sorted(set(never))
+        self._prefix = np.empty((len(ids), 0), np.int64) if prefix is None else prefix
+        self._controlled = controls != OFF or self._prefix.size > 0
+
+    @property
+    def said(self) -> NDArray[np.int64]:
+        """The tokens of each hypothesis after the beginning, (B, K, ·)."""
+        return self.ids[:, :, self._begin:]
 
     def logits(self) -> Any:
-        """The logits of the next token: a raw array (B · K, V) on the model's device, valid until the next step."""
-        return self._next_token(self.last, self._parents)
+        """The logits of the next token: a raw array (B · K, V) on the model's device, not to be changed."""
+        batch, hypotheses, length = self.ids.shape
+        ids = self.ids.reshape(-1, length)
+        if self._cache is not None:
+            return self._forward(ids, *self._beside, cache=self._cache).data[:, -1]
+        return self._forward(ids, *self._rows(np.arange(batch).repeat(hypotheses))).data[:, -1]
 
     def log_probabilities(self) -> Any:
-        """The log-probabilities of the next token, as `logits`; −inf for tokens that no hypothesis contains."""
-        out = F.log_softmax(self.logits())
-        for token in self._never:
-            out[:, token] = -math.inf
-        return out
+        """The log-probabilities of the next token, (B · K, V); −inf for tokens that may not follow."""
+        batch, hypotheses, added = self.said.shape
+        forced = self._prefix[:, added] if added < self._prefix.shape[1] else np.full(batch, -1)
+        texts = self.ids.reshape(batch * hypotheses, -1)
+        return self._controls.log_probabilities(self.logits(), texts, added, self.end, self._never,
+                                                forced.repeat(hypotheses))
 
     def most_probable(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The `count` most probable next tokens of each hypothesis and their log-probabilities; see `most_probable`.
+        """The `count` most probable next tokens of each hypothesis, best first, and their log-probabilities.
+
+        Of equally probable tokens the smaller id comes first. For beams of the usual size, one argmax for each token is
+        faster than a partition.
 
         Returns:
             Two host arrays (B, K, min(count, V)).
         """
-        tokens, log_probabilities = most_probable(self.logits(), count, self._never)
-        self.check(log_probabilities[:, :1])
-        return tokens.reshape(*self.last.shape, -1), log_probabilities.reshape(*self.last.shape, -1)
+        scores = self.log_probabilities()
+        namespace, tokens, found = xp(scores), [], []
+        for _ in range(min(count, scores.shape[1])):
+            token = scores.argmax(axis=-1)[:, None]  # (rows, 1)
+            tokens.append(token)
+            found.append(namespace.take_along_axis(scores, token, axis=-1))
+            namespace.put_along_axis(scores, token, -math.inf, axis=-1)
+        return self.on_host(namespace.concatenate(tokens, axis=-1), namespace.concatenate(found, axis=-1))
 
-    def check(self, log_probabilities: NDArray[np.float64]) -> None:
-        """Raise NotFinite unless the log-probabilities of chosen tokens, on the host, are finite."""
-        if not np.isfinite(log_probabilities).all():
+    def on_host(self, tokens: Any, log_probabilities: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Chosen tokens (B · K, n) and their log-probabilities, on the host, (B, K, n); from a GPU as one array.
+
+        NotFinite unless the first of each row is finite; where options exclude tokens, −inf says that none may follow.
+        """
+        if is_host(tokens):
+            tokens, log_probabilities = tokens.astype(np.int64, copy=False), log_probabilities.astype(np.float64)
+        else:  # so that a step synchronises once; float64 holds every id exactly
+            both = to_numpy(xp(tokens).stack([tokens.astype(np.float64), log_probabilities.astype(np.float64)]))
+            tokens, log_probabilities = both[0].astype(np.int64), both[1]
+        best = log_probabilities[:, 0]
+        if not (np.isfinite(best) | ((best == -math.inf) & self._controlled)).all():
             raise overflow(self.model, "probabilities")
+        shape = *self.ids.shape[:2], -1
+        return tokens.reshape(shape), log_probabilities.reshape(shape)
 
-    def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64] | None = None) -> None:
-        """Replace the hypotheses of each text by extensions of one token.
+    def go_on(self, tokens: NDArray[np.int64], parents: NDArray[np.int64], texts: NDArray[np.int64]) -> None:
+        """Replace the hypotheses by extensions of one token.
 
         Args:
             tokens: the last token of each new hypothesis, (B, K).
-            parents: the number of the hypothesis that each one extends, (B, K); None: its own number.
+            parents: the number of the hypothesis of its text that each one extends, (B, K).
+            texts: the number of each text in the batch so far, (B,).
         """
-        self.length += 1
-        self.last, self._parents = tokens, parents
+        moved = not np.array_equal(texts, np.arange(len(self.ids)))
+        self.ids = np.concatenate([self.ids[texts[:, None], parents], tokens[:, :, None]], axis=2)
+        self._prefix = self._prefix[texts]
+        if len(texts) and self._cache is not None:
+            self._cache.select(texts, parents)
+        if len(texts) and moved:
+            self._beside = self._rows(texts)
 
-    def keep(self, rows: NDArray[np.int64]) -> None:
-        """Make these texts, in this order, the batch; a text may occur several times."""
-        self.last = self.last[rows]
-        if len(rows):
-            self._next_token.select(rows)
+    def _rows(self, texts: NDArray[np.int64]) -> list[Any]:
+        """What is beside these texts, for each of them."""
+        raw = [x.data if isinstance(x, Tensor) else x for x in self._beside]
+        device = next((device_of(x) for x in raw if x is not None), "cpu")
+        with on_device(device):
+            index = asarray_on(device, texts)
+            return [None if x is None else as_tensor(x[index]) for x in raw]
 
 
-def translation(model: Transformer, source: Any, max_length: int | None) -> Steps:
+def translation(model: Transformer, source: Any, max_length: int | None = None,
+                prefix: NDArray[np.int64] | None = None, controls: Controls = OFF) -> Steps:
     """The steps of translating sentences, which are encoded here.
 
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
         source: ids (B, S), padded.
-        max_length: the most tokens of a translation, end-of-sentence included; None for `default_max_length`. A limit
-            does not depend on padding, so that a sentence has the same translation alone and in a batch.
+        max_length: the most tokens of a translation, end-of-sentence included; None: twice the source's, plus 10. No
+            limit depends on padding, so that a sentence has the same translation alone and in a batch.
+        prefix, controls: as for `Steps`.
     """
     config, ids = model.config, model.source_ids(source)
-    lengths = source_lengths(model, source)
-    limits = _limits(lengths, max_length, config.max_length)
-    # An empty batch is never decoded.
-    next_token = decoder_of(model, model.encode(ids), model.memory_mask(ids)) if lengths.size else None
-    return Steps(model, next_token, np.full((len(lengths), 1), config.bos_id), limits, config.eos_id,
-                 (config.pad_id, config.bos_id))
+    lengths = source_lengths(model, ids)
+    fewest = np.full(len(lengths), controls.min_length)
+    if prefix is not None:
+        fewest = np.maximum((prefix >= 0).sum(axis=1), fewest)
+    most = config.max_length if max_length is None else whole_number(max_length, "max_length", "decoding")
+    if most > config.max_length:
+        raise ValueError(f"decoding: max_length {max_length} is more than the model's {config.max_length} positions; "
+                         "ask for fewer, or train a model with a greater TransformerConfig.max_length")
+    if (fewest > most).any():
+        raise DecodingError(f"decoding: a prefix or min_length of {fewest.max()} tokens is more than the {most} of "
+                            "max_length")
+    limits = np.full(len(lengths), most)
+    if max_length is None:
+        limits = np.maximum(np.minimum(2 * lengths + 10, most), fewest)
+    beside = (model.encode(ids), model.memory_mask(ids)) if lengths.size else ()  # an empty batch is never decoded
+    return Steps(model, model.decode, takes_cache(model.decode, model.decoder),
+                 np.full((len(lengths), 1), config.bos_id), beside, limits, config.eos_id,
+                 (config.pad_id, config.bos_id), controls, prefix)
 
 
-def most_probable(logits: Any, count: int, never: Sequence[int] = ()) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most probable tokens of each row, best first, and their log-probabilities.
+def takes_cache(forward: Callable[..., Any], model: nn.Module) -> bool:
+    """Whether `forward` takes a cache, and so do the parts of `model` that take a mask."""
+    return _takes("cache", forward) and all(
+        _takes("cache", part.forward) for part in model.modules() if "mask" in signature(part.forward).parameters)
 
-    For beams of the usual size, one argmax for each token is faster than a partition, and of equally probable tokens
-    the smaller id comes first. Only the log-probabilities of the result are computed:
-    ``log softmax(x)ᵢ = (xᵢ - top) - log Σ exp(x - top)``.
 
-    Args:
-        logits: a raw array (rows, V), which is overwritten.
-        count: the number of tokens.
-        never: tokens that are not chosen, though they have a share of the probability.
-
-    Returns:
-        Two host arrays (rows, min(count, V)); −inf marks tokens that are excluded.
-    """
-    namespace = xp(logits)
-    excluded = [logits[:, token:token + 1].copy() for token in never]  # (rows, 1) each, without an upload of indices
-    for token in never:
-        logits[:, token] = -math.inf
-    tokens, found = [], []
-    for _ in range(min(count, logits.shape[1])):
-        token = logits.argmax(axis=-1)[:, None]  # (rows, 1)
-        tokens.append(token)
-        found.append(namespace.take_along_axis(logits, token, axis=-1))
-        namespace.put_along_axis(logits, token, -math.inf, axis=-1)
-    apart = namespace.concatenate([*found, *excluded], axis=-1)  # the values that −inf replaced in the logits
-    top = apart.max(axis=-1, keepdims=True)
-    top = namespace.where(top == -math.inf, top.dtype.type(0), top)
-    logits -= top
-    total = namespace.exp(logits, out=logits).sum(axis=-1, keepdims=True)
-    apart -= top
-    total += namespace.exp(apart).sum(axis=-1, keepdims=True)
-    chosen = namespace.concatenate(tokens, axis=-1)
-    return read_back(chosen, apart[:, :chosen.shape[1]] - namespace.log(total))
+def _takes(name: str, function: Callable[..., Any]) -> bool:
+    parameters = signature(function).parameters
+    return name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -183,36 +198,54 @@ def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
     return order
 
 
-def source_lengths(model: Transformer, source: Any) -> NDArray[np.int64]:
-    """The number of tokens in each row of `source`, ids (B, S); ValueError for a row without tokens.
-
-    Ids on the host are counted there, even if the model is on a GPU; ids on a GPU are read back.
-    """
-    raw = source.data if isinstance(source, Tensor) else source
-    ids = to_numpy(raw) if is_array(raw) else np.asarray(raw)
-    lengths: NDArray[np.int64] = (ids != model.config.pad_id).sum(axis=1)
+def source_lengths(model: Transformer, ids: Any) -> NDArray[np.int64]:
+    """The number of tokens in each row of source ids, a raw array (B, S), on the host; ValueError for a row without."""
+    lengths: NDArray[np.int64] = to_numpy((ids != model.config.pad_id).sum(axis=1))
     if lengths.size and not lengths.min():
         raise ValueError(f"decoding: row {int(lengths.argmin())} of the source has no tokens; an empty sentence is "
                          f"end-of-sentence (id {model.config.eos_id}) alone")
     return lengths
 
 
-def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) -> list[T]:
+def prefixes(model: Transformer, prefix: Any, batch: int) -> NDArray[np.int64]:
+    """The tokens that each of `batch` translations begins with, (batch, any number), filled up with −1.
+
+    Args:
+        prefix: target ids, for all translations; or a list of them, with one for each.
+
+    Raises:
+        IndexError: an id outside the vocabulary.
+        ValueError: another number of prefixes; padding, begin- or end-of-sentence in one.
+    """
+    given = [prefix] * batch if len(prefix) and not np.ndim(prefix[0]) else prefix
+    rows = [integer_ids(row, "decoding: prefix", model.config.target_vocab_size) for row in given]
+    if rows and len(rows) != batch:
+        raise ValueError(f"decoding: a prefix for each of the {batch} sentences expected, got {len(rows)}")
+    special = {model.config.pad_id, model.config.bos_id, model.config.eos_id}
+    out = np.full((batch, max(map(len, rows), default=0)), -1)
+    for row, ids in enumerate(rows):
+        if not special.isdisjoint(ids.tolist()):
+            raise ValueError(f"decoding: prefix {row} has padding, or the beginning or the end of a sentence: {ids}")
+        out[row, :len(ids)] = ids
+    return out
+
+
+def in_parts(decode: Callable[[Any, Any], list[T]], model: Transformer, source: Any, prefix: Any) -> list[T]:
     """The results of `decode` for all rows of `source`, (B, S); within `minigrad.parallel.threads`, in several threads.
+
+    `decode` is called with rows of `source`, and with those of the `prefixes`.
 
     A batch is divided if the model is on the host. Sentences of like length form a part, and a part drops the last
     columns that are padding in all of its rows.
     """
-    if model.device != "cpu" or parallel.thread_count() < 2:
-        return decode(source)
     source = model.source_ids(source)
-    parts = min(parallel.thread_count(), len(source) // LEAST_ROWS)
-    if parts < 2:
-        return decode(source)
+    prefix, parts = prefixes(model, prefix, len(source)), min(parallel.thread_count(), len(source) // LEAST_ROWS)
+    if model.device != "cpu" or parts < 2:
+        return decode(source, prefix)
     lengths = source_lengths(model, source)
     order = np.argsort(lengths, kind="stable").tolist()
     shares = parallel.shares(order, lengths[order].tolist(), parts)
-    found = parallel.run([partial(decode, trimmed(source[rows], model.config.pad_id)) for rows in shares])
+    found = parallel.run([partial(decode, trimmed(source[rows], model.config.pad_id), prefix[rows]) for rows in shares])
     results = dict(zip(order, chain(*found), strict=True))
     return [results[row] for row in range(len(source))]
 
@@ -221,32 +254,9 @@ def in_parts(decode: Callable[[Any], list[T]], model: Transformer, source: Any) 
 def decoding(model: nn.Module) -> Iterator[None]:
     """A block in evaluation, under ``no_grad``, on the model's device; the model keeps its mode, for other threads.
 
-    NumPy gives no warning of overflow: `Steps.check` finds what comes of it.
+    NumPy gives no warning of overflow: `Steps.on_host` finds what comes of it.
     """
     first = next(model.parameters(), None)
     device = nullcontext() if first is None else on_device_of(first.data)
     with nn.evaluating(), minigrad.no_grad(), device, unwarned():
         yield
-
-
-def default_max_length(source_length: int, positions: int) -> int:
-    """The default length limit of a translation, in tokens: ``2 · source_length + 10``, at most `positions`."""
-    return min(2 * source_length + 10, positions)
-
-
-def _limits(source_lengths: NDArray[np.int64], max_length: int | None, positions: int) -> list[int]:
-    if max_length is None:
-        return [default_max_length(length, positions) for length in source_lengths.tolist()]
-    max_length = whole_number(max_length, "max_length", "decoding")
-    if max_length > positions:
-        raise ValueError(f"decoding: max_length {max_length} is more than the model's {positions} positions; ask for "
-                         f"at most {positions}, or train a model with a greater TransformerConfig.max_length")
-    return [max_length] * len(source_lengths)
-
-
-def read_back(tokens: Any, log_probabilities: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Copy two arrays of one shape to the host; from a GPU as one array, so that a step synchronises once."""
-    if is_host(tokens):
-        return tokens.astype(np.int64, copy=False), log_probabilities.astype(np.float64)
-    both = to_numpy(xp(tokens).stack([tokens.astype(np.float64), log_probabilities.astype(np.float64)]))
-    return both[0].astype(np.int64), both[1]  # float64 holds every id exactly

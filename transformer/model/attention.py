@@ -36,7 +36,8 @@ class MultiHeadAttention(nn.Module):
             if projection.bias is not None:
                 init.zeros_(projection.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False) -> Any:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False,
+                cache: Any = None) -> Any:
         """Attend from `query` to `key` and `value`.
 
         Args:
@@ -44,10 +45,16 @@ class MultiHeadAttention(nn.Module):
             key, value: (B, S, D), or (B, S, kdim) and (B, S, vdim)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
             return_weights: also return the attention weights before dropout, (B, H, T, S).
+            cache: what holds the keys and values of earlier tokens or of the memory, see `transformer.decode.Cache`.
 
         Returns:
             (B, T, D), or that and the weights.
+
+        Raises:
+            ValueError: a cache, where weights are asked for.
         """
+        if cache is not None:
+            return self._with_cache(query, key, value, mask, return_weights, cache)
         # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
         keys = self.key(tap("key_input", key))
         values = self.value(tap("value_input", value))
@@ -59,6 +66,18 @@ class MultiHeadAttention(nn.Module):
         context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
                                                   return_weights=True)
         return tap("output", self.output(context)), weights
+
+    def _with_cache(self, query: Tensor, key: Tensor, value: Tensor, mask: Any, return_weights: bool, cache: Any
+                    ) -> Tensor:
+        """The same for new tokens; the cache has the heads of the keys and values of the others."""
+        if return_weights:
+            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+        keys, values, mask = cache.extended(lambda: (self.split_heads(self.key(tap("key_input", key))),
+                                                     self.split_heads(self.value(tap("value_input", value)))), mask)
+        queries = cache.together(self.split_heads(self.query(tap("query_input", query))))
+        dropout = self.p if self.training else 0.0
+        heads = F.scaled_dot_product_attention(queries, keys, values, mask, dropout)
+        return tap("output", self.output(heads.swapaxes(1, 2).reshape((*query.shape[:-1], -1))))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

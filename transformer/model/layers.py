@@ -118,7 +118,8 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Any = None, memory_mask: Any = None) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Any = None, memory_mask: Any = None,
+                cache: Any = None) -> Tensor:
         """One layer of the decoder.
 
         Args:
@@ -126,6 +127,7 @@ class DecoderLayer(nn.Module):
             memory: the encoder's output, (B, S, D); None without cross-attention.
             mask: which target tokens each of x may attend to, broadcastable to (B, H, T, T).
             memory_mask: which source tokens it may attend to, broadcastable to (B, H, T, S).
+            cache: ``cache[i]`` of a `transformer.decode.Cache`, for the i-th layer.
 
         Returns:
             (B, T, D)
@@ -133,14 +135,21 @@ class DecoderLayer(nn.Module):
         Raises:
             TypeError: no memory for the cross-attention, or a mask in its place.
         """
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(
+            y, y, y, mask, **given(cache and cache.tokens)))
         crosses, is_mask = self.cross_attention_residual is not None, getattr(memory, "dtype", None) == "bool"
         if (crosses and memory is None) or (not crosses and is_mask):
             raise TypeError("DecoderLayer: cross-attention needs the memory; a layer without is called layer(x, "
                             "mask=mask)")
         if crosses:
-            x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory, memory, memory_mask))
+            x = self.cross_attention_residual(x, lambda y: self.cross_attention(
+                y, memory, memory, memory_mask, **given(cache and cache.memory)))
         return self.feed_forward_residual(x, self.feed_forward)
+
+
+def given(cache: Any) -> dict[str, Any]:
+    """The option ``cache=…`` if there is one: a part of another class need not know it."""
+    return {} if cache is None else {"cache": cache}
 
 
 def _attention(config: Config) -> MultiHeadAttention:

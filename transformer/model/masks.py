@@ -42,11 +42,14 @@ def source_mask(ids: Any, pad_id: int = 0) -> Any:
     return None if is_host(ids) and (ids != pad_id).all() else padding_mask(ids, pad_id)
 
 
-def target_mask(ids: Any, pad_id: int = 0) -> Any:
-    """The `causal_mask` of ids (B, T), joined with their `source_mask`; None for single tokens without padding."""
+def target_mask(ids: Any, pad_id: int = 0, past: int = 0) -> Any:
+    """The `causal_mask` of ids (B, T), joined with their `source_mask`: a row for each after the first `past`.
+
+    None for a single such token without padding.
+    """
     ids = ids if is_array(ids) else Tensor(ids).data
-    real = source_mask(ids, pad_id)
-    causal = causal_mask(ids.shape[1], device=device_of(ids)) if ids.shape[1] > 1 else None
+    real, queries = source_mask(ids, pad_id), ids.shape[1] - past
+    causal = causal_mask(queries, ids.shape[1], device_of(ids)) if queries > 1 else None
     if causal is None or real is None:
         return real if causal is None else causal
     with on_device_of(ids):

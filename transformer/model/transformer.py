@@ -12,7 +12,7 @@ from minigrad.functional.embedding import integer_ids
 from minigrad.nn import init
 
 from transformer.model.config import TransformerConfig
-from transformer.model.layers import DecoderLayer, EncoderLayer
+from transformer.model.layers import DecoderLayer, EncoderLayer, given
 from transformer.model.masks import source_mask, target_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
 
@@ -32,9 +32,9 @@ class TokenEmbedding(nn.Module):
             SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, ids: Any) -> Tensor:
-        """ids (B, T) → (B, T, D)."""
-        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1]))
+    def forward(self, ids: Any, past: int = 0) -> Tensor:
+        """ids (B, T), after `past` others → (B, T, D)."""
+        return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1], past))
 
 
 class _Stack(nn.Module):
@@ -47,6 +47,15 @@ class _Stack(nn.Module):
         self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
                      if config.has_final_norm else None)
 
+    def transform(self, x: Tensor, *beside: Any, cache: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D).
+
+        `beside` has the other arguments of a layer: for the encoder a mask, for the decoder the memory and two masks.
+        """
+        for number, layer in enumerate(self.layers):
+            x = layer(x, *beside, **given(cache and cache[number]))
+        return x if self.norm is None else self.norm(x)
+
 
 class Encoder(_Stack):
     """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
@@ -58,12 +67,6 @@ class Encoder(_Stack):
         """Encode ids (B, S); `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
         return self.transform(self.embedding(source), mask)
 
-    def transform(self, x: Tensor, mask: Any = None) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, S, D) → (B, S, D)."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x if self.norm is None else self.norm(x)
-
 
 class Decoder(_Stack):
     """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
@@ -71,15 +74,11 @@ class Decoder(_Stack):
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
 
-    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
-        """Decode ids (B, T); the other arguments are those of `DecoderLayer`."""
-        return self.transform(self.embedding(target), memory, mask, memory_mask)
-
-    def transform(self, x: Tensor, memory: Tensor, mask: Any = None, memory_mask: Any = None) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask)
-        return x if self.norm is None else self.norm(x)
+    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
+                ) -> Tensor:
+        """Decode ids (B, T), the new ones if there is a `cache`; the other arguments are those of `DecoderLayer`."""
+        x = self.embedding(target) if cache is None else self.embedding(target, cache.past)
+        return self.transform(x, memory, mask, memory_mask, **given(cache))
 
 
 class Transformer(nn.Module):
@@ -119,25 +118,26 @@ class Transformer(nn.Module):
         if source.shape[0] != target.shape[0]:
             raise ValueError(f"source and target must be of the same batch, got ids of shapes "
                              f"{tuple(source.shape)} and {tuple(target.shape)}")
-        memory = self.encode(source)  # (B, S, D)
-        return self.decode(target, memory, self.memory_mask(source))
+        return self.decode(target, self.encode(source), self.memory_mask(source))  # the memory is (B, S, D)
 
     def encode(self, source: Any) -> Tensor:
         """Source ids (B, S) → memory (B, S, D)."""
         source = self.source_ids(source)
         return self.encoder(source, self.memory_mask(source))
 
-    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None) -> Tensor:
+    def decode(self, target: Any, memory: Tensor, memory_mask: Any = None, cache: Any = None) -> Tensor:
         """Target ids (B, T), begin-of-sentence first, and the encoder's output → logits (B, T, V).
 
         Args:
             target: ids (B, T)
             memory: (B, S, D), from `encode`.
             memory_mask: which source tokens may be attended to, from `memory_mask`.
+            cache: a `transformer.decode.Cache`: the logits are those of the tokens that it does not have yet.
         """
         target = self.target_ids(target)
-        hidden = self.decoder(target, memory, target_mask(target, self.config.pad_id), memory_mask)  # (B, T, D)
-        return self.logits(hidden)
+        past = 0 if cache is None else cache.begin(target)
+        mask = target_mask(target, self.config.pad_id, past)
+        return self.logits(self.decoder(target[:, past:], memory, mask, memory_mask, **given(cache)))  # of (B, T, D)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The decoder's output (…, D) → logits (…, target_vocab_size)."""

@@ -37,6 +37,15 @@ def test_several_translations_and_scores_are_in_columns(run):
     assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
 
 
+def test_what_a_translation_must_and_may_not_say(run):
+    options = {"prefix": "三 三", "min_length": 4, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2}
+    expected = Translator.load(run).translate(["one", "two three"], beam=2, **options)
+    given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    result = call("translate", run, "--beam", 2, *given, standard_input="one\ntwo three\n")
+    assert result.stdout.splitlines() == [best.text for [best] in expected]
+    assert all(best.text.startswith("三 三") and len(best.ids) >= 4 for [best] in expected)
+
+
 def test_a_long_line_is_cut_and_named(run):
     result = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
     seven, = Translator.load(run).translate(["two " * 7])
@@ -77,6 +86,10 @@ def test_what_the_vocabulary_lacks_is_told_beside_the_translation(run):
     ("--max-length 9", "--max-length 9 is more than the model's 8"),
     (f"--beam {10**11}", "is not in the range"),
     ("--alpha nan", "'--alpha': nan"),
+    ("--prefix 一四", "the target's vocabulary lacks '一四' of the prefix"),
+    ("--min-length 9", "a prefix or min_length of 9 tokens is more than the 8 of max_length"),
+    ("--repetition-penalty 0", "'--repetition-penalty': 0.0"),
+    ("--min-length 6 --no-repeat-ngram-size 1", "no token may follow"),
 ])
 def test_mistakes(run, arguments, message):
     assert message in refused("translate", run, *arguments.split(), standard_input="one\n")

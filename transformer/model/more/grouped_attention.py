@@ -64,16 +64,16 @@ class GroupedQueryAttention(nn.Module):
             if projection.bias is not None:
                 init.zeros_(projection.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, cache: Any = None) -> Tensor:
         """Attend from `query` to `key` and `value`.
 
-        With rotary positions the keys stand at 0 … S - 1, and the queries are the last T of them. So it is in
-        self-attention, and also where the earlier keys and values come from a cache.
+        With rotary positions the keys stand at 0 … S - 1, and the queries are the last T of them.
 
         Args:
             query: (B, T, D)
             key, value: (B, S, D)
             mask: boolean, True = may attend, broadcastable to (B, H, T, S).
+            cache: what holds the keys and values of earlier tokens or of the memory, see `transformer.decode.Cache`.
 
         Returns:
             (B, T, D)
@@ -81,18 +81,26 @@ class GroupedQueryAttention(nn.Module):
         Raises:
             ValueError: more queries than keys, with rotary positions.
         """
+        earlier = key.shape[1] - query.shape[1]
+        if self.rotary is not None and earlier < 0:
+            raise ValueError(f"GroupedQueryAttention: {query.shape[1]} queries cannot be the last of {key.shape[1]} "
+                             "keys, which gives them their rotary positions")
+        past = 0 if cache is None else cache.past
+
+        def made() -> tuple[Tensor, Tensor]:  # (B, G, S, head_dim)
+            keys = split_heads(self.key(tap("key_input", key)), self.num_kv_heads)
+            values = split_heads(self.value(tap("value_input", value)), self.num_kv_heads)
+            return keys if self.rotary is None else self.rotary(keys, past), values
+
+        keys, values, mask = (*made(), mask) if cache is None else cache.extended(made, mask)
         queries = split_heads(self.query(tap("query_input", query)), self.num_heads)  # (B, H, T, head_dim)
-        keys = split_heads(self.key(tap("key_input", key)), self.num_kv_heads)  # (B, G, S, head_dim)
-        values = split_heads(self.value(tap("value_input", value)), self.num_kv_heads)
         if self.rotary is not None:
-            earlier = keys.shape[2] - queries.shape[2]
-            if earlier < 0:
-                raise ValueError(f"GroupedQueryAttention: {queries.shape[2]} queries cannot be the last of "
-                                 f"{keys.shape[2]} keys, which gives them their rotary positions")
-            queries, keys = self.rotary(queries, earlier), self.rotary(keys, 0)
+            queries = self.rotary(queries, past + earlier)
+        queries = queries if cache is None else cache.together(queries)
         dropout = self.p if self.training else 0.0
         context = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, enable_gqa=True)
-        return tap("output", self.output(tap("concatenated", join_heads(context))))
+        joined = tap("concatenated", join_heads(context))
+        return tap("output", self.output(joined if cache is None else joined.reshape((*query.shape[:-1], -1))))
 
     def extra_repr(self) -> str:
         """Heads, dropout and positions."""

@@ -11,7 +11,7 @@ from minigrad import functional as F
 from minigrad.nn import init
 
 from transformer.model.config import LayerConfig
-from transformer.model.layers import DecoderLayer
+from transformer.model.layers import DecoderLayer, given
 from transformer.model.masks import causal_mask
 from transformer.model.more.grouped_attention import GroupedQueryAttention
 from transformer.model.more.rotary import RotaryPositions
@@ -65,13 +65,13 @@ class LanguageModel(nn.Module):
         self.norm = nn.LayerNorm(d_model, layer_norm_eps, bias=bias) if norm == "pre" else None
         self.projection = None if tie_output else nn.Linear(d_model, vocab_size, bias=False)
 
-    def forward(self, ids: Any, past: int = 0, memory: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Any, memory: Tensor | None = None, cache: Any = None) -> Tensor:
         """Ids (B, T) → the logits of the token after each, (B, T, V).
 
         Args:
             ids: a tensor, an array or nested lists.
-            past: the number of tokens before `ids`, whose keys and values a `transformer.decode.KeyValueCache` has.
             memory: for cross-attention, (B, S, D).
+            cache: a `transformer.decode.Cache`: the logits are those of the tokens that it does not have yet.
 
         Raises:
             TypeError: a memory, and no cross-attention, or the other way round; ids that are not integers.
@@ -81,12 +81,13 @@ class LanguageModel(nn.Module):
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
         if (memory is None) is self.cross_attention:
             raise TypeError("LanguageModel: a memory belongs to a model with cross_attention=True, and to no other")
-        length = ids.shape[1]
-        x = self.table(ids) * self.scale  # (B, T, D)
+        past = 0 if cache is None else cache.begin(ids)
+        length = ids.shape[1] - past
+        x = self.table(ids[:, past:]) * self.scale  # (B, T, D)
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
-        mask = causal_mask(length, past + length, x.device)
-        for layer in self.layers:
-            x = layer(x, memory, mask)
+        mask = causal_mask(length, past + length, x.device) if length > 1 else None
+        for number, layer in enumerate(self.layers):
+            x = layer(x, memory, mask, **given(cache and cache[number]))
         x = x if self.norm is None else self.norm(x)
         return F.linear(x, self.table.weight) if self.projection is None else self.projection(x)
 

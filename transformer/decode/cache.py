@@ -1,0 +1,190 @@
+"""The KV cache: the keys and values of all tokens so far, for every attention of a model.
+
+A new token attends to all tokens before it, and none of them attends to it. Their keys and values therefore stay the
+same: they are computed once, written to a buffer, and read from there in every step. No step copies them: new keys and
+values fill free room at the end of the buffer, and attention reads a view of the filled part.
+
+Beam search has K hypotheses of each text. They share the buffer of their text, so that a choice among them moves
+nothing: attention treats their queries like those of one text, and a mask says which keys each may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minigrad import Tensor, is_grad_enabled
+from minigrad.device import asarray_on, device_of, on_device_of, to_device, xp
+from minigrad.tensor import as_tensor
+
+FIRST_ROOM = 32  # the size of a new buffer, in tokens
+
+
+class Cache:
+    """What a model keeps of the tokens that it has read: ``model(ids, cache=cache)`` reads those that are new.
+
+    ```python
+    cache = Cache()
+    logits = model(ids[:, :5], cache=cache)  # those of model(ids), for the first five tokens
+    logits = model(ids, cache=cache)  # for the others
+    ```
+
+    A forward that takes one calls `begin` with all ids so far, reads those after `past`, and hands ``cache[i]`` to its
+    i-th layer, whose attentions get ``cache[i].tokens`` and ``cache[i].memory``. After a call that has raised, begin
+    with a new one. One thread uses a cache at a time.
+
+    Attributes:
+        length: the number of tokens that it holds of each text.
+        past: the number of tokens before those that are being read.
+    """
+
+    def __init__(self) -> None:
+        self.length = self.past = 0
+        self.texts = 0
+        self.hypotheses = 1  # K
+        self.layers: list[LayerCache] = []
+        self.places = np.empty(0, np.int64)  # the place in its text of each entry of the buffers
+        self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
+        self._masks: tuple[Any, Any] | None = None  # the last mask of this reading, and what became of it
+
+    def __getitem__(self, number: int) -> LayerCache:
+        while len(self.layers) <= number:
+            self.layers.append(LayerCache(self))
+        return self.layers[number]
+
+    def begin(self, ids: Any) -> int:
+        """Begin to read the tokens of ids (B · K, T) after the first `length`; returns how many those are, `past`.
+
+        Raises:
+            ValueError: another batch; nothing new; several new tokens of one of several hypotheses.
+            RuntimeError: outside of `minigrad.no_grad`.
+        """
+        if is_grad_enabled():
+            raise RuntimeError("Cache: there is no gradient through a cache; use it within minigrad.no_grad()")
+        rows, length = ids.shape
+        self.past, new = self.length, length - self.length
+        self.texts = self.texts or rows
+        if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
+            raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
+                             f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
+        self.length, self._masks = length, None
+        self.places = np.append(self.places, np.repeat(np.arange(self.past, length), self.hypotheses))
+        if self.seen is not None:
+            itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
+            self.seen = np.concatenate([self.seen, itself], axis=2)
+        return self.past
+
+    def mask(self, mask: Any, device: str) -> Any:
+        """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
+        if self.seen is None:
+            return mask
+        if self._masks is None or self._masks[0] is not mask:  # of a model with one mask, the first layer makes it
+            self._masks = mask, self._made(mask, self.seen, device)
+        return self._masks[1]
+
+    def _made(self, mask: Any, seen: Any, device: str) -> Any:
+        seen = asarray_on(device, seen[:, None])
+        if mask is None:
+            return seen
+        with on_device_of(seen):
+            mask = to_device(mask, device)[..., asarray_on(device, self.places)]
+            if len(mask) > 1 and mask.ndim == 4:
+                mask = mask.reshape(self.texts, self.hypotheses, -1, mask.shape[-1]).swapaxes(1, 2)
+            return seen & mask
+
+    def select(self, texts: Any, parents: Any = None) -> None:
+        """Make these texts, in this order, the batch, and extend these hypotheses of each.
+
+        Args:
+            texts: the numbers of the texts, (B,), possibly repeated.
+            parents: the number of the hypothesis of its text that each new one extends, (B, K); None: its own.
+        """
+        texts = np.asarray(texts)
+        if parents is None:
+            parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
+        if self.seen is not None or parents.shape[1] > 1:
+            seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
+            self.seen = seen[texts[:, None], parents]
+        if not np.array_equal(texts, np.arange(self.texts)):
+            for layer in self.layers:
+                layer.tokens.select(texts)
+                layer.memory.select(texts)
+        self.texts, self.hypotheses = parents.shape
+
+
+class LayerCache:
+    """What the cache has for one layer: `Kept` keys and values of its attention to tokens, and of that to a memory."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.tokens, self.memory = Kept(cache, True), Kept(cache, False)
+
+
+class Kept:
+    """The keys and values of one attention: in buffers (B, H, room, features) that double when they are full.
+
+    Args:
+        cache: to which it belongs.
+        grows: whether there are new ones in every call, as of tokens; or those of the first call serve in all.
+    """
+
+    def __init__(self, cache: Cache, grows: bool) -> None:
+        self.cache, self.grows = cache, grows
+        self.used = 0  # entries
+        self.buffers: list[Any] = []  # keys and values
+
+    @property
+    def past(self) -> int:
+        """The number of tokens before those that are being read."""
+        return self.cache.past
+
+    def extended(self, make: Callable[[], Sequence[Tensor]], mask: Any) -> tuple[Tensor, Tensor, Any]:
+        """All keys and values, (B, H, entries, ·) each, with those that `make` makes of new tokens, (B · K, H, T, ·).
+
+        The third result is the `mask` for them, which is broadcastable to (B, H, K · T, entries).
+
+        Raises:
+            ValueError: an attention that is called more than once, or not at each reading.
+        """
+        if self.grows or not self.buffers:
+            self._append([self.together(x).data for x in make()])
+        keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
+        return keys, values, self.cache.mask(mask, keys.device) if self.grows else mask
+
+    def together(self, x: Tensor) -> Tensor:
+        """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → (B, H, K · T, ·)."""
+        texts, hypotheses = self.cache.texts, self.cache.hypotheses
+        if hypotheses == 1:
+            return x
+        apart = x.reshape((texts, hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
+        return apart.reshape((texts, x.shape[1], -1, x.shape[3]))
+
+    def _append(self, made: list[Any]) -> None:
+        end = self.used + made[0].shape[2]
+        if self.grows and end != len(self.cache.places):
+            raise ValueError(f"Cache: an attention has keys of {end} tokens, and the model has read "
+                             f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
+        with on_device_of(made[0]):
+            if not self.buffers or self.buffers[0].shape[2] < end:
+                room = max(end, 2 * self.used, FIRST_ROOM) if self.grows else end
+                larger = [xp(x).empty((*x.shape[:2], room, x.shape[3]), x.dtype) for x in made]
+                for new, old in zip(larger, self.buffers, strict=False):
+                    new[:, :, :self.used] = old[:, :, :self.used]
+                self.buffers = larger
+            for buffer, x in zip(self.buffers, made, strict=True):
+                buffer[:, :, self.used:end] = x
+        self.used = end
+
+    def select(self, texts: NDArray[np.int64]) -> None:
+        """Make these texts the batch. One that does not grow changes in place, by the rows that move."""
+        moved = np.flatnonzero(texts != np.arange(len(texts)))
+        for number, buffer in enumerate(self.buffers):
+            with on_device_of(buffer):
+                if len(texts) > len(buffer):
+                    buffer = buffer[asarray_on(device_of(buffer), texts)]
+                elif moved.size:
+                    places, rows = (asarray_on(device_of(buffer), x) for x in (moved, texts[moved]))
+                    buffer[places, :, :self.used] = buffer[rows, :, :self.used]
+                self.buffers[number] = buffer[:len(texts)]
