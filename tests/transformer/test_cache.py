@@ -153,6 +153,15 @@ def test_what_a_cache_cannot_go_on_with_is_an_error():
             model(np.repeat(IDS[:, :6], 2, axis=0), cache=cache)
 
 
+@pytest.mark.parametrize(("texts", "error"), [([True, False, True], TypeError), ([0.5], TypeError), ([3], IndexError)])
+def test_texts_that_are_no_indices_are_an_error(texts, error):
+    cache = Cache()
+    with no_grad():
+        language_model().eval()(IDS, cache=cache)
+    with pytest.raises(error, match="Cache: the numbers of texts"):
+        cache.select(texts)
+
+
 def test_a_layer_that_calls_its_attention_twice_is_an_error():
     model = language_model().eval()
     twice = model.layers[0].forward
