@@ -12,7 +12,7 @@ from tests.transformer.decoding_models import peaked_model, random_sources
 from tests.transformer.test_language_model import language_model
 from tests.transformer.tiny import jitter, tiny_config, tiny_model
 from transformer import GroupedQueryAttention, RotaryPositions, Transformer, TransformerConfig
-from transformer.decode import Cache
+from transformer.decode import Cache, beam_search
 from transformer.decode.controls import OFF
 from transformer.decode.steps import Steps, takes_cache, translation
 from transformer.model import DecoderLayer, causal_mask
@@ -153,6 +153,15 @@ def test_what_a_cache_cannot_go_on_with_is_an_error():
             model(np.repeat(IDS[:, :6], 2, axis=0), cache=cache)
 
 
+@pytest.mark.parametrize(("texts", "error"), [([True, False, True], TypeError), ([0.5], TypeError), ([3], IndexError)])
+def test_texts_that_are_no_indices_are_an_error(texts, error):
+    cache = Cache()
+    with no_grad():
+        language_model().eval()(IDS, cache=cache)
+    with pytest.raises(error, match="Cache: the numbers of texts"):
+        cache.select(texts)
+
+
 def test_a_layer_that_calls_its_attention_twice_is_an_error():
     model = language_model().eval()
     twice = model.layers[0].forward
@@ -179,9 +188,12 @@ class Plain(nn.Module):
 
 def test_a_part_that_takes_no_cache_is_found():
     model = peaked_model(0)
+    expected = beam_search(model, SOURCES, 3)
     assert takes_cache(model.decode, model.decoder)
     model.decoder.layers[1].cross_attention = Plain(model.decoder.layers[1].cross_attention)
     assert not takes_cache(model.decode, model.decoder)
+    assert [[h.ids for h in row] for row in beam_search(model, SOURCES, 3)] == [[h.ids for h in row]
+                                                                               for row in expected]
     assert takes_cache(language_model().forward, language_model())
     assert not takes_cache(lambda ids: ids, language_model())
 

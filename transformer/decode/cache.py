@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, is_grad_enabled
 from minigrad.device import asarray_on, device_of, on_device_of, to_device, xp
+from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
 FIRST_ROOM = 32  # the size of a new buffer, in tokens
@@ -65,12 +66,11 @@ class Cache:
         if is_grad_enabled():
             raise RuntimeError("Cache: there is no gradient through a cache; use it within minigrad.no_grad()")
         rows, length = ids.shape
-        self.past, new = self.length, length - self.length
-        self.texts = self.texts or rows
+        self.texts, new = self.texts or rows, length - self.length
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
-        self.length, self._masks = length, None
+        self.past, self.length, self._masks = self.length, length, None
         self.places = np.append(self.places, np.repeat(np.arange(self.past, length), self.hypotheses))
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
@@ -101,8 +101,11 @@ class Cache:
         Args:
             texts: the numbers of the texts, (B,), possibly repeated.
             parents: the number of the hypothesis of its text that each new one extends, (B, K); None: its own.
+
+        Raises:
+            TypeError, IndexError: no indices of texts, such as a boolean mask.
         """
-        texts = np.asarray(texts)
+        texts = integer_ids(texts, "Cache: the numbers of texts", self.texts)
         if parents is None:
             parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
         if self.seen is not None or parents.shape[1] > 1:

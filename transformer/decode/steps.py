@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from inspect import signature
 from itertools import chain
 from typing import Any, TypeVar
@@ -178,13 +178,20 @@ def translation(model: Transformer, source: Any, max_length: int | None = None,
 
 def takes_cache(forward: Callable[..., Any], model: nn.Module) -> bool:
     """Whether `forward` takes a cache, and so do the parts of `model` that take a mask."""
-    return _takes("cache", forward) and all(
-        _takes("cache", part.forward) for part in model.modules() if "mask" in signature(part.forward).parameters)
+    parts = [_options(part.forward) for part in model.modules()]
+    return "cache" in _options(forward) and all("cache" in options for options in parts if "mask" in options)
 
 
-def _takes(name: str, function: Callable[..., Any]) -> bool:
+def _options(function: Callable[..., Any]) -> set[str]:
+    """The names of the parameters of a function or of a method; with "cache", if it takes any."""
+    of_class = getattr(function, "__func__", None)
+    return _names(of_class) if of_class else _names.__wrapped__(function)  # another may hold a model
+
+
+@lru_cache(maxsize=256)
+def _names(function: Callable[..., Any]) -> set[str]:
     parameters = signature(function).parameters
-    return name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {"cache" if parameter.kind is parameter.VAR_KEYWORD else name for name, parameter in parameters.items()}
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
